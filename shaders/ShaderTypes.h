@@ -1,0 +1,1 @@
+../swift/Sources/CMetalAttention/include/ShaderTypes.h

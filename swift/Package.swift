@@ -1,0 +1,73 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// swift-argument-parser comes from its repository, or, where that cannot be
+/// reached, from the folder that SWIFT_ARGUMENT_PARSER_PATH names.
+let argumentParser: Package.Dependency =
+  if let path = getenv("SWIFT_ARGUMENT_PARSER_PATH") {
+    .package(name: "swift-argument-parser", path: String(cString: path))
+  } else {
+    .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.4.0")
+  }
+
+/// Apple's protocols are Sendable in some SDKs and not in others, so the
+/// targets that touch Metal stay in Swift 5 language mode.
+let metalLanguageMode: [SwiftSetting] = [.swiftLanguageMode(.v5)]
+
+var targets: [Target] = [
+  .target(name: "CMetalAttention"),
+  .executableTarget(
+    name: "metal-attention-tool",
+    dependencies: [
+      "MetalAttention", "CMetalAttention",
+      .product(name: "ArgumentParser", package: "swift-argument-parser"),
+    ],
+    swiftSettings: metalLanguageMode),
+]
+
+#if os(Linux)
+  let device: [Target.Dependency] = ["SoftMetal"]
+  targets += [
+    .target(name: "CSoftMetal", exclude: ["msl"], cxxSettings: [.unsafeFlags(["-O3"])]),
+    .target(
+      name: "SoftMetal", dependencies: ["CSoftMetal"],
+      resources: [.embedInCode("Headers")],
+      swiftSettings: metalLanguageMode),
+    .testTarget(name: "SoftMetalTests", dependencies: ["SoftMetal"], swiftSettings: metalLanguageMode),
+  ]
+#else
+  let device: [Target.Dependency] = []
+#endif
+
+targets += [
+  .target(
+    name: "MetalAttention", dependencies: ["CMetalAttention"] + device,
+    resources: [.embedInCode("Shaders")],
+    swiftSettings: metalLanguageMode,
+    linkerSettings: [
+      // A command-line process gets no default device without CoreGraphics.
+      .linkedFramework("Metal", .when(platforms: [.macOS])),
+      .linkedFramework("CoreGraphics", .when(platforms: [.macOS])),
+    ]),
+  .testTarget(
+    name: "MetalAttentionTests", dependencies: ["MetalAttention", "CMetalAttention"],
+    swiftSettings: metalLanguageMode),
+]
+
+let package = Package(
+  name: "metal-attention",
+  platforms: [.macOS(.v14)],
+  products: [
+    .library(name: "MetalAttention", type: .dynamic, targets: ["MetalAttention"]),
+    .executable(name: "metal-attention-tool", targets: ["metal-attention-tool"]),
+  ],
+  dependencies: [argumentParser],
+  targets: targets,
+  cxxLanguageStandard: .cxx17
+)

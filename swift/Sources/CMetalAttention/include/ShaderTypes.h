@@ -1,0 +1,95 @@
+/// Parameter structs that cross from the host to a kernel.
+///
+/// One definition for C, Swift (as part of this C module) and the Metal
+/// Shading Language (the kernel registry replaces `#include "ShaderTypes.h"`
+/// by this text before it compiles a shader). TypeScript packs the same bytes;
+/// the layout tests compare both.
+///
+/// Lengths and strides count elements, not bytes, unless a name ends in
+/// `Bytes`. "Token" is a row of a cache; "slot" is the place of a token in it.
+#pragma once
+
+#ifdef __METAL_VERSION__
+typedef uint ma_u32;
+typedef int ma_i32;
+typedef long ma_i64;
+typedef float ma_f32;
+#else
+#include <stdint.h>
+typedef uint32_t ma_u32;
+typedef int32_t ma_i32;
+typedef int64_t ma_i64;
+typedef float ma_f32;
+#endif
+
+/// `kv_cache_copy*`: rows [nNew, rowSize] to cache [cacheCap, rowSize]. 20 bytes.
+typedef struct KvCacheCopyParams {
+  ma_u32 writePos;   ///< first token written, before wrapping
+  ma_u32 rowSize;    ///< elements per token
+  ma_u32 nNew;       ///< tokens to copy
+  ma_u32 cacheCap;   ///< slots in the cache
+  ma_u32 isSliding;  ///< 1: slot = position mod cacheCap; 0: slot = position
+} KvCacheCopyParams;
+
+/// `kv_cache_copy_batch*`: one token [nHeads * headDim] to
+/// head-major [nHeads, capacity, headDim]. 16 bytes.
+typedef struct KvCacheCopyBatchParams {
+  ma_u32 nHeads;
+  ma_u32 headDim;
+  ma_u32 capacity;  ///< slots per head
+  ma_u32 seqPos;    ///< slot written; the caller has wrapped it
+} KvCacheCopyBatchParams;
+
+/// `kv_cache_copy_seq*`: token-major [nSrcTokens, nHeads, headDim] to
+/// head-major [nHeads, capacity, headDim]; slot = position mod capacity. 24 bytes.
+typedef struct KvCacheCopySeqParams {
+  ma_u32 nHeads;
+  ma_u32 headDim;
+  ma_u32 capacity;
+  ma_u32 seqPosStart;   ///< position of the first token written, before wrapping
+  ma_u32 nTokens;       ///< tokens to copy
+  ma_u32 srcTokOffset;  ///< first token read
+} KvCacheCopySeqParams;
+
+/// `kv_cache_copy_seq_bf16_to_bf16_head_major`: head-major
+/// [nHeads, srcSeqLen, headDim] to head-major [nHeads, capacity, headDim];
+/// slot = position mod capacity. 28 bytes.
+typedef struct KvCacheCopyHeadMajorParams {
+  ma_u32 nHeads;
+  ma_u32 headDim;
+  ma_u32 capacity;
+  ma_u32 seqPosStart;
+  ma_u32 nTokens;
+  ma_u32 srcTokOffset;
+  ma_u32 srcSeqLen;  ///< tokens per head in the source
+} KvCacheCopyHeadMajorParams;
+
+/// `flash_attn_prefill_*`, buffer 4. 160 bytes, as in mlx-native 0.6.
+/// Strides are (batch, head, token) in elements; the innermost stride is 1.
+typedef struct AttnParams {
+  ma_i32 B;             ///< batch size
+  ma_i32 H;             ///< query heads
+  ma_i32 D;             ///< head size
+  ma_i32 qL;            ///< query length
+  ma_i32 kL;            ///< key and value length
+  ma_i32 gqa_factor;    ///< query heads per key/value head
+  ma_f32 scale;         ///< usually 1/sqrt(D); the kernel folds log2(e) in
+  ma_f32 softcapping;   ///< 1: no soft cap (the kernels here do not read it)
+  ma_i32 NQ;            ///< ceil(qL / BQ)
+  ma_i32 NK;            ///< ceil(kL / BK)
+  ma_i32 NQ_aligned;    ///< floor(qL / BQ)
+  ma_i32 NK_aligned;    ///< floor(kL / BK)
+  ma_i32 qL_rem;        ///< qL mod BQ
+  ma_i32 kL_rem;        ///< kL mod BK
+  ma_i32 qL_off;        ///< position of query row 0 among the keys
+  ma_i32 _pad;          ///< 0
+  ma_i64 Q_strides[3];
+  ma_i64 K_strides[3];
+  ma_i64 V_strides[3];
+  ma_i64 O_strides[3];
+} AttnParams;
+
+/// `flash_attn_prefill_*`, buffer 5: mask strides (batch, head, query row). 24 bytes.
+typedef struct AttnMaskParams {
+  ma_i64 M_strides[3];
+} AttnMaskParams;

@@ -1,0 +1,278 @@
+/// metal-attention: the C ABI.
+///
+/// Every function returns a status: `MA_OK` (0), or a negative `MA_ERROR_*`
+/// code, with the message of the calling thread's last failure in
+/// `ma_last_error`. A refused call has no effect: nothing is encoded, nothing
+/// is written through an out pointer, and the handles stay usable.
+///
+/// Handles are 32-bit (slot and generation). A zero, stale or foreign handle
+/// is `MA_ERROR_INVALID_HANDLE`, never a crash. All functions may be called
+/// from any thread; one pass must not be encoded by two threads at once.
+///
+/// Hot calls take a pass and one pointer. A tensor is a byte range of a buffer
+/// with an element type; a zeroed `MATensor` means "absent".
+#pragma once
+
+#include <stdint.h>
+
+#include "ShaderTypes.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Changes with any change of a function, a struct or a code in this header.
+#define MA_ABI_VERSION 1
+
+typedef uint32_t ma_device;
+typedef uint32_t ma_buffer;
+typedef uint32_t ma_pass;
+typedef uint32_t ma_pipeline;
+
+enum {
+  MA_OK = 0,
+  MA_ERROR_INVALID_ARGUMENT = -1,    ///< a value outside its documented range
+  MA_ERROR_INVALID_HANDLE = -2,      ///< zero, stale, foreign, or of another kind
+  MA_ERROR_INVALID_STATE = -3,       ///< for example: encode after commit
+  MA_ERROR_BUFFER_TOO_SMALL = -4,    ///< an extent leaves its tensor or buffer
+  MA_ERROR_OVERFLOW = -5,            ///< a product or sum leaves 64 bits, or a cache's end
+  MA_ERROR_UNSUPPORTED = -6,         ///< a combination no kernel serves; the message lists those served
+  MA_ERROR_OUT_OF_MEMORY = -7,       ///< the device could not allocate
+  MA_ERROR_SHADER_COMPILATION = -8,  ///< the message holds the compiler's log
+  MA_ERROR_KERNEL_NOT_FOUND = -9,    ///< the message lists the known names
+  MA_ERROR_DEVICE_UNAVAILABLE = -10, ///< no device, or it cannot run kernels
+  MA_ERROR_EXECUTION = -11,          ///< the device reported an error while it ran a pass
+};
+
+/// Element types. Values are part of the ABI.
+enum {
+  MA_DTYPE_F32 = 1,
+  MA_DTYPE_F16 = 2,
+  MA_DTYPE_BF16 = 3,
+  MA_DTYPE_U8 = 4,
+  MA_DTYPE_I8 = 5,
+  MA_DTYPE_U32 = 6,
+  MA_DTYPE_I32 = 7,
+  MA_DTYPE_BOOL = 8,
+};
+
+/// A byte range of a buffer, read as elements of one type. 24 bytes.
+typedef struct MATensor {
+  ma_buffer buffer;
+  uint32_t dtype;
+  uint64_t offset;  ///< bytes; a multiple of the element size
+  uint64_t length;  ///< bytes
+} MATensor;
+
+/// What a device is and allows. 192 bytes.
+typedef struct MADeviceInfo {
+  char name[64];     ///< NUL-terminated UTF-8
+  char backend[32];  ///< "Metal" or "SoftMetal"
+  uint64_t registryID;
+  uint64_t maxBufferLength;               ///< bytes
+  uint64_t recommendedMaxWorkingSetSize;  ///< bytes
+  uint64_t currentAllocatedSize;          ///< bytes
+  uint32_t maxThreadgroupMemoryLength;    ///< bytes
+  uint32_t maxThreadsPerThreadgroup[3];
+  uint32_t hasUnifiedMemory;
+  uint32_t reserved[11];
+} MADeviceInfo;
+
+/// States of a pass.
+enum {
+  MA_PASS_ENCODING = 0,
+  MA_PASS_COMMITTED = 1,
+  MA_PASS_COMPLETED = 2,
+  MA_PASS_FAILED = 3,
+};
+
+/// How a pass is created.
+enum {
+  MA_PASS_CONCURRENT = 0,  ///< dispatches overlap; a barrier where two conflict
+  MA_PASS_SERIAL = 1,      ///< each dispatch ends before the next begins
+};
+
+/// State and times of a pass. 24 bytes.
+typedef struct MAPassInfo {
+  uint32_t state;       ///< MA_PASS_ENCODING ...
+  uint32_t dispatches;  ///< encoded so far
+  double gpuStartTime;  ///< seconds; 0 until completed
+  double gpuEndTime;
+} MAPassInfo;
+
+/// A function constant of a pipeline. 24 bytes.
+typedef struct MAConstant {
+  uint32_t index;  ///< as in [[function_constant(index)]]
+  uint32_t dtype;  ///< MA_DTYPE_BOOL, U8, I8, U32, I32, F32, F16
+  uint8_t value[16];  ///< the value's bytes, first byte first; the rest 0
+} MAConstant;
+
+/// What a pipeline allows. 16 bytes.
+typedef struct MAPipelineInfo {
+  uint32_t maxTotalThreadsPerThreadgroup;
+  uint32_t threadExecutionWidth;
+  uint32_t staticThreadgroupMemoryLength;  ///< bytes
+  uint32_t reserved;
+} MAPipelineInfo;
+
+enum {
+  MA_BINDING_BUFFER = 0,       ///< a buffer at an offset
+  MA_BINDING_BYTES = 1,        ///< up to 4,096 bytes, copied
+  MA_BINDING_THREADGROUP = 2,  ///< threadgroup memory of `length` bytes (a multiple of 16)
+};
+
+enum { MA_ACCESS_READ = 1, MA_ACCESS_WRITE = 2 };
+
+/// One argument of a generic dispatch. 40 bytes.
+typedef struct MABinding {
+  uint32_t index;
+  uint32_t kind;    ///< MA_BINDING_*
+  ma_buffer buffer; ///< kind BUFFER
+  uint32_t access;  ///< kind BUFFER: MA_ACCESS_* bits
+  uint64_t offset;  ///< kind BUFFER: bytes
+  uint64_t length;  ///< bytes
+  const void *bytes;///< kind BYTES
+} MABinding;
+
+enum {
+  MA_DISPATCH_THREADGROUPS = 0,  ///< `grid` counts threadgroups
+  MA_DISPATCH_THREADS = 1,       ///< `grid` counts threads; edge threadgroups may be partial
+};
+
+/// A dispatch of any registered kernel. 48 bytes.
+typedef struct MAKernelDispatch {
+  ma_pipeline pipeline;
+  uint32_t form;  ///< MA_DISPATCH_*
+  uint32_t grid[3];
+  uint32_t threadsPerThreadgroup[3];
+  uint32_t bindingCount;
+  uint32_t reserved;
+  const MABinding *bindings;
+} MAKernelDispatch;
+
+/// Arguments of `ma_kv_cache_copy`. 72 bytes.
+/// src [nNew, rowSize] to cache [cacheCap, rowSize]; both bf16, f32 or f16.
+typedef struct MAKvCacheCopyArgs {
+  MATensor src;
+  MATensor cache;
+  KvCacheCopyParams params;
+  uint32_t reserved;
+} MAKvCacheCopyArgs;
+
+/// Arguments of `ma_kv_cache_copy_batch`. 112 bytes.
+/// Stream 0 alone, or K and V together; a zeroed srcV and cacheV mean one stream.
+typedef struct MAKvCacheCopyBatchArgs {
+  MATensor srcK;
+  MATensor cacheK;
+  MATensor srcV;
+  MATensor cacheV;
+  KvCacheCopyBatchParams params;
+} MAKvCacheCopyBatchArgs;
+
+/// Arguments of `ma_kv_cache_copy_seq`. 120 bytes. Streams as above.
+typedef struct MAKvCacheCopySeqArgs {
+  MATensor srcK;
+  MATensor cacheK;
+  MATensor srcV;
+  MATensor cacheV;
+  KvCacheCopySeqParams params;
+} MAKvCacheCopySeqArgs;
+
+/// Arguments of `ma_kv_cache_copy_head_major`. 80 bytes.
+typedef struct MAKvCacheCopyHeadMajorArgs {
+  MATensor src;
+  MATensor cache;
+  KvCacheCopyHeadMajorParams params;
+  uint32_t reserved;
+} MAKvCacheCopyHeadMajorArgs;
+
+/// Arguments of `ma_flash_attn_prefill`. 344 bytes.
+/// `params` is handed to the kernel as it is, after every field that follows
+/// from another has been checked against it. `mask` and `tileClasses` may be
+/// absent; `maskParams` is read only with a mask.
+typedef struct MAFlashAttnPrefillArgs {
+  MATensor q;
+  MATensor k;
+  MATensor v;
+  MATensor out;
+  MATensor mask;
+  MATensor tileClasses;
+  AttnParams params;
+  AttnMaskParams maskParams;
+  uint32_t nKvHeads;
+  uint32_t causal;       ///< 1: key j attends query row i when j <= i + qL_off
+  uint32_t reserved[2];
+} MAFlashAttnPrefillArgs;
+
+/// The library's `MA_ABI_VERSION`.
+int32_t ma_abi_version(void);
+
+/// Copies the calling thread's last message into `buffer` as NUL-terminated
+/// UTF-8, cut to `capacity` bytes. Returns the full length in bytes without
+/// the NUL (0: no failure yet). `buffer` may be NULL when `capacity` is 0.
+int32_t ma_last_error(char *buffer, uint32_t capacity);
+
+/// The layout of every struct above and in ShaderTypes.h, as JSON, measured by
+/// the compiled library: `{"abiVersion":n,"structs":[{"name","size","alignment",
+/// "fields":[{"name","offset","size","type","count"}]}]}`.
+/// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
+int32_t ma_layout_json(char *buffer, uint64_t capacity, uint64_t *needed);
+
+/// Reads field `field` (an array's element `element`) of the struct `structName`
+/// whose bytes are at `bytes`, as the compiled library sees it. Integers come
+/// back in `*integer`, floats in `*real`. For layout tests.
+int32_t ma_layout_read(const char *structName, const char *field, uint32_t element, const void *bytes,
+                       uint64_t length, int64_t *integer, double *real);
+
+/// Opens the system's default device. Each open has buffers, passes and
+/// pipelines of its own.
+int32_t ma_device_open(ma_device *device);
+/// Waits for committed passes, then frees the device and all that it owns.
+int32_t ma_device_close(ma_device device);
+int32_t ma_device_info(ma_device device, MADeviceInfo *info);
+
+/// Creates a zero-filled shared buffer of `length` bytes (1 to maxBufferLength).
+/// `*contents` gets its address, valid until `ma_buffer_release`.
+int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, void **contents);
+int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
+/// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
+int32_t ma_buffer_release(ma_buffer buffer);
+
+/// Registers shader source under `name` (for messages). Compiled on first use.
+/// A kernel name that another registered source already has is refused.
+int32_t ma_source_register(ma_device device, const char *name, const char *source, uint64_t length);
+/// The names of all kernels, built in and registered, one a line.
+/// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
+int32_t ma_kernel_names(ma_device device, char *buffer, uint64_t capacity, uint64_t *needed);
+/// Compiles (or finds) the pipeline of a kernel with function constants.
+int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
+                           ma_pipeline *pipeline);
+int32_t ma_pipeline_info(ma_pipeline pipeline, MAPipelineInfo *info);
+int32_t ma_pipeline_release(ma_pipeline pipeline);
+
+/// Opens a pass: one command buffer that takes dispatches until it is committed.
+int32_t ma_pass_create(ma_device device, uint32_t mode, ma_pass *pass);
+/// Sends the pass to the device. A second commit is MA_ERROR_INVALID_STATE.
+int32_t ma_pass_commit(ma_pass pass);
+/// Blocks until a committed pass has ended; MA_ERROR_EXECUTION when it failed.
+int32_t ma_pass_wait(ma_pass pass);
+/// State and times, without blocking. A failed pass leaves its error in ma_last_error.
+int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
+/// What the pass holds, as JSON: an array of `{"op","kernel","form","grid","threadsPerThreadgroup",
+/// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`.
+int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
+/// Frees the pass; one in flight goes on and is freed when it ends.
+int32_t ma_pass_release(ma_pass pass);
+
+/// Encodes a registered kernel with bindings given by the caller.
+int32_t ma_encode_kernel(ma_pass pass, const MAKernelDispatch *dispatch);
+
+int32_t ma_kv_cache_copy(ma_pass pass, const MAKvCacheCopyArgs *args);
+int32_t ma_kv_cache_copy_batch(ma_pass pass, const MAKvCacheCopyBatchArgs *args);
+int32_t ma_kv_cache_copy_seq(ma_pass pass, const MAKvCacheCopySeqArgs *args);
+int32_t ma_kv_cache_copy_head_major(ma_pass pass, const MAKvCacheCopyHeadMajorArgs *args);
+int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
+
+#ifdef __cplusplus
+}
+#endif
