@@ -1,0 +1,14 @@
+/// A shader source after compilation: the bytes of a shared object, and what
+/// can be known of it without loading it.
+struct CompiledShader: Sendable {
+  /// File name that diagnostics carry.
+  let label: String
+  /// The ELF shared object; it exports `sm_object`.
+  let object: [UInt8]
+  /// Host names of the kernels, in the order of the source.
+  let functionNames: [String]
+  /// Warnings in the form of `ShaderCompilerError.message`; empty if none.
+  let log: String
+  /// Whether the object came from the cache.
+  let wasCached: Bool
+}
