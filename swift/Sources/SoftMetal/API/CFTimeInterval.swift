@@ -1,0 +1,2 @@
+/// Seconds, as Core Foundation counts them.
+public typealias CFTimeInterval = Double

@@ -1,0 +1,9 @@
+/// Bytes without a type. In shared storage the CPU and the device see the same
+/// memory.
+public protocol MTLBuffer: MTLResource {
+  /// Bytes, as asked for.
+  var length: Int { get }
+
+  /// The first byte; valid as long as the buffer lives.
+  func contents() -> UnsafeMutableRawPointer
+}

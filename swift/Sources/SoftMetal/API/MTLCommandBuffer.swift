@@ -1,0 +1,19 @@
+/// Encoded work, committed once.
+public protocol MTLCommandBuffer: AnyObject {
+  var label: String? { get set }
+  var status: MTLCommandBufferStatus { get }
+
+  /// An `MTLCommandBufferError` when `status` is `.error`.
+  var error: (any Error)? { get }
+
+  /// When the device began and ended the work, in seconds of its clock; 0
+  /// before that.
+  var gpuStartTime: CFTimeInterval { get }
+  var gpuEndTime: CFTimeInterval { get }
+
+  /// A serial encoder: each dispatch sees what the ones before it wrote.
+  func makeComputeCommandEncoder() -> (any MTLComputeCommandEncoder)?
+  func makeComputeCommandEncoder(dispatchType: MTLDispatchType) -> (any MTLComputeCommandEncoder)?
+  func commit()
+  func waitUntilCompleted()
+}

@@ -1,0 +1,18 @@
+/// How a library is compiled.
+///
+/// SoftMetal always compiles with IEEE semantics, which every math mode
+/// permits.
+open class MTLCompileOptions {
+  public init() {}
+
+  /// Deprecated by Apple in macOS 15 in favour of `mathMode`.
+  open var fastMathEnabled: Bool {
+    get { mathMode == .fast }
+    set { mathMode = newValue ? .fast : .safe }
+  }
+
+  /// Since macOS 15.
+  open var mathMode: MTLMathMode = .fast
+
+  open var languageVersion: MTLLanguageVersion = .version3_1
+}
