@@ -1,0 +1,384 @@
+/// Tiled attention with online softmax (FlashAttention, Dao 2022) for prefill:
+///   O[b,h,i,:] = sum_j P[i,j] V[b,h/gqa_factor,j,:],  P = softmax(scale * Q K^T + mask).
+///
+/// Shapes: Q, O [B, H, qL, D]; K, V [B, H/gqa_factor, kL, D], any strides with
+/// an innermost 1. T is bfloat or half; scores, probabilities, sums are float.
+///
+/// Grid: threadgroups (ceil(qL/BQ), H, B) of (32, WM, 1) threads. A threadgroup
+/// owns BQ query rows of one head, a SIMD group owns 8 of them: BQ = 8 * WM. It
+/// walks the keys in tiles of BK:
+///   S [8, BK]  = Q [8, D] * K^T [D, BK]   8x8 matrices, one float accumulator per 8 keys
+///   P [8, BK]  = exp2(S * scale * log2(e) - m), m the running row maximum
+///   O [8, D]  += P [8, BK] * V [BK, D]    8x8 matrices, D/8 float accumulators
+/// and divides O by the row sums of P at the end.
+///
+///   D     BQ  BK  WM   threadgroup bytes     accumulator floats a lane
+///   64    32  16  4     9,216 = Q + K + V     16 (O) + 4 (S)
+///   80    32  16  4    11,264                 20 + 4
+///   96    32  16  4    13,312                 24 + 4
+///   112   32  16  4    15,360                 28 + 4
+///   128   32  16  4    17,408                 32 + 4
+///   192   32  16  4    25,600                 48 + 4
+///   256   32  16  4    25,344 = Q + K or V    64 + 4
+///   512    8   8  1    24,960 = Q + K + V    128 + 2
+/// The sizes between 64 and 256 take the tiles of 64 and 256: 8 rows a SIMD
+/// group, since more would leave fewer than 24 SIMD groups their registers. K and
+/// V have a tile each where both fit in 32 KiB beside Q, which saves two of four
+/// barriers a tile; at D = 256 they take turns. Rows are padded by 16 bytes so
+/// that the 8 rows of a matrix fall into different banks.
+///
+/// Work: (2 D + 5) * qL * kL instructions a head (half of it when causal), the 5
+/// being the softmax. Bound by matrix arithmetic; each K and V tile is read once
+/// per BQ query rows.
+///
+/// A row's arithmetic depends on its own scores and on the order of the keys
+/// only, never on its place in a tile, and a key that is masked out changes
+/// nothing (P = +0, m stays). So a prompt in chunks, another layout, and tiles
+/// skipped or not give the same bits.
+#include <metal_stdlib>
+#include <metal_simdgroup>
+#include <metal_simdgroup_matrix>
+
+#include "ShaderTypes.h"
+
+using namespace metal;
+
+/// qL is a multiple of BQ.
+constant bool align_Q [[function_constant(200)]];
+/// kL is a multiple of BK.
+constant bool align_K [[function_constant(201)]];
+/// Buffers 5 and 6 are bound.
+constant bool has_mask [[function_constant(300)]];
+/// Query row i attends keys j <= i + qL_off.
+constant bool do_causal [[function_constant(301)]];
+/// Buffer 7 is bound; needs has_mask.
+constant bool has_blk [[function_constant(303)]];
+
+/// Start of the running row maximum. Finite, so that exp2(-inf - m) is 0 and not
+/// NaN while every key so far is masked.
+constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
+
+/// The running maximum follows the row's true maximum only when that is higher
+/// by this much, in powers of two. P then stays below 2^8, where float is as
+/// precise as below 1, and most tiles leave the accumulators alone.
+constant constexpr float kRescaleThreshold = 8.0f;
+
+/// Classes of a mask tile [BQ, BK].
+constant constexpr uchar kTileBlocked = 0;
+constant constexpr uchar kTileUnmasked = 2;
+
+/// 16 bytes of a row. Aligned as its elements are: any stride is allowed.
+struct Chunk {
+  ushort elements[8];
+};
+
+/// Copies tile [ROWS, D] from rows `stride` apart to rows LD apart; rows from
+/// `valid` on become 0 and are not read. 8 threads share a row: 8 x 16 bytes are
+/// one 128-byte line of memory.
+template <typename T, short ROWS, short D, short LD, short THREADS>
+inline void load_tile(threadgroup T *tile, const device T *source, long stride, int valid, short thread_index) {
+  constexpr short kRowsAtOnce = THREADS / 8;
+  const short first_column = (thread_index % 8) * 8;
+  for (short row = thread_index / 8; row < ROWS; row += kRowsAtOnce) {
+    threadgroup T *to = tile + row * LD;
+    if (row < valid) {
+      const device T *from = source + row * stride;
+      for (short column = first_column; column < D; column += 64) {
+        *reinterpret_cast<threadgroup Chunk *>(to + column) =
+            *reinterpret_cast<const device Chunk *>(from + column);
+      }
+    } else {
+      for (short column = first_column; column < D; column += 64) {
+        for (short i = 0; i < 8; i++) {
+          to[column + i] = T(0);
+        }
+      }
+    }
+  }
+}
+
+/// log2(e) * bias of an additive mask.
+template <typename T>
+inline float masked_score(float score, T bias) {
+  return score + M_LOG2E_F * float(bias);
+}
+
+/// A bool mask: non-zero attends.
+inline float masked_score(float score, uchar attends) { return attends != 0 ? score : -INFINITY; }
+
+template <typename T, typename Mask, short BQ, short BK, short D, short WM>
+[[kernel, max_total_threads_per_threadgroup(32 * WM)]] void flash_attn_prefill(
+    const device T *Q [[buffer(0)]], const device T *K [[buffer(1)]], const device T *V [[buffer(2)]],
+    device T *O [[buffer(3)]], constant AttnParams &params [[buffer(4)]],
+    constant AttnMaskParams &mask_params [[buffer(5), function_constant(has_mask)]],
+    const device Mask *mask [[buffer(6), function_constant(has_mask)]],
+    const device uchar *tile_classes [[buffer(7), function_constant(has_blk)]],
+    uint simd_lane [[thread_index_in_simdgroup]], uint simd_group [[simdgroup_index_in_threadgroup]],
+    uint3 group [[threadgroup_position_in_grid]]) {
+  static_assert(BQ == 8 * WM, "a SIMD group owns 8 query rows");
+  static_assert(BK % 8 == 0 && D % 8 == 0, "tiles are made of 8x8 matrices");
+
+  constexpr short TK = BK / 8;  // score matrices of a tile
+  constexpr short TD = D / 8;   // output matrices of a SIMD group
+  constexpr short LD = D + 8;   // elements from row to row in threadgroup memory
+  constexpr short THREADS = 32 * WM;
+  constexpr bool kSeparateTiles = (BQ + 2 * BK) * LD * sizeof(T) <= 32768;
+
+  threadgroup T q_tile[BQ * LD];
+  threadgroup T kv_tiles[(kSeparateTiles ? 2 : 1) * BK * LD];
+  threadgroup T *k_tile = kv_tiles;
+  threadgroup T *v_tile = kv_tiles + (kSeparateTiles ? BK * LD : 0);
+
+  const int batch = group.z;
+  const int head = group.y;
+  const int kv_head = head / params.gqa_factor;
+  const int first_row = int(group.x) * BQ;
+  const int valid_rows = align_Q ? BQ : min(int(BQ), params.qL - first_row);
+  const short thread_index = short(simd_group * 32 + simd_lane);
+
+  Q += batch * params.Q_strides[0] + head * params.Q_strides[1] + first_row * params.Q_strides[2];
+  K += batch * params.K_strides[0] + kv_head * params.K_strides[1];
+  V += batch * params.V_strides[0] + kv_head * params.V_strides[1];
+  O += batch * params.O_strides[0] + head * params.O_strides[1] + first_row * params.O_strides[2];
+
+  // This lane's two elements of an 8x8 matrix: (lane_row, lane_column) and the next column.
+  const short lane_row = short(((simd_lane / 4) & 4) + (simd_lane / 2) % 4);
+  const short lane_column = short(((simd_lane / 4) & 2) * 2 + (simd_lane % 2) * 2);
+  const short group_row = short(simd_group * 8);  // first of the SIMD group's rows in the tile
+  const short row = group_row + lane_row;
+
+  // Position among the keys of this lane's row, and of the SIMD group's first and last.
+  const int position = first_row + row + params.qL_off;
+  const int first_position = first_row + group_row + params.qL_off;
+  const int last_position = first_position + 7;
+
+  const device Mask *mask_row = nullptr;
+  if (has_mask) {
+    // Rows past the last one read the last one's mask; their results are dropped.
+    mask_row = mask + batch * mask_params.M_strides[0] + head * mask_params.M_strides[1] +
+               min(first_row + row, params.qL - 1) * mask_params.M_strides[2];
+  }
+  if (has_blk) {
+    // [planes, NQ, NK]: one plane per mask plane, a stride of 0 sharing one.
+    const long heads = mask_params.M_strides[1] != 0 ? params.H : 1;
+    const long plane = (mask_params.M_strides[0] != 0 ? batch * heads : 0) + (mask_params.M_strides[1] != 0 ? head : 0);
+    tile_classes += (plane * params.NQ + group.x) * params.NK;
+  }
+
+  load_tile<T, BQ, D, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
+
+  const float score_scale = params.scale * M_LOG2E_F;
+  float row_maximum = kLowestMaximum;  // of the scaled scores, in powers of two
+  float row_sum = 0;                   // this lane's part
+  simdgroup_matrix<float, 8, 8> output[TD];
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    output[d] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+
+  int key_tiles = params.NK;
+  if (do_causal) {
+    key_tiles = min(key_tiles, (first_row + valid_rows - 1 + params.qL_off) / BK + 1);
+  }
+
+  for (int tile = 0; tile < key_tiles; tile++) {
+    uchar tile_class = 1;
+    if (has_blk) {
+      tile_class = tile_classes[tile];
+      if (tile_class == kTileBlocked) {
+        continue;
+      }
+    }
+    const int first_key = tile * BK;
+    const int valid_keys = align_K ? BK : min(int(BK), params.kL - first_key);
+    // False when each of the SIMD group's rows lies past qL or before the tile's keys.
+    const bool contributes = group_row < valid_rows && (!do_causal || first_key <= last_position);
+
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // the last tile has been used
+    load_tile<T, BK, D, LD, THREADS>(k_tile, K + first_key * params.K_strides[2], params.K_strides[2], valid_keys,
+                                     thread_index);
+    if (kSeparateTiles) {
+      load_tile<T, BK, D, LD, THREADS>(v_tile, V + first_key * params.V_strides[2], params.V_strides[2], valid_keys,
+                                       thread_index);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    simdgroup_matrix<float, 8, 8> scores[TK];
+    if (contributes) {
+      // S [8, BK] = Q [8, D] * K^T [D, BK]
+      for (short k = 0; k < TK; k++) {
+        scores[k] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+      }
+      for (short d = 0; d < TD; d++) {
+        simdgroup_matrix<T, 8, 8> q;
+        simdgroup_load(q, q_tile + group_row * LD + d * 8, LD);
+        for (short k = 0; k < TK; k++) {
+          simdgroup_matrix<T, 8, 8> k_transposed;
+          simdgroup_load(k_transposed, k_tile + k * 8 * LD + d * 8, LD, ulong2(0, 0), true);
+          simdgroup_multiply_accumulate(scores[k], q, k_transposed, scores[k]);
+        }
+      }
+
+      // This lane's scores: row `position`, keys first_key + 8 k + lane_column + {0, 1}.
+      float s[TK][2];
+      for (short k = 0; k < TK; k++) {
+        s[k][0] = scores[k].thread_elements()[0] * score_scale;
+        s[k][1] = scores[k].thread_elements()[1] * score_scale;
+      }
+      if (has_mask && tile_class != kTileUnmasked) {
+        for (short k = 0; k < TK; k++) {
+          for (short i = 0; i < 2; i++) {
+            const short key = k * 8 + lane_column + i;
+            if (key < valid_keys) {
+              s[k][i] = masked_score(s[k][i], mask_row[first_key + key]);
+            }
+          }
+        }
+      }
+      if (valid_keys < BK) {
+        for (short k = 0; k < TK; k++) {
+          for (short i = 0; i < 2; i++) {
+            s[k][i] = k * 8 + lane_column + i < valid_keys ? s[k][i] : -INFINITY;
+          }
+        }
+      }
+      if (do_causal && first_key + BK - 1 > first_position) {
+        for (short k = 0; k < TK; k++) {
+          for (short i = 0; i < 2; i++) {
+            s[k][i] = first_key + k * 8 + lane_column + i <= position ? s[k][i] : -INFINITY;
+          }
+        }
+      }
+
+      float maximum = max(s[0][0], s[0][1]);
+      for (short k = 1; k < TK; k++) {
+        maximum = max(maximum, max(s[k][0], s[k][1]));
+      }
+      if (simd_any(maximum > row_maximum + kRescaleThreshold)) {
+        // A row is held by the four lanes that differ in bits 0 and 3.
+        maximum = max(maximum, simd_shuffle_xor(maximum, 1));
+        maximum = max(maximum, simd_shuffle_xor(maximum, 8));
+        const bool moves = maximum > row_maximum + kRescaleThreshold;
+        const float factor = moves ? fast::exp2(row_maximum - maximum) : 1.0f;
+        row_maximum = moves ? maximum : row_maximum;
+        row_sum *= factor;
+#pragma clang loop unroll(full)
+        for (short d = 0; d < TD; d++) {
+          output[d].thread_elements()[0] *= factor;
+          output[d].thread_elements()[1] *= factor;
+        }
+      }
+      for (short k = 0; k < TK; k++) {
+        const float p0 = fast::exp2(s[k][0] - row_maximum);
+        const float p1 = fast::exp2(s[k][1] - row_maximum);
+        row_sum += p0 + p1;
+        scores[k].thread_elements()[0] = p0;
+        scores[k].thread_elements()[1] = p1;
+      }
+    }
+
+    if (!kSeparateTiles) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // K has been used
+      load_tile<T, BK, D, LD, THREADS>(v_tile, V + first_key * params.V_strides[2], params.V_strides[2], valid_keys,
+                                       thread_index);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+
+    if (contributes) {
+      // O [8, D] += P [8, BK] * V [BK, D]
+#pragma clang loop unroll(full)
+      for (short d = 0; d < TD; d++) {
+        for (short k = 0; k < TK; k++) {
+          simdgroup_matrix<T, 8, 8> v;
+          simdgroup_load(v, v_tile + k * 8 * LD + d * 8, LD);
+          simdgroup_multiply_accumulate(output[d], scores[k], v, output[d]);
+        }
+      }
+    }
+  }
+
+  row_sum += simd_shuffle_xor(row_sum, 1);
+  row_sum += simd_shuffle_xor(row_sum, 8);
+  // A row that attends nothing has sum 0 and output 0.
+  const float normalizer = row_sum == 0 ? 0.0f : 1.0f / row_sum;
+  const bool stores = row < valid_rows;
+  device T *output_row = O + row * params.O_strides[2] + lane_column;
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    // Adding +0 makes the sign of a zero independent of the tiles that were skipped.
+    const float o0 = (output[d].thread_elements()[0] + 0.0f) * normalizer;
+    const float o1 = (output[d].thread_elements()[1] + 0.0f) * normalizer;
+    if (stores) {
+      output_row[d * 8] = T(o0);
+      output_row[d * 8 + 1] = T(o1);
+    }
+  }
+}
+
+// Entry points: dtype, mask kind, BQ, BK, D, WM.
+
+template [[host_name("flash_attn_prefill_bf16_d64")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 64, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 64, 4>;
+template [[host_name("flash_attn_prefill_bf16_d64_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 64, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 64, 4>;
+template [[host_name("flash_attn_prefill_bf16_d80")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 80, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 80, 4>;
+template [[host_name("flash_attn_prefill_bf16_d80_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 80, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 80, 4>;
+template [[host_name("flash_attn_prefill_bf16_d96")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 96, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 96, 4>;
+template [[host_name("flash_attn_prefill_bf16_d96_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 96, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 96, 4>;
+template [[host_name("flash_attn_prefill_bf16_d112")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 112, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 112, 4>;
+template [[host_name("flash_attn_prefill_bf16_d112_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 112, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 112, 4>;
+template [[host_name("flash_attn_prefill_bf16_d128")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 128, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 128, 4>;
+template [[host_name("flash_attn_prefill_bf16_d128_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 128, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 128, 4>;
+template [[host_name("flash_attn_prefill_bf16_d192")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 192, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 192, 4>;
+template [[host_name("flash_attn_prefill_bf16_d192_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 192, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 192, 4>;
+template [[host_name("flash_attn_prefill_bf16_d256")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 256, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 256, 4>;
+template [[host_name("flash_attn_prefill_bf16_d256_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 256, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 256, 4>;
+template [[host_name("flash_attn_prefill_bf16_d512")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, bfloat, 8, 8, 512, 1>) flash_attn_prefill<bfloat, bfloat, 8, 8, 512, 1>;
+template [[host_name("flash_attn_prefill_bf16_d512_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<bfloat, uchar, 8, 8, 512, 1>) flash_attn_prefill<bfloat, uchar, 8, 8, 512, 1>;
+
+template [[host_name("flash_attn_prefill_f16_d64")]] [[kernel]]
+decltype(flash_attn_prefill<half, half, 32, 16, 64, 4>) flash_attn_prefill<half, half, 32, 16, 64, 4>;
+template [[host_name("flash_attn_prefill_f16_d64_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<half, uchar, 32, 16, 64, 4>) flash_attn_prefill<half, uchar, 32, 16, 64, 4>;
+template [[host_name("flash_attn_prefill_f16_d80")]] [[kernel]]
+decltype(flash_attn_prefill<half, half, 32, 16, 80, 4>) flash_attn_prefill<half, half, 32, 16, 80, 4>;
+template [[host_name("flash_attn_prefill_f16_d80_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<half, uchar, 32, 16, 80, 4>) flash_attn_prefill<half, uchar, 32, 16, 80, 4>;
+template [[host_name("flash_attn_prefill_f16_d96")]] [[kernel]]
+decltype(flash_attn_prefill<half, half, 32, 16, 96, 4>) flash_attn_prefill<half, half, 32, 16, 96, 4>;
+template [[host_name("flash_attn_prefill_f16_d96_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<half, uchar, 32, 16, 96, 4>) flash_attn_prefill<half, uchar, 32, 16, 96, 4>;
+template [[host_name("flash_attn_prefill_f16_d112")]] [[kernel]]
+decltype(flash_attn_prefill<half, half, 32, 16, 112, 4>) flash_attn_prefill<half, half, 32, 16, 112, 4>;
+template [[host_name("flash_attn_prefill_f16_d112_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<half, uchar, 32, 16, 112, 4>) flash_attn_prefill<half, uchar, 32, 16, 112, 4>;
+template [[host_name("flash_attn_prefill_f16_d128")]] [[kernel]]
+decltype(flash_attn_prefill<half, half, 32, 16, 128, 4>) flash_attn_prefill<half, half, 32, 16, 128, 4>;
+template [[host_name("flash_attn_prefill_f16_d128_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<half, uchar, 32, 16, 128, 4>) flash_attn_prefill<half, uchar, 32, 16, 128, 4>;
+template [[host_name("flash_attn_prefill_f16_d192")]] [[kernel]]
+decltype(flash_attn_prefill<half, half, 32, 16, 192, 4>) flash_attn_prefill<half, half, 32, 16, 192, 4>;
+template [[host_name("flash_attn_prefill_f16_d192_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<half, uchar, 32, 16, 192, 4>) flash_attn_prefill<half, uchar, 32, 16, 192, 4>;
+template [[host_name("flash_attn_prefill_f16_d256")]] [[kernel]]
+decltype(flash_attn_prefill<half, half, 32, 16, 256, 4>) flash_attn_prefill<half, half, 32, 16, 256, 4>;
+template [[host_name("flash_attn_prefill_f16_d256_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<half, uchar, 32, 16, 256, 4>) flash_attn_prefill<half, uchar, 32, 16, 256, 4>;
+template [[host_name("flash_attn_prefill_f16_d512")]] [[kernel]]
+decltype(flash_attn_prefill<half, half, 8, 8, 512, 1>) flash_attn_prefill<half, half, 8, 8, 512, 1>;
+template [[host_name("flash_attn_prefill_f16_d512_boolmask")]] [[kernel]]
+decltype(flash_attn_prefill<half, uchar, 8, 8, 512, 1>) flash_attn_prefill<half, uchar, 8, 8, 512, 1>;
