@@ -1,7 +1,4 @@
 /// How a library is compiled.
-///
-/// SoftMetal always compiles with IEEE semantics, which every math mode
-/// permits.
 open class MTLCompileOptions {
   public init() {}
 

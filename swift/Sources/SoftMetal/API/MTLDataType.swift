@@ -26,4 +26,7 @@ extension MTLDataType {
     case .long, .ulong: 8
     }
   }
+
+  /// The type as a shader writes it.
+  var shaderName: String { self == .none ? "" : "\(self)" }
 }

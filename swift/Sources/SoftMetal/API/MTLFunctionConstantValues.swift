@@ -4,21 +4,21 @@
 ///     var causal = true
 ///     values.setConstantValue(&causal, type: .bool, index: 301)
 open class MTLFunctionConstantValues {
-  /// In the order of their index.
-  private(set) var values: [FunctionConstantValue] = []
+  private(set) var values: [UInt32: ConstantValue] = [:]
+
+  /// An index no function constant can have.
+  private(set) var invalidIndex: Int?
 
   public init() {}
 
   /// Copies a value of the given type; a second value for an index replaces
   /// the first.
   open func setConstantValue(_ value: UnsafeRawPointer, type: MTLDataType, index: Int) {
-    let bytes = UnsafeRawBufferPointer(start: value, count: type.size)
-    let constant = FunctionConstantValue(index: index, type: type, bytes: Array(bytes))
-    let position = values.firstIndex { $0.index >= index } ?? values.endIndex
-    if position < values.endIndex, values[position].index == index {
-      values[position] = constant
-    } else {
-      values.insert(constant, at: position)
+    guard let key = UInt32(exactly: index) else {
+      invalidIndex = index
+      return
     }
+    let bytes = UnsafeRawBufferPointer(start: value, count: type.size)
+    values[key] = ConstantValue(typeName: type.shaderName, bytes: Array(bytes))
   }
 }

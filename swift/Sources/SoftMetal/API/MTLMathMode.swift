@@ -1,7 +1,9 @@
 /// Which floating-point transformations the compiler may make.
 public enum MTLMathMode: Int, Sendable {
-  /// IEEE semantics: infinities and NaN are kept.
+  /// IEEE semantics.
   case safe = 0
+  /// Transformations that keep infinities and NaN. SoftMetal makes none.
   case relaxed = 1
+  /// Infinities, NaN and the order of a sum may be ignored.
   case fast = 2
 }

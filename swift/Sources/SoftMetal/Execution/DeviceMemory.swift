@@ -1,0 +1,41 @@
+import Glibc
+import Synchronization
+
+/// The memory of one device: page-aligned, zero-filled, accounted.
+final class DeviceMemory: Sendable {
+  /// Bytes of the largest allocation: half of the machine's memory.
+  let maxLength = Processor.physicalMemory / 2
+
+  private let allocated = Atomic<Int>(0)
+
+  /// Bytes of all allocations alive, in whole pages.
+  var allocatedSize: Int { allocated.load(ordering: .relaxed) }
+
+  /// Bytes that an allocation of `length` bytes takes.
+  static func roundedToPages(_ length: Int) -> Int {
+    let page = Processor.pageSize
+    return (length + page - 1) / page * page
+  }
+
+  /// Zeros, which the kernel commits page by page at the first touch.
+  ///
+  /// - Parameter size: bytes, whole pages.
+  func allocate(size: Int) -> UnsafeMutableRawPointer? {
+    let protection = PROT_READ | PROT_WRITE
+    let pointer = mmap(nil, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    guard let pointer, pointer != MAP_FAILED else { return nil }
+    account(size)
+    return pointer
+  }
+
+  func deallocate(_ pointer: UnsafeMutableRawPointer, size: Int) {
+    munmap(pointer, size)
+    account(-size)
+  }
+
+  /// Counts memory that the device uses but does not own; negative when it no
+  /// longer does.
+  func account(_ size: Int) {
+    allocated.wrappingAdd(size, ordering: .relaxed)
+  }
+}

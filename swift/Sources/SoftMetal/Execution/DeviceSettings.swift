@@ -1,0 +1,40 @@
+import Glibc
+
+/// What a software device is made with.
+struct DeviceSettings {
+  static let maxThreads = 256
+
+  var threads: Int
+  /// Seconds that one dispatch may take; 0 for any time.
+  var timeLimit: Double
+  var order: ExecutionOrder
+
+  init(threads: Int? = nil, timeLimit: Double = 60, order: ExecutionOrder = .forward) {
+    self.threads = threads ?? min(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), Self.maxThreads)
+    self.timeLimit = timeLimit
+    self.order = order
+  }
+
+  /// Reads the variables that `MTLCreateSystemDefaultDevice` lists.
+  init(environment: (String) -> String?) throws {
+    self.init()
+    if let text = environment("SOFTMETAL_THREADS") {
+      guard let value = Int(text), 1...Self.maxThreads ~= value else {
+        throw DeviceError("SOFTMETAL_THREADS is \"\(text)\"; expected a number from 1 to \(Self.maxThreads)")
+      }
+      threads = value
+    }
+    if let text = environment("SOFTMETAL_TIME_LIMIT") {
+      guard let value = Double(text), value >= 0, value.isFinite else {
+        throw DeviceError("SOFTMETAL_TIME_LIMIT is \"\(text)\"; expected seconds, or 0 for no limit")
+      }
+      timeLimit = value
+    }
+    if let text = environment("SOFTMETAL_ORDER") {
+      guard let value = ExecutionOrder(text) else {
+        throw DeviceError("SOFTMETAL_ORDER is \"\(text)\"; expected forward, reverse or shuffle:SEED")
+      }
+      order = value
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import CSoftMetal
+import Glibc
+
+/// The thread of a command queue: takes committed command buffers in order and
+/// runs their dispatches on the device's workers.
+final class QueueExecutor: @unchecked Sendable {
+  private let workers: WorkerPool
+  private let order: ExecutionOrder
+  private var generator: SplitMix64
+  private var thread = pthread_t()
+
+  private let submission = Monitor()
+  private var submitted: [SoftCommandBuffer] = []
+  private var isClosing = false
+  private let completion = Monitor()
+
+  /// Starts the thread; nil when the system has none left.
+  init?(workers: WorkerPool, order: ExecutionOrder) {
+    self.workers = workers
+    self.order = order
+    if case .shuffle(let seed) = order {
+      generator = SplitMix64(seed: seed)
+    } else {
+      generator = SplitMix64(seed: 0)
+    }
+    let reference = Unmanaged.passRetained(self)
+    let code = pthread_create(
+      &thread, nil,
+      { argument in
+        if let argument { Unmanaged<QueueExecutor>.fromOpaque(argument).takeRetainedValue().run() }
+        return nil
+      }, reference.toOpaque())
+    guard code == 0 else {
+      reference.release()
+      return nil
+    }
+  }
+
+  func submit(_ commandBuffer: SoftCommandBuffer) {
+    submission.notify { submitted.append(commandBuffer) }
+  }
+
+  func wait(for commandBuffer: SoftCommandBuffer) {
+    guard !commandBuffer.isFinished else { return }
+    completion.wait(until: { commandBuffer.isFinished }, then: {})
+  }
+
+  /// Ends the thread once all that is submitted has run.
+  func close() {
+    submission.notify { isClosing = true }
+    if pthread_equal(thread, pthread_self()) != 0 {
+      // The last reference to the queue went with a resource's deallocator.
+      pthread_detach(thread)
+    } else {
+      pthread_join(thread, nil)
+    }
+  }
+
+  private func run() {
+    while true {
+      let batch = submission.wait(until: { isClosing || !submitted.isEmpty }) {
+        let batch = submitted
+        submitted = []
+        return batch
+      }
+      guard !batch.isEmpty else { return }
+      for commandBuffer in batch {
+        commandBuffer.execute(runCommands)
+        completion.notify { commandBuffer.finish() }
+      }
+    }
+  }
+
+  private func runCommands(of list: CommandList) -> MTLCommandBufferError? {
+    guard order != .forward else {
+      for command in list.commands {
+        if let error = run(command, list) { return error }
+      }
+      return nil
+    }
+    var remaining = list.commands[...]
+    while let stage = remaining.first?.stage {
+      let unordered = remaining.prefix { $0.stage == stage }
+      for command in reordered(unordered) {
+        if let error = run(command, list) { return error }
+      }
+      remaining = remaining[unordered.endIndex...]
+    }
+    return nil
+  }
+
+  private func reordered(_ commands: ArraySlice<DispatchCommand>) -> [DispatchCommand] {
+    switch order {
+    case .forward: Array(commands)
+    case .reverse: commands.reversed()
+    case .shuffle: commands.shuffled(using: &generator)
+    }
+  }
+
+  private func run(_ command: DispatchCommand, _ list: CommandList) -> MTLCommandBufferError? {
+    let pipeline = command.pipeline.takeUnretainedValue()
+    var dispatch = SmDispatch()
+    dispatch.kernel = pipeline.kernel
+    dispatch.threadgroups = command.grid.threadgroups
+    dispatch.threadsPerThreadgroup = command.grid.threadsPerThreadgroup
+    dispatch.threadsPerGrid = command.grid.threadsPerGrid
+    var position = command.firstArgument
+    withUnsafeMutableBytes(of: &dispatch.buffers) { bytes in
+      let addresses = bytes.bindMemory(to: UInt.self)
+      for argument in pipeline.buffers {
+        addresses[argument.index] = list.arguments[position]
+        position += 1
+      }
+    }
+    withUnsafeMutableBytes(of: &dispatch.threadgroupLengths) { bytes in
+      let lengths = bytes.bindMemory(to: UInt32.self)
+      for argument in pipeline.threadgroupMemory {
+        lengths[argument.index] = UInt32(list.arguments[position])
+        position += 1
+      }
+    }
+    return error(workers.run(&dispatch), pipeline.name)
+  }
+
+  private func error(_ code: Int, _ kernelName: String) -> MTLCommandBufferError? {
+    switch code {
+    case Int(SM_RUN_OK):
+      nil
+    case Int(SM_RUN_TIMEOUT):
+      MTLCommandBufferError(
+        .timeout,
+        "kernel '\(kernelName)' was stopped after \(workers.timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit")
+    case Int(SM_RUN_DEADLOCK):
+      MTLCommandBufferError(
+        .internal, "kernel '\(kernelName)': threads of one threadgroup wait at different barriers")
+    default:
+      MTLCommandBufferError(.internal, "kernel '\(kernelName)' ended with code \(code)")
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import Synchronization
+
+/// A buffer in the CPU's memory.
+final class SoftBuffer: MTLBuffer {
+  typealias Deallocator = (UnsafeMutableRawPointer, Int) -> Void
+
+  private enum Owner {
+    case device
+    case caller(Deallocator?)
+  }
+
+  var label: String?
+  let length: Int
+  let allocatedSize: Int
+  let storageMode: MTLStorageMode
+  let memory: DeviceMemory
+  let pointer: UnsafeMutableRawPointer
+  private let owner: Owner
+
+  /// The number of the last command list that retained this buffer, so that
+  /// it does so once.
+  let lastRetainer = Atomic<UInt64>(0)
+
+  /// A zero-filled buffer; nil where the memory cannot be had.
+  init?(length: Int, storageMode: MTLStorageMode, memory: DeviceMemory) {
+    guard length > 0, length <= memory.maxLength else { return nil }
+    let size = DeviceMemory.roundedToPages(length)
+    guard let pointer = memory.allocate(size: size) else { return nil }
+    self.pointer = pointer
+    self.length = length
+    self.storageMode = storageMode
+    self.memory = memory
+    allocatedSize = size
+    owner = .device
+  }
+
+  /// A buffer over the caller's pages.
+  init?(
+    noCopy pointer: UnsafeMutableRawPointer, length: Int, storageMode: MTLStorageMode, memory: DeviceMemory,
+    deallocator: Deallocator?
+  ) {
+    let page = Processor.pageSize
+    guard length > 0, length <= memory.maxLength else { return nil }
+    guard length % page == 0, UInt(bitPattern: pointer) % UInt(page) == 0 else { return nil }
+    self.pointer = pointer
+    self.length = length
+    self.storageMode = storageMode
+    self.memory = memory
+    allocatedSize = length
+    owner = .caller(deallocator)
+    memory.account(length)
+  }
+
+  deinit {
+    switch owner {
+    case .device:
+      memory.deallocate(pointer, size: allocatedSize)
+    case .caller(let deallocator):
+      memory.account(-length)
+      deallocator?(pointer, length)
+    }
+  }
+
+  func contents() -> UnsafeMutableRawPointer { pointer }
+}

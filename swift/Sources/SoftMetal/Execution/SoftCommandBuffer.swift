@@ -1,0 +1,88 @@
+import Glibc
+import Synchronization
+
+/// Encoded work with its way through the queue.
+///
+/// One thread at a time may encode. `status`, `error` and waiting are free for
+/// all threads.
+final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
+  /// Seconds that a waiting thread polls before it sleeps.
+  private static let pollingTime = 20e-6
+
+  var label: String?
+  let list: CommandList
+  private let executor: QueueExecutor
+  /// Keeps the queue's thread alive up to the commit.
+  private var queue: SoftCommandQueue?
+  private let rawStatus = Atomic<UInt>(MTLCommandBufferStatus.notEnqueued.rawValue)
+
+  // Written by the queue's thread before it sets a final status.
+  private var result: MTLCommandBufferError?
+  private var startTime = 0.0
+  private var endTime = 0.0
+
+  init(queue: SoftCommandQueue, retainsBuffers: Bool) {
+    self.queue = queue
+    executor = queue.executor
+    list = CommandList(memory: queue.memory, retainsBuffers: retainsBuffers)
+  }
+
+  var status: MTLCommandBufferStatus {
+    MTLCommandBufferStatus(rawValue: rawStatus.load(ordering: .acquiring)) ?? .error
+  }
+
+  var isFinished: Bool {
+    rawStatus.load(ordering: .acquiring) >= MTLCommandBufferStatus.completed.rawValue
+  }
+
+  var error: (any Error)? { isFinished ? result : nil }
+  var gpuStartTime: CFTimeInterval { isFinished ? startTime : 0 }
+  var gpuEndTime: CFTimeInterval { isFinished ? endTime : 0 }
+
+  func makeComputeCommandEncoder() -> (any MTLComputeCommandEncoder)? {
+    makeComputeCommandEncoder(dispatchType: .serial)
+  }
+
+  /// Nil after the commit, and with an encoder open, which is an error of the
+  /// command buffer.
+  func makeComputeCommandEncoder(dispatchType: MTLDispatchType) -> (any MTLComputeCommandEncoder)? {
+    list.openNewEncoder().map { number in
+      SoftComputeCommandEncoder(list: list, number: number, dispatchType: dispatchType)
+    }
+  }
+
+  /// A second commit does nothing.
+  func commit() {
+    let (isFirst, _) = rawStatus.compareExchange(
+      expected: MTLCommandBufferStatus.notEnqueued.rawValue,
+      desired: MTLCommandBufferStatus.committed.rawValue, ordering: .acquiringAndReleasing)
+    guard isFirst else { return }
+    list.seal()
+    executor.submit(self)
+    queue = nil
+  }
+
+  /// Returns at once before the commit: there is nothing to wait for.
+  func waitUntilCompleted() {
+    guard status != .notEnqueued else { return }
+    let deadline = Processor.time + Self.pollingTime
+    while !isFinished, Processor.time < deadline { sched_yield() }
+    executor.wait(for: self)
+  }
+
+  // MARK: The queue's thread
+
+  /// Runs the commands and lets go of them.
+  func execute(_ body: (CommandList) -> MTLCommandBufferError?) {
+    rawStatus.store(MTLCommandBufferStatus.scheduled.rawValue, ordering: .releasing)
+    startTime = Processor.time
+    result = body(list) ?? list.failure
+    endTime = Processor.time
+    list.clear()
+  }
+
+  func finish() {
+    let final: MTLCommandBufferStatus = result == nil ? .completed : .error
+    rawStatus.store(final.rawValue, ordering: .releasing)
+  }
+}

@@ -1,0 +1,81 @@
+import CSoftMetal
+import Synchronization
+
+/// A device that runs kernels on the CPU.
+final class SoftDevice: MTLDevice {
+  private static let count = Atomic<UInt64>(0)
+
+  let name: String
+  let registryID = SoftDevice.count.wrappingAdd(1, ordering: .relaxed).newValue
+  let hasUnifiedMemory = true
+  let maxThreadsPerThreadgroup = MTLSizeMake(Int(SM_MAX_THREADS), Int(SM_MAX_THREADS), Int(SM_MAX_THREADS))
+  let maxThreadgroupMemoryLength = Int(SM_MAX_THREADGROUP_MEMORY)
+  private let memory = DeviceMemory()
+  private let workers: WorkerPool
+  private let order: ExecutionOrder
+
+  init(settings: DeviceSettings) throws {
+    workers = try WorkerPool(threads: settings.threads, timeLimit: settings.timeLimit)
+    order = settings.order
+    name = "SoftMetal (\(Processor.name), \(settings.threads) \(settings.threads == 1 ? "thread" : "threads"))"
+  }
+
+  var maxBufferLength: Int { memory.maxLength }
+  var recommendedMaxWorkingSetSize: UInt64 { UInt64(Processor.physicalMemory / 4 * 3) }
+  var currentAllocatedSize: Int { memory.allocatedSize }
+
+  /// Every family's features run on a CPU.
+  func supportsFamily(_ gpuFamily: MTLGPUFamily) -> Bool { true }
+
+  func makeCommandQueue() -> (any MTLCommandQueue)? {
+    QueueExecutor(workers: workers, order: order).map { SoftCommandQueue(memory: memory, executor: $0) }
+  }
+
+  func makeBuffer(length: Int, options: MTLResourceOptions) -> (any MTLBuffer)? {
+    options.storageMode.flatMap { SoftBuffer(length: length, storageMode: $0, memory: memory) }
+  }
+
+  func makeBuffer(
+    bytes pointer: UnsafeRawPointer, length: Int, options: MTLResourceOptions
+  ) -> (any MTLBuffer)? {
+    let buffer = makeBuffer(length: length, options: options)
+    buffer?.contents().copyMemory(from: pointer, byteCount: length)
+    return buffer
+  }
+
+  func makeBuffer(
+    bytesNoCopy pointer: UnsafeMutableRawPointer, length: Int, options: MTLResourceOptions,
+    deallocator: ((UnsafeMutableRawPointer, Int) -> Void)?
+  ) -> (any MTLBuffer)? {
+    options.storageMode.flatMap {
+      SoftBuffer(noCopy: pointer, length: length, storageMode: $0, memory: memory, deallocator: deallocator)
+    }
+  }
+
+  func makeLibrary(source: String, options: MTLCompileOptions?) throws -> any MTLLibrary {
+    let options = options ?? MTLCompileOptions()
+    do {
+      return SoftLibrary(
+        try ShaderCompiler.compile(source: source, options: .init(fastMath: options.fastMathEnabled)))
+    } catch let error as ShaderCompilerError {
+      throw MTLLibraryError(error)
+    }
+  }
+
+  func makeComputePipelineState(
+    function computeFunction: any MTLFunction
+  ) throws -> any MTLComputePipelineState {
+    guard let function = computeFunction as? SoftFunction else {
+      throw MTLLibraryError(.unsupported, "function '\(computeFunction.name)' is not SoftMetal's")
+    }
+    return try SoftComputePipelineState(function)
+  }
+}
+
+extension MTLResourceOptions {
+  /// Nil for those that a buffer cannot have.
+  fileprivate var storageMode: MTLStorageMode? {
+    let mode = MTLStorageMode(rawValue: rawValue >> 4 & 0xF)
+    return mode == .memoryless ? nil : mode
+  }
+}

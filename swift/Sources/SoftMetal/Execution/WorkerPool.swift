@@ -1,0 +1,32 @@
+import CSoftMetal
+import Synchronization
+
+/// The worker threads of a device, shared by its queues.
+final class WorkerPool: @unchecked Sendable {
+  let threads: Int
+  /// Seconds; 0 for none.
+  let timeLimit: Double
+  private let pool: OpaquePointer
+  /// The pool takes one dispatch at a time.
+  private let turn = Mutex<Void>(())
+
+  init(threads: Int, timeLimit: Double) throws {
+    guard let pool = sm_pool_create(UInt32(threads)) else {
+      throw DeviceError("cannot start \(threads) worker threads; set SOFTMETAL_THREADS to fewer")
+    }
+    self.pool = pool
+    self.threads = threads
+    self.timeLimit = timeLimit
+  }
+
+  deinit {
+    sm_pool_destroy(pool)
+  }
+
+  /// Runs a dispatch to its end.
+  ///
+  /// - Returns: an `SM_RUN_...` code.
+  func run(_ dispatch: inout SmDispatch) -> Int {
+    turn.withLock { _ in Int(sm_pool_run(pool, &dispatch, timeLimit)) }
+  }
+}
