@@ -1,0 +1,178 @@
+/**
+ * Oracles of attention:
+ *
+ *   O[b,h,i,:] = sum_j P[i,j] V[b,g,j,:],   g = floor(h / (heads / kvHeads))
+ *   P[i,j]     = exp(S[i,j] - m_i) / sum_j exp(S[i,j] - m_i),   m_i = max_j S[i,j]
+ *   S[i,j]     = scale * <Q[b,h,i,:], K[b,g,j,:]> + bias[i,j]
+ *
+ * over the keys j that row i attends. A row that attends nothing is 0.
+ * Causal: j <= i + qOffsetInK.
+ */
+
+import { at } from "./at.ts";
+import { type FloatName, roundTo } from "./rounding.ts";
+
+/** Elements from one batch, head and token to the next; the innermost stride is 1. */
+export interface AttentionStrides {
+  readonly batch: number;
+  readonly head: number;
+  readonly token: number;
+}
+
+/** Values in any order that strides describe. */
+export interface StridedValues {
+  readonly values: ArrayLike<number>;
+  readonly strides: AttentionStrides;
+}
+
+/**
+ * A mask [.., seqLenQ, seqLenK]; its `token` stride leads from query row to
+ * query row, and strides of 0 share one plane. Additive: a bias, -Infinity
+ * blocks. Bool: non-zero attends.
+ */
+export interface AttentionMask extends StridedValues {
+  readonly kind: "additive" | "bool";
+}
+
+/** One attention problem. The values are those the kernel sees: already rounded to its dtype. */
+export interface AttentionProblem {
+  readonly batch: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly seqLenQ: number;
+  readonly seqLenK: number;
+  readonly headDim: number;
+  readonly scale: number;
+  readonly q: StridedValues;
+  readonly k: StridedValues;
+  readonly v: StridedValues;
+  readonly causal?: boolean;
+  /** Position of query row 0 among the keys. Default 0. */
+  readonly qOffsetInK?: number;
+  readonly mask?: AttentionMask | undefined;
+}
+
+/** Strides of [batch, heads, tokens, headDim]. `tokens` may be a capacity above the length in use. */
+export function headMajorStrides(heads: number, tokens: number, headDim: number): AttentionStrides {
+  return { batch: heads * tokens * headDim, head: tokens * headDim, token: headDim };
+}
+
+/** Strides of [batch, tokens, heads, headDim]. */
+export function sequenceMajorStrides(heads: number, tokens: number, headDim: number): AttentionStrides {
+  return { batch: tokens * heads * headDim, head: headDim, token: heads * headDim };
+}
+
+/** Element offset of (batch, head, token). */
+export function offsetOf(strides: AttentionStrides, batch: number, head: number, token: number): number {
+  return batch * strides.batch + head * strides.head + token * strides.token;
+}
+
+/** How a row is evaluated: the rounding of each product, sum, quotient and exponential. */
+type Rounding = (value: number) => number;
+
+const exact: Rounding = (value) => value;
+
+/** Bias of key `key` for a query row, -Infinity where the row may not attend it. */
+function biasOf(problem: AttentionProblem, batch: number, head: number, row: number, key: number): number {
+  if (problem.causal === true && key > row + (problem.qOffsetInK ?? 0)) return Number.NEGATIVE_INFINITY;
+  const { mask } = problem;
+  if (mask === undefined) return 0;
+  const value = at(mask.values, offsetOf(mask.strides, batch, head, row) + key);
+  if (mask.kind === "additive") return value;
+  return value === 0 ? Number.NEGATIVE_INFINITY : 0;
+}
+
+function evaluateRow(
+  problem: AttentionProblem,
+  batch: number,
+  head: number,
+  row: number,
+  round: Rounding,
+): Float64Array {
+  const { seqLenK, headDim, q, k, v } = problem;
+  const kvHead = Math.floor(head / (problem.heads / problem.kvHeads));
+  const scale = round(problem.scale);
+  const qRow = offsetOf(q.strides, batch, head, row);
+
+  const scores = new Float64Array(seqLenK).fill(Number.NEGATIVE_INFINITY);
+  let maximum = Number.NEGATIVE_INFINITY;
+  for (let key = 0; key < seqLenK; key++) {
+    const bias = biasOf(problem, batch, head, row, key);
+    if (bias === Number.NEGATIVE_INFINITY) continue;
+    const kRow = offsetOf(k.strides, batch, kvHead, key);
+    let product = 0;
+    for (let d = 0; d < headDim; d++) {
+      product = round(product + round(at(q.values, qRow + d) * at(k.values, kRow + d)));
+    }
+    const score = round(round(product * scale) + bias);
+    scores[key] = score;
+    maximum = Math.max(maximum, score);
+  }
+
+  const output = new Float64Array(headDim);
+  if (maximum === Number.NEGATIVE_INFINITY) return output;
+  let sum = 0;
+  for (let key = 0; key < seqLenK; key++) {
+    const score = at(scores, key);
+    if (score === Number.NEGATIVE_INFINITY) continue;
+    const weight = round(Math.exp(round(score - maximum)));
+    sum = round(sum + weight);
+    const vRow = offsetOf(v.strides, batch, kvHead, key);
+    for (let d = 0; d < headDim; d++) {
+      output[d] = round(at(output, d) + round(weight * at(v.values, vRow + d)));
+    }
+  }
+  for (let d = 0; d < headDim; d++) output[d] = round(at(output, d) / sum);
+  return output;
+}
+
+/** Row [headDim] of the output, in float64. */
+export function referenceAttentionRow(
+  problem: AttentionProblem,
+  batch: number,
+  head: number,
+  row: number,
+): Float64Array {
+  return evaluateRow(problem, batch, head, row, exact);
+}
+
+/**
+ * The same row by a plain evaluation in a dtype: every product and sum in
+ * float32, the row of scores at once, the output rounded to the dtype. A kernel
+ * passes when its largest error against {@link referenceAttentionRow} is at
+ * most twice the one of this (the rule of FlashAttention's tests).
+ */
+export function plainAttentionRow(
+  problem: AttentionProblem,
+  dtype: FloatName,
+  batch: number,
+  head: number,
+  row: number,
+): Float64Array {
+  return evaluateRow(problem, batch, head, row, Math.fround).map((value) => roundTo(dtype, value));
+}
+
+/** The whole output, head-major [batch, heads, seqLenQ, headDim], in float64. */
+export function referenceAttention(problem: AttentionProblem): Float64Array {
+  return everyRow(problem, (batch, head, row) => referenceAttentionRow(problem, batch, head, row));
+}
+
+/** The whole output of {@link plainAttentionRow}, head-major [batch, heads, seqLenQ, headDim]. */
+export function plainAttention(problem: AttentionProblem, dtype: FloatName): Float64Array {
+  return everyRow(problem, (batch, head, row) => plainAttentionRow(problem, dtype, batch, head, row));
+}
+
+function everyRow(
+  problem: AttentionProblem,
+  rowOf: (batch: number, head: number, row: number) => Float64Array,
+): Float64Array {
+  const { batch, heads, seqLenQ, headDim } = problem;
+  const strides = headMajorStrides(heads, seqLenQ, headDim);
+  const output = new Float64Array(batch * heads * seqLenQ * headDim);
+  for (let b = 0; b < batch; b++) {
+    for (let h = 0; h < heads; h++) {
+      for (let i = 0; i < seqLenQ; i++) output.set(rowOf(b, h, i), offsetOf(strides, b, h, i));
+    }
+  }
+  return output;
+}
