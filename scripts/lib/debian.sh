@@ -104,7 +104,7 @@ install_swift_on_debian() {
   sources=$(debian_source_commands)
   install=$(debian_install_command)
   if ((EUID != 0)); then
-    stop "Installing Swift and clang needs root. Run these as root, then scripts/setup again (libc6 and about 38 packages that depend on it are upgraded):
+    stop "Installing Swift and clang needs root. Run these as root, then scripts/setup again (libc6 and about 38 packages bound to its version are upgraded with them):
 
 $sources
 $install"
@@ -113,7 +113,7 @@ $install"
   say "    packages: $(swift_packages)"
   if ! has_own_trixie; then
     say "    Its suite is added in $trixie_sources, pinned at priority 100 in $trixie_pin, so that nothing else moves to it."
-    say "    libc6 and about 38 packages that depend on it are upgraded."
+    say "    libc6 and the packages bound to its version (about 38 on a usual system) are upgraded with it."
   fi
   progress "apt-get update" apt-update run_commands "$sources"
   plan=$(run_commands "${install/apt-get install/apt-get install -s}")

@@ -1,0 +1,94 @@
+import ArgumentParser
+import CMetalAttention
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Compiles every entry point of shader files and prints the diagnostics.
+struct CompileCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "compile",
+    abstract: "Compile every entry point of Metal shader files.",
+    discussion: """
+      Each file is registered on a device of its own, as a program would do it, and a pipeline is made of each kernel \
+      in it. One line a kernel says what its pipeline allows; a kernel that does not compile shows the compiler's \
+      messages. The status is 0 when every kernel of every file compiled, and 1 otherwise.
+
+      A file may not name a kernel that the library has built in.
+
+      EXAMPLE: metal-attention-tool compile scale.metal --constant 0=bool:true --constant 1=f32:0.5
+      """)
+
+  @Argument(help: "Metal shader files.")
+  var files: [String]
+
+  @Option(
+    name: .customLong("constant"), parsing: .singleValue,
+    help: ArgumentHelp(
+      "A function constant for all kernels; may be repeated. TYPE is bool, u8, i8, u32, i32 or f32.",
+      valueName: "INDEX=TYPE:VALUE"))
+  var constants: [ConstantArgument] = []
+
+  func validate() throws {
+    guard !files.isEmpty else { throw ValidationError("Give at least one file.") }
+  }
+
+  func run() throws {
+    var failures = 0
+    for file in files {
+      print(file)
+      do {
+        failures += try compile(file: file)
+      } catch {
+        failures += 1
+        report(error)
+      }
+    }
+    if failures > 0 { throw ExitCode.failure }
+  }
+
+  /// The number of kernels that failed.
+  private func compile(file: String) throws -> Int {
+    guard let contents = FileManager.default.contents(atPath: file),
+      let source = String(bytes: contents, encoding: .utf8)
+    else { throw ValidationError("\(file) cannot be read as UTF-8 text") }
+
+    let device = try OpenDevice()
+    let builtIn = Set(try device.kernelNames())
+    try device.register(source: source, name: file)
+    try device.compileRegisteredSources()
+    let kernels = try device.kernelNames().filter { !builtIn.contains($0) }
+    guard !kernels.isEmpty else { throw ValidationError("\(file) has no kernel") }
+
+    var failures = 0
+    var lastMessage = ""
+    for kernel in kernels {
+      do {
+        let info = try device.compile(kernel: kernel, constants: constants.map(\.constant))
+        print("  ok      \(kernel): \(describe(info))")
+      } catch {
+        failures += 1
+        print("  failed  \(kernel)")
+        // A mistake outside the kernels gives every one of them the same log.
+        let message = String(describing: error)
+        if message != lastMessage { report(error) }
+        lastMessage = message
+      }
+    }
+    return failures
+  }
+
+  private func describe(_ info: MAPipelineInfo) -> String {
+    "up to \(info.maxTotalThreadsPerThreadgroup) threads, SIMD width \(info.threadExecutionWidth), "
+      + "\(info.staticThreadgroupMemoryLength) bytes of threadgroup memory"
+  }
+
+  private func report(_ error: any Error) {
+    for line in String(describing: error).split(separator: "\n", omittingEmptySubsequences: false) {
+      print("    \(line)")
+    }
+  }
+}

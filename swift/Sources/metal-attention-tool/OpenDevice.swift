@@ -1,0 +1,57 @@
+import CMetalAttention
+
+/// The default device, open for as long as this object lives.
+final class OpenDevice {
+  private let handle: ma_device
+
+  init() throws {
+    var handle: ma_device = 0
+    try check(ma_device_open(&handle))
+    self.handle = handle
+  }
+
+  deinit {
+    _ = ma_device_close(handle)
+  }
+
+  func info() throws -> MADeviceInfo {
+    var info = MADeviceInfo()
+    try check(ma_device_info(handle, &info))
+    return info
+  }
+
+  /// Built-in and registered kernels.
+  func kernelNames() throws -> [String] {
+    try libraryText { ma_kernel_names(handle, $0, $1, $2) }.split(separator: "\n").map(String.init)
+  }
+
+  /// Registers shader source; `name` is what messages call it.
+  func register(source: String, name: String) throws {
+    var source = source
+    try source.withUTF8 { bytes in
+      try bytes.withMemoryRebound(to: CChar.self) { characters in
+        try check(ma_source_register(handle, name, characters.baseAddress, UInt64(characters.count)))
+      }
+    }
+  }
+
+  /// Compiles what is registered, which makes `kernelNames` exact: names that a macro makes are known only then.
+  /// Looking for a kernel that nothing defines does that.
+  func compileRegisteredSources() throws {
+    do {
+      _ = try compile(kernel: "", constants: [])
+    } catch let error as LibraryError where error.status == MA_ERROR_KERNEL_NOT_FOUND {
+      return
+    }
+  }
+
+  /// Compiles one kernel and gives the pipeline back; what it allows is returned.
+  func compile(kernel: String, constants: [MAConstant]) throws -> MAPipelineInfo {
+    var pipeline: ma_pipeline = 0
+    try check(ma_pipeline_create(handle, kernel, constants, UInt32(constants.count), &pipeline))
+    defer { _ = ma_pipeline_release(pipeline) }
+    var info = MAPipelineInfo()
+    try check(ma_pipeline_info(pipeline, &info))
+    return info
+  }
+}
