@@ -1,7 +1,7 @@
 extension String {
   /// Left-aligned in a column of `width` characters.
   func padded(to width: Int) -> String {
-    self + String(repeating: " ", count: max(0, width - count))
+    self + String(repeating: " ", count: Swift.max(0, width - count))
   }
 }
 
@@ -9,6 +9,6 @@ extension Int {
   /// Right-aligned in a column of `width` characters.
   func padded(to width: Int) -> String {
     let digits = String(self)
-    return String(repeating: " ", count: max(0, width - digits.count)) + digits
+    return String(repeating: " ", count: Swift.max(0, width - digits.count)) + digits
   }
 }
