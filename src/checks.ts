@@ -1,0 +1,59 @@
+import { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
+
+// Checks of the hot path. bun:ffi turns NaN, -1, 2^32 + 5, undefined and a
+// missing argument into some integer without a word, so these come first.
+
+const u32Max = 0xffff_ffff;
+
+/** Returns `value` when it is an integer from 0 to 4294967295. */
+export function checkU32(value: unknown, argument: string): number {
+  if (typeof value !== "number" || value >>> 0 !== value) {
+    throw refused(argument, `expected an integer from 0 to ${u32Max}, got ${display(value)}`);
+  }
+  return value;
+}
+
+/** Returns `value`, or `fallback` where it is undefined, as an integer from 0 to 4294967295. */
+export function checkOptionalU32(value: unknown, fallback: number, argument: string): number {
+  return value === undefined ? fallback : checkU32(value, argument);
+}
+
+/** Returns 1 for true, 0 for false and undefined. */
+export function checkFlag(value: unknown, argument: string): 0 | 1 {
+  if (value === true) return 1;
+  if (value === false || value === undefined) return 0;
+  throw refused(argument, `expected true or false, got ${display(value)}`);
+}
+
+/** Returns `value` when it is an object whose fields can be read. */
+export function checkObject<T extends object>(value: T, argument: string): T {
+  if (typeof value !== "object" || value === null) {
+    throw refused(argument, `expected an object, got ${display(value)}`);
+  }
+  return value;
+}
+
+/** The error for `argument`; `invalid-argument` unless another code is given. */
+export function refused(
+  argument: string,
+  reason: string,
+  code: MetalAttentionErrorCode = "invalid-argument",
+): MetalAttentionError {
+  return new MetalAttentionError(code, `${argument}: ${reason}`, { argument });
+}
+
+/** A short rendering of any value for a message; never throws. */
+export function display(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+    case "bigint":
+      return `${value}n`;
+    case "function":
+      return "a function";
+    case "object":
+      return value === null ? "null" : Array.isArray(value) ? "an array" : "an object";
+    default:
+      return String(value);
+  }
+}

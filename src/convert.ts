@@ -1,0 +1,114 @@
+import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
+import { MetalAttentionError } from "./errors.ts";
+
+/** Values that a tensor takes: numbers, or booleans where a tensor of `bool` takes them. */
+export type TensorValues = ArrayLike<number> | ArrayLike<boolean>;
+
+/**
+ * Bit patterns of `values` as IEEE half precision, round to nearest even.
+ * Beyond 65,520 in magnitude they become infinities; NaN stays NaN.
+ *
+ * @example
+ * float32ToFloat16(new Float32Array([1, -2])); // Uint16Array [0x3c00, 0xc000]
+ */
+export function float32ToFloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
+  return new Uint16Array(new Float16Array(values).buffer);
+}
+
+/** Exact values of half-precision bit patterns, subnormals included. */
+export function float16ToFloat32(bits: Uint16Array): Float32Array<ArrayBuffer> {
+  const values = new Float32Array(bits.length);
+  const words = new Uint32Array(values.buffer);
+  for (let i = 0; i < bits.length; i++) {
+    const half = bits[i] as number;
+    const magnitude = half & 0x7fff;
+    // Exponent and fraction go to their float places; 2^112 mends the bias, for subnormals too.
+    words[i] = magnitude << 13;
+    values[i] = (values[i] as number) * 2 ** 112;
+    if (magnitude >= 0x7c00) words[i] = 0x7f80_0000 | (magnitude << 13);
+    words[i] = (words[i] as number) | ((half & 0x8000) << 16);
+  }
+  return values;
+}
+
+/**
+ * Bit patterns of `values` as bfloat16 (the upper half of a float), round to
+ * nearest even. NaN stays NaN and keeps its sign.
+ */
+export function float32ToBfloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
+  const bits = new Uint16Array(values.length);
+  roundToBfloat16(values, bits);
+  return bits;
+}
+
+/** Exact values of bfloat16 bit patterns. */
+export function bfloat16ToFloat32(bits: Uint16Array): Float32Array<ArrayBuffer> {
+  const values = new Float32Array(bits.length);
+  const words = new Uint32Array(values.buffer);
+  for (let i = 0; i < bits.length; i++) words[i] = (bits[i] as number) << 16;
+  return values;
+}
+
+function roundToBfloat16(values: Float32Array, target: Uint16Array): void {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] as number;
+    // A NaN gets its quiet bit, lest rounding turn it into an infinity.
+    if ((word & 0x7fff_ffff) > 0x7f80_0000) target[i] = (word >>> 16) | 0x40;
+    else target[i] = (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+  }
+}
+
+/**
+ * Writes `values` into the view of a tensor. Float types round each value to
+ * f32 first, as a Float32Array of them does, and then to the type. Integer
+ * types and `bool` take whole numbers in their range, and refuse all others.
+ * Nothing is written when a value is refused.
+ */
+export function encodeValues<T extends DType>(dtype: T, values: TensorValues, view: DTypeViews[T]): void {
+  const range = dtypes[dtype].range;
+  if (range === undefined) {
+    const floats = values instanceof Float32Array ? values : Float32Array.from(numbers(values));
+    if (dtype === "bf16") roundToBfloat16(floats, view as Uint16Array);
+    else (view as Float32Array | Float16Array).set(floats);
+    return;
+  }
+  const takesBooleans = dtype === "bool";
+  for (let i = 0; i < values.length; i++) {
+    const value: unknown = values[i];
+    if (takesBooleans && typeof value === "boolean") continue;
+    if (typeof value !== "number" || !Number.isInteger(value) || value < range[0] || value > range[1]) {
+      throw refusedValue(`a whole number from ${range[0]} to ${range[1]}`, value, i);
+    }
+  }
+  const target = view as Exclude<DTypeViews[DType], Float16Array>;
+  for (let i = 0; i < values.length; i++) target[i] = Number(values[i]);
+}
+
+/** The values of a tensor's view as floats. Integers beyond 2^24 are rounded; `bool` gives 0 and 1. */
+export function decodeValues<T extends DType>(dtype: T, view: DTypeViews[T]): Float32Array<ArrayBuffer> {
+  switch (dtype) {
+    case "bf16":
+      return bfloat16ToFloat32(view as Uint16Array);
+    case "f16":
+      return float16ToFloat32(new Uint16Array(view.buffer, view.byteOffset, view.length));
+    default:
+      return new Float32Array(view as Exclude<DTypeViews[DType], Float16Array>);
+  }
+}
+
+function numbers(values: TensorValues): ArrayLike<number> {
+  if (ArrayBuffer.isView(values)) return values as ArrayLike<number>;
+  for (let i = 0; i < values.length; i++) {
+    if (typeof values[i] !== "number") throw refusedValue("a number", values[i], i);
+  }
+  return values as ArrayLike<number>;
+}
+
+function refusedValue(expected: string, value: unknown, index: number): MetalAttentionError {
+  return new MetalAttentionError(
+    "invalid-argument",
+    `values[${index}]: expected ${expected}, got ${typeof value === "string" ? JSON.stringify(value) : String(value)}`,
+    { argument: "values" },
+  );
+}

@@ -1,0 +1,155 @@
+import type * as z from "zod";
+import { display, refused } from "./checks.ts";
+import { type DType, dtypes, isDType } from "./dtypes.ts";
+import { Block } from "./ffi/block.ts";
+import { loadLibrary } from "./ffi/library.ts";
+import type { Pointer } from "./ffi/memory.ts";
+import { type DeviceInfo, readDeviceInfo, recordSizes } from "./ffi/records.ts";
+import { checkStatus } from "./ffi/status.ts";
+import { readText } from "./ffi/text.ts";
+import { createPipeline, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
+import { BufferMemory, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
+import { deviceOptions, parseOptions, passOptions } from "./options.ts";
+import { Pass, type PassOptions } from "./pass.ts";
+import { checkShape, elementCount, Tensor } from "./tensor.ts";
+
+/** Options of `Device.open`: `library` names the native library file, in place of the search for it. */
+export type DeviceOptions = z.input<typeof deviceOptions>;
+
+const passModes = { concurrent: 0, serial: 1 } as const;
+
+/**
+ * The Apple GPU; on Linux, the CPU running the same shaders. Tensors, passes
+ * and pipelines belong to the device that made them.
+ *
+ * Disposing a device waits for its committed passes and ends the use of all
+ * that it made. Zero-copy views stay valid.
+ *
+ * @example
+ * using device = Device.open();
+ * console.log(device.info.name);
+ */
+export class Device {
+  readonly #lifetime: DeviceLifetime;
+
+  private constructor(lifetime: DeviceLifetime) {
+    this.#lifetime = lifetime;
+    deviceNet.register(this, lifetime, this);
+  }
+
+  /**
+   * Opens the system's default device, loading the native library on first use.
+   *
+   * Errors: `library-not-found`, `abi-mismatch`, `device-unavailable`.
+   */
+  static open(options: DeviceOptions = {}): Device {
+    const native = loadLibrary(parseOptions(deviceOptions, options, "options").library);
+    const out = new Block(8);
+    checkStatus(native, native.ma_device_open(out.bytes));
+    return new Device(new DeviceLifetime(native, out.u32[0] as number));
+  }
+
+  /** Name, backend and limits. `currentAllocatedSize` changes from one reading to the next. */
+  get info(): DeviceInfo {
+    const { native, handle } = this.#usable();
+    const block = new Block(recordSizes.MADeviceInfo);
+    checkStatus(native, native.ma_device_info(handle, block.bytes));
+    return readDeviceInfo(block);
+  }
+
+  /** Whether the device has been disposed. */
+  get disposed(): boolean {
+    return this.#lifetime.disposed;
+  }
+
+  /**
+   * A zero-filled tensor of 1 to 8 axes.
+   *
+   * Errors: `invalid-argument` for an unknown dtype, an axis that is no whole
+   * number, an empty tensor or one beyond `info.maxBufferLength`;
+   * `out-of-memory`.
+   *
+   * @example
+   * using cache = device.tensor("f16", [nHeads, capacity, headDim]);
+   */
+  tensor<T extends DType>(dtype: T, shape: readonly number[]): Tensor<T> {
+    const lifetime = this.#usable();
+    if (!isDType(dtype)) {
+      throw refused("dtype", `expected one of ${Object.keys(dtypes).join(", ")}, got ${display(dtype)}`);
+    }
+    const axes = checkShape(shape);
+    const byteLength = elementCount(axes) * dtypes[dtype].size;
+    if (byteLength === 0) throw refused("shape", `[${axes}] has no elements; a tensor holds at least one`);
+    const out = new Block(16);
+    const { native } = lifetime;
+    checkStatus(native, native.ma_buffer_create(lifetime.handle, BigInt(byteLength), out.bytes, out.bytes.subarray(8)));
+    const memory = new BufferMemory(lifetime, out.u32[0] as number, out.getU64(2) as Pointer, byteLength);
+    return new Tensor(this, memory, dtype, axes, 0);
+  }
+
+  /**
+   * A pass that takes operations until it is committed.
+   *
+   * @example
+   * using pass = device.pass({ mode: "serial" });
+   */
+  pass(options: PassOptions = {}): Pass {
+    const lifetime = this.#usable();
+    const { mode } = parseOptions(passOptions, options, "options");
+    const out = new Block(8);
+    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, passModes[mode], out.bytes));
+    return new Pass(this, new PassLifetime(lifetime, out.u32[0] as number));
+  }
+
+  /**
+   * Adds Metal Shading Language source, compiled when a kernel of it is first
+   * asked for. `name` stands for the file in compiler messages.
+   *
+   * Errors: `invalid-argument` when a kernel's name is taken.
+   *
+   * @example
+   * device.registerSource("scale.metal", await Bun.file("scale.metal").text());
+   */
+  registerSource(name: string, source: string): void {
+    registerSource(this.#usable(), name, source);
+  }
+
+  /** Names of all kernels, built in and registered. */
+  get kernelNames(): string[] {
+    const { native, handle } = this.#usable();
+    const names = readText((buffer, capacity, needed) =>
+      checkStatus(native, native.ma_kernel_names(handle, buffer, capacity, needed)),
+    );
+    return names.split("\n").filter((name) => name !== "");
+  }
+
+  /**
+   * A kernel by name with its function constants, compiled or found compiled.
+   *
+   * Errors: `kernel-not-found` with the known names, `shader-compilation` with
+   * the compiler's log, `invalid-argument` for a constant that does not fit.
+   *
+   * @example
+   * using pipeline = device.pipeline("scale", { constants: [{ index: 0, dtype: "u32", value: 4 }] });
+   */
+  pipeline(kernel: string, options: PipelineOptions = {}): Pipeline {
+    return createPipeline(this, this.#usable(), kernel, options);
+  }
+
+  /** Waits for committed passes and frees the device. A second call does nothing. */
+  dispose(): void {
+    if (this.#lifetime.disposed) return;
+    this.#lifetime.disposed = true;
+    deviceNet.unregister(this);
+    this.#lifetime.letGo();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #usable(): DeviceLifetime {
+    if (this.#lifetime.disposed) throw disposedError("the device");
+    return this.#lifetime;
+  }
+}

@@ -1,0 +1,55 @@
+/** Element types of a tensor. `bool` is one byte, 0 or 1. */
+export type DType = "f32" | "f16" | "bf16" | "u8" | "i8" | "u32" | "i32" | "bool";
+
+/**
+ * The typed array that shows a tensor's memory. JavaScript has no bfloat16
+ * array, so `bf16` shows its bit patterns; `bool` shows its bytes.
+ */
+export interface DTypeViews {
+  f32: Float32Array<ArrayBuffer>;
+  f16: Float16Array<ArrayBuffer>;
+  bf16: Uint16Array<ArrayBuffer>;
+  u8: Uint8Array<ArrayBuffer>;
+  i8: Int8Array<ArrayBuffer>;
+  u32: Uint32Array<ArrayBuffer>;
+  i32: Int32Array<ArrayBuffer>;
+  bool: Uint8Array<ArrayBuffer>;
+}
+
+/** Facts about one element type. */
+export interface DTypeTraits<T extends DType> {
+  /** Value of the type in the C ABI (`MA_DTYPE_*`). */
+  readonly code: number;
+  /** Bytes per element. */
+  readonly size: number;
+  /** Smallest and largest value of an integer type; absent for the float types. */
+  readonly range?: readonly [min: number, max: number];
+  /** Constructs the view of `length` elements from byte `offset`. */
+  readonly View: new (
+    buffer: ArrayBuffer,
+    offset: number,
+    length: number,
+  ) => DTypeViews[T];
+}
+
+/** The element types by name. */
+export const dtypes: { readonly [T in DType]: DTypeTraits<T> } = {
+  f32: { code: 1, size: 4, View: Float32Array },
+  f16: { code: 2, size: 2, View: Float16Array },
+  bf16: { code: 3, size: 2, View: Uint16Array },
+  u8: { code: 4, size: 1, range: [0, 255], View: Uint8Array },
+  i8: { code: 5, size: 1, range: [-128, 127], View: Int8Array },
+  u32: { code: 6, size: 4, range: [0, 0xffff_ffff], View: Uint32Array },
+  i32: { code: 7, size: 4, range: [-0x8000_0000, 0x7fff_ffff], View: Int32Array },
+  bool: { code: 8, size: 1, range: [0, 1], View: Uint8Array },
+};
+
+/** Whether `value` names an element type. */
+export function isDType(value: unknown): value is DType {
+  return typeof value === "string" && Object.hasOwn(dtypes, value);
+}
+
+/** Bytes per element: 4 for `f32`, `u32` and `i32`, 2 for `f16` and `bf16`, else 1. */
+export function dtypeSize(dtype: DType): number {
+  return dtypes[dtype].size;
+}

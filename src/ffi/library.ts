@@ -1,0 +1,89 @@
+import { dlopen, type Library } from "bun:ffi";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { MetalAttentionError } from "../errors.ts";
+import { abiVersion, symbols, versionSymbol } from "./symbols.ts";
+
+/** The functions of the loaded native library, by their C names. */
+export type Native = Library<typeof symbols>["symbols"];
+
+/** Names the library file to load in place of the one found by search. */
+export const libraryVariable = "METAL_ATTENTION_LIBRARY";
+
+/** A file that may be the library, and what made it a candidate. */
+interface Candidate {
+  readonly path: string;
+  readonly reason: string;
+  /** Named by the user, so that no other may take its place. */
+  readonly chosen: boolean;
+}
+
+const fileName = process.platform === "darwin" ? "libMetalAttention.dylib" : "libMetalAttention.so";
+const loaded = new Map<string, Native>();
+
+/**
+ * Loads the native library, once per file. A given `path` decides alone, then
+ * `METAL_ATTENTION_LIBRARY`; without both, the first usable place is taken.
+ *
+ * Errors: `library-not-found` with every place and what was wrong with it;
+ * `abi-mismatch` with both version numbers.
+ */
+export function loadLibrary(path?: string): Native {
+  const failures: string[] = [];
+  let decided: string | undefined;
+  for (const candidate of places(path)) {
+    if (decided !== undefined) {
+      failures.push(`${candidate.path} (${candidate.reason}): not tried, because of ${decided}`);
+      continue;
+    }
+    const found = tryLoad(candidate);
+    if (typeof found !== "string") return found;
+    failures.push(found);
+    // A chosen file that does not work must not be replaced by another in silence.
+    if (candidate.chosen) decided = candidate.reason;
+  }
+  throw notFound(failures);
+}
+
+/** Where the library may be, in order. */
+function places(path: string | undefined): Candidate[] {
+  const list: Candidate[] = [];
+  if (path !== undefined) list.push({ path: resolve(path), reason: "option library", chosen: true });
+  const variable = process.env[libraryVariable];
+  if (variable) list.push({ path: resolve(variable), reason: libraryVariable, chosen: true });
+  list.push({ path: join(import.meta.dir, "../../build/lib", fileName), reason: "local build", chosen: false });
+  return list;
+}
+
+/** The library, or a line that says why this candidate is not it. */
+function tryLoad({ path, reason }: Candidate): Native | string {
+  const known = loaded.get(path);
+  if (known !== undefined) return known;
+  const place = `${path} (${reason})`;
+  if (!existsSync(path)) return `${place}: no such file`;
+  try {
+    checkVersion(path, dlopen(path, versionSymbol).symbols.ma_abi_version());
+    const native = dlopen(path, symbols).symbols;
+    loaded.set(path, native);
+    return native;
+  } catch (error) {
+    if (error instanceof MetalAttentionError) throw error;
+    return `${place}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+function checkVersion(path: string, found: number): void {
+  if (found === abiVersion) return;
+  throw new MetalAttentionError(
+    "abi-mismatch",
+    `${path} has ABI version ${found}, this package needs ${abiVersion}: build the library again with scripts/setup`,
+  );
+}
+
+function notFound(failures: readonly string[]): MetalAttentionError {
+  const lines = failures.map((failure) => `  ${failure}`).join("\n");
+  return new MetalAttentionError(
+    "library-not-found",
+    `no usable native library; looked at:\n${lines}\nBuild it with scripts/setup, or name a file in ${libraryVariable}.`,
+  );
+}

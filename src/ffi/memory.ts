@@ -1,0 +1,11 @@
+import { type Pointer, toArrayBuffer } from "bun:ffi";
+
+export type { Pointer };
+
+/**
+ * The library's memory as an ArrayBuffer, without a copy. It does not own the
+ * memory: whoever creates it keeps the buffer handle until it is collected.
+ */
+export function wrapMemory(address: Pointer, byteLength: number): ArrayBuffer {
+  return toArrayBuffer(address, 0, byteLength);
+}

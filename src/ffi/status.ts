@@ -1,0 +1,43 @@
+import { MetalAttentionError, type MetalAttentionErrorCode } from "../errors.ts";
+import { Block } from "./block.ts";
+import type { Native } from "./library.ts";
+
+/** The codes of metal_attention.h by status: -1 is the first. */
+const codes: readonly MetalAttentionErrorCode[] = [
+  "invalid-argument",
+  "invalid-handle",
+  "invalid-state",
+  "buffer-too-small",
+  "overflow",
+  "unsupported",
+  "out-of-memory",
+  "shader-compilation",
+  "kernel-not-found",
+  "device-unavailable",
+  "execution",
+];
+
+/** Throws the library's error when `status` is not 0. */
+export function checkStatus(native: Native, status: number): void {
+  if (status !== 0) throw nativeError(native, status);
+}
+
+/** The error for a status, with the message of this thread's last failure. */
+export function nativeError(native: Native, status: number): MetalAttentionError {
+  const message = lastMessage(native);
+  const code = codes[-1 - status];
+  if (code === undefined) {
+    return new MetalAttentionError(
+      "abi-mismatch",
+      `the native library returned an unknown status ${status}: ${message}`,
+    );
+  }
+  return new MetalAttentionError(code, message);
+}
+
+function lastMessage(native: Native): string {
+  const length = native.ma_last_error(null, 0);
+  const text = new Block(length + 1);
+  native.ma_last_error(text.address, length + 1);
+  return text.getString(0, length + 1);
+}

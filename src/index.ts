@@ -1,0 +1,35 @@
+/**
+ * Attention and KV-cache kernels for Apple GPUs, called from Bun. On Linux the
+ * same shaders run on the CPU.
+ *
+ * @module
+ */
+export {
+  bfloat16ToFloat32,
+  float16ToFloat32,
+  float32ToBfloat16,
+  float32ToFloat16,
+  type TensorValues,
+} from "./convert.ts";
+export { Device, type DeviceOptions } from "./device.ts";
+export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./dispatch.ts";
+export { type DType, type DTypeViews, dtypeSize } from "./dtypes.ts";
+export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
+export type {
+  DeviceInfo,
+  DispatchForm,
+  Extent3,
+  FunctionConstant,
+  PassInfo,
+  PassState,
+  PipelineInfo,
+} from "./ffi/records.ts";
+export type { Pipeline, PipelineOptions } from "./kernels.ts";
+export { type AttentionLayout, type FlashAttnPrefillArgs, flashAttnPrefill } from "./ops/flashAttnPrefill.ts";
+export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/kvCacheCopy.ts";
+export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/kvCacheCopyBatch.ts";
+export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/kvCacheCopyHeadMajor.ts";
+export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/kvCacheCopySeq.ts";
+export type { CopyStream, CopyStreams } from "./ops/shapes.ts";
+export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./pass.ts";
+export type { Tensor } from "./tensor.ts";

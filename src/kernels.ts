@@ -1,0 +1,94 @@
+import type * as z from "zod";
+import { display, refused } from "./checks.ts";
+import type { Device } from "./device.ts";
+import { Block } from "./ffi/block.ts";
+import { type PipelineInfo, packConstants, readPipelineInfo, recordSizes } from "./ffi/records.ts";
+import { checkStatus } from "./ffi/status.ts";
+import { encodeText } from "./ffi/text.ts";
+import { type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
+import { parseOptions, pipelineOptions } from "./options.ts";
+
+/** Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`. */
+export type PipelineOptions = z.input<typeof pipelineOptions>;
+
+/**
+ * A compiled kernel with its function constants, ready for `Pass.dispatch`.
+ * Made by `Device.pipeline`.
+ */
+export class Pipeline {
+  /** The device that made it, which it keeps open. */
+  readonly device: Device;
+  /** Name of the kernel. */
+  readonly kernel: string;
+  /** Threads and threadgroup memory that it allows. */
+  readonly info: PipelineInfo;
+  readonly #lifetime: PipelineLifetime;
+
+  /** @internal Use `Device.pipeline`. */
+  constructor(device: Device, lifetime: PipelineLifetime, kernel: string, info: PipelineInfo) {
+    this.device = device;
+    this.kernel = kernel;
+    this.info = info;
+    this.#lifetime = lifetime;
+    pipelineNet.register(this, lifetime, this);
+  }
+
+  /** @internal The handle of a pipeline of `device` that a caller passed. */
+  static use(value: unknown, device: DeviceLifetime): number {
+    if (typeof value !== "object" || value === null || !(#lifetime in value)) {
+      throw refused("pipeline", `expected a Pipeline, got ${display(value)}`);
+    }
+    if (value.#lifetime.disposed) throw disposedError("the pipeline", "pipeline");
+    if (value.#lifetime.device !== device) {
+      throw refused("pipeline", "the pipeline belongs to another device than the pass", "invalid-handle");
+    }
+    return value.#lifetime.handle;
+  }
+
+  /** Ends the use of the pipeline. A second call does nothing. */
+  dispose(): void {
+    pipelineNet.unregister(this);
+    this.#lifetime.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/** Registers shader source on a device. */
+export function registerSource({ native, handle }: DeviceLifetime, name: string, source: string): void {
+  const label = encodeText(checkText(name, "name"));
+  const text = encodeText(checkText(source, "source"));
+  checkStatus(native, native.ma_source_register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength)));
+}
+
+/** Compiles a kernel of a device, or finds it compiled. */
+export function createPipeline(
+  owner: Device,
+  device: DeviceLifetime,
+  kernel: string,
+  options: PipelineOptions,
+): Pipeline {
+  const { native } = device;
+  const label = encodeText(checkText(kernel, "kernel"));
+  const { constants } = parseOptions(pipelineOptions, options, "options");
+  const packed = packConstants(constants);
+  const out = new Block(8);
+  checkStatus(
+    native,
+    native.ma_pipeline_create(device.handle, label.block.bytes, packed.bytes, constants.length, out.bytes),
+  );
+  const lifetime = new PipelineLifetime(device, out.u32[0] as number);
+  const info = new Block(recordSizes.MAPipelineInfo);
+  checkStatus(native, native.ma_pipeline_info(lifetime.handle, info.bytes));
+  return new Pipeline(owner, lifetime, kernel, readPipelineInfo(info));
+}
+
+/** A C string ends at its first NUL, so a text with one inside would arrive cut. */
+function checkText(value: string, argument: string): string {
+  if (typeof value !== "string" || value.length === 0 || value.includes("\0")) {
+    throw refused(argument, `expected a non-empty string without NUL, got ${display(value)}`);
+  }
+  return value;
+}

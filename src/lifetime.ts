@@ -1,0 +1,194 @@
+import { MetalAttentionError } from "./errors.ts";
+import type { Native } from "./ffi/library.ts";
+import { type Pointer, wrapMemory } from "./ffi/memory.ts";
+
+// Who may free what, and when. `Symbol.dispose` is the contract; the
+// FinalizationRegistry of each kind is a net under objects left undisposed.
+
+/**
+ * A native device. Closing one frees all that it owns, so it closes when
+ * nothing needs it: neither its `Device`, nor a zero-copy view of its memory,
+ * nor a pass whose `commit()` is pending.
+ */
+export class DeviceLifetime {
+  readonly native: Native;
+  readonly handle: number;
+  /** Set by `Device.dispose`: refuse every further use. */
+  disposed = false;
+  #closed = false;
+  #holders = 1;
+
+  constructor(native: Native, handle: number) {
+    this.native = native;
+    this.handle = handle;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  hold(): void {
+    this.#holders++;
+  }
+
+  letGo(): void {
+    this.#holders--;
+    if (this.#holders > 0) return;
+    this.#closed = true;
+    this.native.ma_device_close(this.handle);
+  }
+}
+
+/** Frees devices that were never disposed. */
+export const deviceNet = new FinalizationRegistry<DeviceLifetime>((device) => device.letGo());
+
+/**
+ * The memory of one native buffer, shared by a tensor and its slices. It is
+ * released when the last tensor is disposed; once a view has been handed out,
+ * when that view has been collected too.
+ */
+export class BufferMemory {
+  readonly device: DeviceLifetime;
+  readonly handle: number;
+  readonly #address: Pointer;
+  readonly #byteLength: number;
+  #tensors = 1;
+  #views = 0;
+  #arrayBuffer: ArrayBuffer | undefined;
+  #exposed = false;
+
+  constructor(device: DeviceLifetime, handle: number, address: Pointer, byteLength: number) {
+    this.device = device;
+    this.handle = handle;
+    this.#address = address;
+    this.#byteLength = byteLength;
+  }
+
+  /** The memory, for use inside one synchronous call. */
+  get arrayBuffer(): ArrayBuffer {
+    this.#giveUpTransferred();
+    this.#arrayBuffer ??= wrapMemory(this.#address, this.#byteLength);
+    return this.#arrayBuffer;
+  }
+
+  /** The memory, for the caller to keep: it stays valid until it is collected. */
+  expose(): ArrayBuffer {
+    const { arrayBuffer } = this;
+    if (!this.#exposed) {
+      this.#exposed = true;
+      this.#views++;
+      this.device.hold();
+      viewNet.register(arrayBuffer, this);
+    }
+    return arrayBuffer;
+  }
+
+  addTensor(): void {
+    this.#tensors++;
+  }
+
+  removeTensor(): void {
+    this.#tensors--;
+    if (this.#tensors > 0) return;
+    this.#giveUpTransferred();
+    // Held no longer, so that a view can be collected.
+    this.#arrayBuffer = undefined;
+    this.#releaseIfUnused();
+  }
+
+  removeView(): void {
+    this.#views--;
+    this.#releaseIfUnused();
+    this.device.letGo();
+  }
+
+  /** The new owner of a transferred view can outlive every object here: hold the memory for good. */
+  #giveUpTransferred(): void {
+    if (!this.#arrayBuffer?.detached) return;
+    this.#views++;
+    this.device.hold();
+    this.#arrayBuffer = undefined;
+    this.#exposed = false;
+  }
+
+  #releaseIfUnused(): void {
+    if (this.#tensors > 0 || this.#views > 0 || this.device.closed) return;
+    this.device.native.ma_buffer_release(this.handle);
+  }
+}
+
+/** Lets go of memory whose view has been collected. JavaScriptCore keeps the ArrayBuffer while any array over it lives. */
+const viewNet = new FinalizationRegistry<BufferMemory>((memory) => memory.removeView());
+
+/** Releases tensors that were never disposed. */
+export const tensorNet = new FinalizationRegistry<BufferMemory>((memory) => memory.removeTensor());
+
+/** A native pass. While its `commit()` is pending, it and its device stay. */
+export class PassLifetime {
+  readonly device: DeviceLifetime;
+  readonly native: Native;
+  readonly handle: number;
+  disposed = false;
+  #pending = false;
+
+  constructor(device: DeviceLifetime, handle: number) {
+    this.device = device;
+    this.native = device.native;
+    this.handle = handle;
+  }
+
+  /** Call when a promise for the pass's end is made. */
+  beginPending(): void {
+    this.#pending = true;
+    this.device.hold();
+  }
+
+  /** Call when that promise is about to settle. */
+  endPending(): void {
+    this.#pending = false;
+    if (this.disposed) this.#release();
+    this.device.letGo();
+  }
+
+  dispose(): void {
+    if (this.disposed) return;
+    this.disposed = true;
+    if (!this.#pending) this.#release();
+  }
+
+  #release(): void {
+    if (!this.device.closed) this.native.ma_pass_release(this.handle);
+  }
+}
+
+/** Releases passes that were never disposed. */
+export const passNet = new FinalizationRegistry<PassLifetime>((pass) => pass.dispose());
+
+/** A native pipeline. */
+export class PipelineLifetime {
+  readonly device: DeviceLifetime;
+  readonly handle: number;
+  disposed = false;
+
+  constructor(device: DeviceLifetime, handle: number) {
+    this.device = device;
+    this.handle = handle;
+  }
+
+  dispose(): void {
+    if (this.disposed) return;
+    this.disposed = true;
+    if (!this.device.closed) this.device.native.ma_pipeline_release(this.handle);
+  }
+}
+
+/** Releases pipelines that were never disposed. */
+export const pipelineNet = new FinalizationRegistry<PipelineLifetime>((pipeline) => pipeline.dispose());
+
+/** The error for the use of something disposed. */
+export function disposedError(what: string, argument?: string): MetalAttentionError {
+  const message = `${what} is disposed`;
+  return argument === undefined
+    ? new MetalAttentionError("disposed", message)
+    : new MetalAttentionError("disposed", `${argument}: ${message}`, { argument });
+}

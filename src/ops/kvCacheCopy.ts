@@ -1,0 +1,53 @@
+import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../checks.ts";
+import { Block } from "../ffi/block.ts";
+import { packKvCacheCopy, structSizes } from "../ffi/layout.ts";
+import { nativeError } from "../ffi/status.ts";
+import { Pass } from "../pass.ts";
+import type { Tensor } from "../tensor.ts";
+import { checkAxis, useTensor } from "./shapes.ts";
+
+/** Arguments of {@link kvCacheCopy}. */
+export interface KvCacheCopyArgs {
+  /** New rows, [nNew, rowSize]: bf16, f32 or f16. */
+  readonly src: Tensor;
+  /** The cache, [cacheCap, rowSize], of the same dtype. */
+  readonly cache: Tensor;
+  /** Position of the first new token, before wrapping. */
+  readonly writePos: number;
+  /** True for a ring: slot = position mod cacheCap. False (the default) for a linear cache: slot = position. */
+  readonly isSliding?: boolean;
+  /** Tokens to copy, from the start of `src`: all of them unless given. */
+  readonly nNew?: number;
+}
+
+const block = new Block(structSizes.MAKvCacheCopyArgs);
+
+/**
+ * Appends rows to a K or V cache: src [nNew, rowSize] to slots of cache
+ * [cacheCap, rowSize]. Bit-exact. Copying no token does nothing.
+ *
+ * Errors: `overflow` when writePos + nNew > cacheCap in a linear cache;
+ * `invalid-argument` when more than cacheCap tokens go into a ring at once, or
+ * source and cache overlap; `buffer-too-small` when `src` has fewer than nNew
+ * rows; `unsupported` for another dtype.
+ *
+ * @example
+ * using src = device.tensor("bf16", [4, 1024]);
+ * using cache = device.tensor("bf16", [256, 1024]);
+ * kvCacheCopy(pass, { src, cache, writePos: 254, isSliding: true }); // slots 254, 255, 0, 1
+ */
+export function kvCacheCopy(pass: Pass, args: KvCacheCopyArgs): void {
+  const { native, handle, device } = Pass.use(pass);
+  checkObject(args, "args");
+  const src = useTensor(args.src, device, "src", 2, "[nNew, rowSize]");
+  const cache = useTensor(args.cache, device, "cache", 2, "[cacheCap, rowSize]");
+  const writePos = checkU32(args.writePos, "writePos");
+  const isSliding = checkFlag(args.isSliding, "isSliding");
+  const nNew = checkOptionalU32(args.nNew, src.shape[0] as number, "nNew");
+  const rowSize = src.shape[1] as number;
+  checkAxis("cache", "rowSize", cache.shape[1] as number, rowSize, "src");
+
+  packKvCacheCopy(block, src, cache, writePos, rowSize, nNew, cache.shape[0] as number, isSliding);
+  const status = native.ma_kv_cache_copy(handle, block.address);
+  if (status !== 0) throw nativeError(native, status);
+}

@@ -1,0 +1,79 @@
+import { checkObject, checkU32, refused } from "../checks.ts";
+import { Block } from "../ffi/block.ts";
+import { packKvCacheCopyBatch, packStreams, structSizes } from "../ffi/layout.ts";
+import { nativeError } from "../ffi/status.ts";
+import type { DeviceLifetime } from "../lifetime.ts";
+import { Pass } from "../pass.ts";
+import { Tensor, type TensorRange } from "../tensor.ts";
+import { type CopyStream, type CopyStreams, checkAxis, isDual, useTensor } from "./shapes.ts";
+
+/**
+ * Arguments of {@link kvCacheCopyBatch}. Each `src` is one token, f32,
+ * [nHeads, headDim] or flat [nHeads * headDim]; each `cache` is
+ * [nHeads, capacity, headDim], f32 or f16.
+ */
+export type KvCacheCopyBatchArgs = CopyStreams & {
+  /** Slot to write, already wrapped: less than capacity. */
+  readonly seqPos: number;
+};
+
+const block = new Block(structSizes.MAKvCacheCopyBatchArgs);
+
+/**
+ * Writes one token of all heads into a head-major cache: the decode step.
+ * With `k` and `v` both go in one dispatch. f32 to f32 is bit-exact; f32 to
+ * f16 rounds to nearest even.
+ *
+ * Errors: `overflow` or `invalid-argument` when seqPos is beyond the capacity;
+ * `buffer-too-small` when a flat `src` has fewer than nHeads * headDim
+ * elements; `invalid-argument` for shapes that disagree or tensors that
+ * overlap; `unsupported` for another dtype pair.
+ *
+ * @example
+ * kvCacheCopyBatch(pass, {
+ *   k: { src: newK, cache: cacheK },
+ *   v: { src: newV, cache: cacheV },
+ *   seqPos: position % capacity,
+ * });
+ */
+export function kvCacheCopyBatch(pass: Pass, args: KvCacheCopyBatchArgs): void {
+  const { native, handle, device } = Pass.use(pass);
+  checkObject(args, "args");
+  const seqPos = checkU32(args.seqPos, "seqPos");
+  const dual = isDual(args);
+  const first = dual ? (args.k as CopyStream) : (args as CopyStream);
+  const cacheK = useCache(first.cache, device, dual ? "k.cache" : "cache");
+  const srcK = useToken(first.src, device, dual ? "k.src" : "src", cacheK);
+  let srcV: TensorRange | undefined;
+  let cacheV: TensorRange | undefined;
+  if (dual) {
+    const { src, cache } = args.v as CopyStream;
+    cacheV = useCache(cache, device, "v.cache");
+    srcV = useToken(src, device, "v.src", cacheV);
+    checkAxis("v.cache", "nHeads", cacheV.shape[0] as number, cacheK.shape[0] as number, "k.cache");
+    checkAxis("v.cache", "capacity", cacheV.shape[1] as number, cacheK.shape[1] as number, "k.cache");
+    checkAxis("v.cache", "headDim", cacheV.shape[2] as number, cacheK.shape[2] as number, "k.cache");
+  }
+
+  packStreams(block, srcK, cacheK, srcV, cacheV);
+  const [nHeads, capacity, headDim] = cacheK.shape as readonly [number, number, number];
+  packKvCacheCopyBatch(block, nHeads, headDim, capacity, seqPos);
+  const status = native.ma_kv_cache_copy_batch(handle, block.address);
+  if (status !== 0) throw nativeError(native, status);
+}
+
+function useCache(value: unknown, device: DeviceLifetime, argument: string): TensorRange {
+  return useTensor(value, device, argument, 3, "[nHeads, capacity, headDim]");
+}
+
+function useToken(value: unknown, device: DeviceLifetime, argument: string, cache: TensorRange): TensorRange {
+  const src = Tensor.use(value, device, argument);
+  const { shape } = src;
+  if (shape.length === 2) {
+    checkAxis(argument, "nHeads", shape[0] as number, cache.shape[0] as number, "its cache");
+    checkAxis(argument, "headDim", shape[1] as number, cache.shape[2] as number, "its cache");
+  } else if (shape.length !== 1) {
+    throw refused(argument, `expected shape [nHeads, headDim] or [nHeads * headDim], got [${shape}]`);
+  }
+  return src;
+}

@@ -1,0 +1,229 @@
+import { checkU32, display, refused } from "./checks.ts";
+import { decodeValues, encodeValues, type TensorValues } from "./convert.ts";
+import type { Device } from "./device.ts";
+import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
+import type { TensorRecord } from "./ffi/layout.ts";
+import { type BufferMemory, type DeviceLifetime, disposedError, tensorNet } from "./lifetime.ts";
+
+const maxRank = 8;
+/** So that a length in bytes is exact as a number. */
+const maxElements = 2 ** 50;
+
+/** What an operation needs of a tensor: its place in a buffer, and its shape. */
+export interface TensorRange extends TensorRecord {
+  readonly shape: readonly number[];
+}
+
+/**
+ * A row-major array in memory that CPU and GPU share.
+ *
+ * `slice` and `reshape` give further tensors over the same memory, which lives
+ * until the last of them is disposed. A zero-copy view (`bytes`, `view()`)
+ * stays valid for as long as it is reachable, after `dispose` too: the memory
+ * is then released when the view is collected. (To transfer a view's
+ * ArrayBuffer gives the memory away for the rest of the process.)
+ *
+ * The device runs while JavaScript goes on: read and write a tensor only when
+ * no committed pass that uses it is still running.
+ *
+ * @example
+ * using device = Device.open();
+ * using x = device.tensor("bf16", [2, 4]);
+ * x.set([0, 1, 2, 3, 4, 5, 6, 7]);
+ * using row = x.slice(1, 2);      // shape [1, 4], the same memory
+ * row.toFloat32Array();           // Float32Array [4, 5, 6, 7]
+ */
+export class Tensor<T extends DType = DType> {
+  /** The device that made it, which it keeps open. */
+  readonly device: Device;
+  /** Element type. */
+  readonly dtype: T;
+  /** Elements along each axis, the slowest first. */
+  readonly shape: readonly number[];
+  /** Elements in all. */
+  readonly length: number;
+  /** Bytes from the start of the buffer that this tensor shares with its slices. */
+  readonly byteOffset: number;
+  /** Bytes in all. */
+  readonly byteLength: number;
+  readonly #memory: BufferMemory;
+  readonly #range: TensorRange;
+  #disposed = false;
+
+  /** @internal Use `Device.tensor`. Takes over one tensor count of `memory`. */
+  constructor(device: Device, memory: BufferMemory, dtype: T, shape: readonly number[], byteOffset: number) {
+    this.device = device;
+    this.dtype = dtype;
+    this.shape = Object.freeze([...shape]);
+    this.length = elementCount(shape);
+    this.byteOffset = byteOffset;
+    this.byteLength = this.length * dtypes[dtype].size;
+    this.#memory = memory;
+    this.#range = {
+      buffer: memory.handle,
+      dtype: dtypes[dtype].code,
+      offsetLow: byteOffset >>> 0,
+      offsetHigh: Math.floor(byteOffset / 2 ** 32),
+      lengthLow: this.byteLength >>> 0,
+      lengthHigh: Math.floor(this.byteLength / 2 ** 32),
+      shape: this.shape,
+    };
+    tensorNet.register(this, memory, this);
+  }
+
+  /**
+   * @internal The tensor that a caller passed as `argument`, once it is known
+   * to be one, undisposed and of `device`.
+   */
+  static use(value: unknown, device: DeviceLifetime, argument: string): TensorRange {
+    if (typeof value !== "object" || value === null || !(#range in value)) {
+      throw refused(argument, `expected a Tensor, got ${display(value)}`);
+    }
+    if (value.#disposed) throw disposedError("the tensor", argument);
+    if (value.#memory.device !== device) {
+      throw refused(argument, "the tensor belongs to another device than the pass", "invalid-handle");
+    }
+    return value.#range;
+  }
+
+  /** Whether this tensor, or its device, has been disposed. */
+  get disposed(): boolean {
+    return this.#disposed || this.#memory.device.disposed;
+  }
+
+  /** The tensor's bytes, without a copy. */
+  get bytes(): Uint8Array<ArrayBuffer> {
+    this.#checkUsable();
+    return new Uint8Array(this.#memory.expose(), this.byteOffset, this.byteLength);
+  }
+
+  /**
+   * The tensor's elements, without a copy, as the typed array of its dtype:
+   * `bf16` as bit patterns in a Uint16Array, `bool` as bytes.
+   */
+  view(): DTypeViews[T] {
+    this.#checkUsable();
+    return this.#elements(this.#memory.expose());
+  }
+
+  /**
+   * Writes every element, converting from numbers: to nearest, ties to even,
+   * for the float types. Integer types take whole numbers in their range;
+   * `bool` takes true and false, or 1 and 0.
+   *
+   * Errors (`invalid-argument`, nothing written): another count than `length`,
+   * a value that the type cannot hold, a source that is no array.
+   *
+   * @example
+   * tensor.set(new Float32Array(tensor.length).fill(0.5));
+   */
+  set(values: TensorValues): this {
+    this.#checkUsable();
+    if (!isNumericArray(values)) {
+      throw refused("values", `expected an array or a typed array of numbers, got ${display(values)}`);
+    }
+    if (values.length !== this.length) {
+      throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${values.length}`);
+    }
+    encodeValues(this.dtype, values, this.#elements(this.#memory.arrayBuffer));
+    return this;
+  }
+
+  /** A copy of the values as floats. Integers beyond 2^24 are rounded; `bool` gives 0 and 1. */
+  toFloat32Array(): Float32Array<ArrayBuffer> {
+    this.#checkUsable();
+    return decodeValues(this.dtype, this.#elements(this.#memory.arrayBuffer));
+  }
+
+  /**
+   * Elements `start` up to `end` along the first axis, sharing the memory.
+   * Errors: `invalid-argument` unless 0 <= start <= end <= shape[0].
+   *
+   * @example
+   * using lastTwo = tokens.slice(tokens.shape[0] - 2);
+   */
+  slice(start: number, end?: number): Tensor<T> {
+    this.#checkUsable();
+    const [count = 0, ...rest] = this.shape;
+    const stop = end === undefined ? count : checkU32(end, "end");
+    checkU32(start, "start");
+    if (stop > count) throw refused("end", `${stop} is beyond the first axis of shape [${this.shape}]`);
+    if (start > stop) throw refused("start", `${start} is beyond the end ${stop}`);
+    const rowBytes = elementCount(rest) * dtypes[this.dtype].size;
+    return this.#share([stop - start, ...rest], this.byteOffset + start * rowBytes);
+  }
+
+  /**
+   * The same elements under another shape of the same count, sharing the memory.
+   * Errors: `invalid-argument` where the counts differ.
+   *
+   * @example
+   * using heads = rows.reshape([nTokens, nHeads, headDim]);
+   */
+  reshape(shape: readonly number[]): Tensor<T> {
+    this.#checkUsable();
+    const axes = checkShape(shape);
+    const count = elementCount(axes);
+    if (count !== this.length) {
+      throw refused("shape", `[${axes}] has ${count} elements, the tensor of shape [${this.shape}] has ${this.length}`);
+    }
+    return this.#share(axes, this.byteOffset);
+  }
+
+  /** Ends the use of this tensor; the memory goes when nothing shares it. A second call does nothing. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    tensorNet.unregister(this);
+    this.#memory.removeTensor();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #share(shape: readonly number[], byteOffset: number): Tensor<T> {
+    this.#memory.addTensor();
+    return new Tensor(this.device, this.#memory, this.dtype, shape, byteOffset);
+  }
+
+  #elements(buffer: ArrayBuffer): DTypeViews[T] {
+    return new dtypes[this.dtype].View(buffer, this.byteOffset, this.length);
+  }
+
+  #checkUsable(): void {
+    if (this.#disposed) throw disposedError("the tensor");
+    if (this.#memory.device.disposed) throw disposedError("the tensor's device");
+  }
+}
+
+/** A copy of `shape`, refused where it is not a list of 1 to 8 axis lengths. */
+export function checkShape(shape: readonly number[]): readonly number[] {
+  if (!Array.isArray(shape) || shape.length < 1 || shape.length > maxRank) {
+    const got = Array.isArray(shape) ? `${shape.length} axes` : display(shape);
+    throw refused("shape", `expected an array of 1 to ${maxRank} axis lengths, got ${got}`);
+  }
+  const axes = Array.from(shape, (length: unknown, axis) => checkU32(length, `shape[${axis}]`));
+  // Strides are products of axes, so they must stay exact where another axis is empty too.
+  if (elementCount(axes.map((length) => length || 1)) > maxElements) {
+    throw refused("shape", `[${axes}] spans more than ${maxElements} elements`, "overflow");
+  }
+  return axes;
+}
+
+/** The product of the axis lengths. */
+export function elementCount(shape: readonly number[]): number {
+  let count = 1;
+  for (const length of shape) count *= length;
+  return count;
+}
+
+function isNumericArray(values: unknown): values is TensorValues {
+  if (Array.isArray(values)) return true;
+  return (
+    ArrayBuffer.isView(values) &&
+    !(values instanceof DataView) &&
+    !(values instanceof BigInt64Array) &&
+    !(values instanceof BigUint64Array)
+  );
+}
