@@ -11,13 +11,11 @@ final class CommandList {
   let number = CommandList.count.wrappingAdd(1, ordering: .relaxed).newValue
   /// Memory of the device: buffers must come from it.
   let memory: DeviceMemory
-  private(set) var commands: ContiguousArray<DispatchCommand> = []
-  private(set) var arguments: ContiguousArray<UInt> = []
+  /// Another list's once this one has run: a sealed list does not touch it.
+  let storage: CommandStorage
   private(set) var failure: MTLCommandBufferError?
 
   private let retainsBuffers: Bool
-  private var retained: ContiguousArray<AnyObject> = []
-  private var bytes = ByteArena()
   private var stage = 0
   private var encoderCount = 0
   /// The encoder that has not ended; 0 for none.
@@ -26,8 +24,9 @@ final class CommandList {
   private var recordingEncoder = 0
   private var isSealed = false
 
-  init(memory: DeviceMemory, retainsBuffers: Bool) {
+  init(memory: DeviceMemory, storage: CommandStorage, retainsBuffers: Bool) {
     self.memory = memory
+    self.storage = storage
     self.retainsBuffers = retainsBuffers
   }
 
@@ -83,25 +82,25 @@ final class CommandList {
   func retain(_ buffer: SoftBuffer) {
     guard retainsBuffers, buffer.lastRetainer.load(ordering: .relaxed) != number else { return }
     buffer.lastRetainer.store(number, ordering: .relaxed)
-    retained.append(buffer)
+    storage.retained.append(buffer)
   }
 
   func retain(_ pipeline: SoftComputePipelineState) {
     guard pipeline.lastRetainer.load(ordering: .relaxed) != number else { return }
     pipeline.lastRetainer.store(number, ordering: .relaxed)
-    retained.append(pipeline)
+    storage.retained.append(pipeline)
   }
 
   func copy(_ source: UnsafeRawPointer, length: Int) -> UnsafeMutableRawPointer {
-    bytes.copy(source, length: length)
+    storage.bytes.copy(source, length: length)
   }
 
   func append(
     _ pipeline: SoftComputePipelineState, _ table: ArgumentTable, _ grid: DispatchGrid
   ) throws(MTLCommandBufferError) {
-    let firstArgument = arguments.count
-    try table.append(for: pipeline, to: &arguments)
-    commands.append(
+    let firstArgument = storage.arguments.count
+    try table.append(for: pipeline, to: &storage.arguments)
+    storage.commands.append(
       DispatchCommand(
         pipeline: .passUnretained(pipeline), firstArgument: firstArgument, stage: stage, grid: grid))
   }
@@ -109,13 +108,5 @@ final class CommandList {
   /// Orders the commands before it in front of those after it.
   func appendBarrier() {
     stage += 1
-  }
-
-  /// Lets go of all commands and resources.
-  func clear() {
-    commands = []
-    arguments = []
-    retained = []
-    bytes = ByteArena()
   }
 }

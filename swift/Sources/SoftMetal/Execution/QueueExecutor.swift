@@ -4,6 +4,7 @@ import Glibc
 /// The thread of a command queue: takes committed command buffers in order and
 /// runs their dispatches on the device's workers.
 final class QueueExecutor: @unchecked Sendable {
+  let storage = CommandStoragePool()
   private let workers: WorkerPool
   private let order: ExecutionOrder
   private var generator: SplitMix64
@@ -71,7 +72,7 @@ final class QueueExecutor: @unchecked Sendable {
     }
   }
 
-  private func runCommands(of list: CommandList) -> MTLCommandBufferError? {
+  private func runCommands(of list: CommandStorage) -> MTLCommandBufferError? {
     guard order != .forward else {
       for command in list.commands {
         if let error = run(command, list) { return error }
@@ -97,7 +98,7 @@ final class QueueExecutor: @unchecked Sendable {
     }
   }
 
-  private func run(_ command: DispatchCommand, _ list: CommandList) -> MTLCommandBufferError? {
+  private func run(_ command: DispatchCommand, _ list: CommandStorage) -> MTLCommandBufferError? {
     let pipeline = command.pipeline.takeUnretainedValue()
     var dispatch = SmDispatch()
     dispatch.kernel = pipeline.kernel

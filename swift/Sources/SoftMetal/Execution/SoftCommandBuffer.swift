@@ -10,7 +10,7 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
   private static let pollingTime = 20e-6
 
   var label: String?
-  let list: CommandList
+  private let list: CommandList
   private let executor: QueueExecutor
   /// Keeps the queue's thread alive up to the commit.
   private var queue: SoftCommandQueue?
@@ -24,7 +24,8 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
   init(queue: SoftCommandQueue, retainsBuffers: Bool) {
     self.queue = queue
     executor = queue.executor
-    list = CommandList(memory: queue.memory, retainsBuffers: retainsBuffers)
+    list = CommandList(
+      memory: queue.memory, storage: queue.executor.storage.take(), retainsBuffers: retainsBuffers)
   }
 
   var status: MTLCommandBufferStatus {
@@ -72,13 +73,13 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
 
   // MARK: The queue's thread
 
-  /// Runs the commands and lets go of them.
-  func execute(_ body: (CommandList) -> MTLCommandBufferError?) {
+  /// Runs the commands, by `body`, and lets go of them.
+  func execute(_ body: (CommandStorage) -> MTLCommandBufferError?) {
     rawStatus.store(MTLCommandBufferStatus.scheduled.rawValue, ordering: .releasing)
     startTime = Processor.time
-    result = body(list) ?? list.failure
+    result = body(list.storage) ?? list.failure
     endTime = Processor.time
-    list.clear()
+    executor.storage.give(list.storage)
   }
 
   func finish() {

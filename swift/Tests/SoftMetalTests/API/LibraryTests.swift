@@ -1,0 +1,117 @@
+import Testing
+
+@testable import SoftMetal
+
+@Suite struct LibraryTests {
+  let bench: Workbench
+
+  init() throws {
+    bench = try Workbench()
+  }
+
+  private func constants(step: UInt32?, bias: Bool?) -> MTLFunctionConstantValues {
+    let values = MTLFunctionConstantValues()
+    if var step { values.setConstantValue(&step, type: .uint, index: 7) }
+    if var bias { values.setConstantValue(&bias, type: .bool, index: 8) }
+    return values
+  }
+
+  private func expectError(
+    _ code: MTLLibraryError.Code, mentioning parts: String..., from body: () throws -> Any,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    #expect(sourceLocation: sourceLocation) {
+      _ = try body()
+    } throws: { error in
+      (error as? MTLLibraryError)?.code == code && parts.allSatisfy { "\(error)".contains($0) }
+    }
+  }
+
+  @Test func listsItsFunctions() {
+    #expect(bench.library.functionNames.contains("increment"))
+    #expect(bench.library.functionNames.contains("at_most_64"))
+    #expect(bench.library.makeFunction(name: "increment")?.name == "increment")
+  }
+
+  @Test func unknownFunctions() {
+    #expect(bench.library.makeFunction(name: "nothing") == nil)
+    expectError(.functionNotFound, mentioning: "'nothing'", "increment", "copy_wide") {
+      try bench.library.makeFunction(name: "nothing", constantValues: MTLFunctionConstantValues())
+    }
+  }
+
+  @Test func sourceThatDoesNotCompile() {
+    expectError(.compileFailure, mentioning: "error") {
+      try bench.device.makeLibrary(source: "kernel void broken(device float *x [[buffer(0)]]) { y = 1; }", options: nil)
+    }
+  }
+
+  @Test func missingConstants() {
+    #expect(bench.library.makeFunction(name: "count_by_step") == nil)
+    expectError(.compileFailure, mentioning: "count_by_step", "step") {
+      try bench.library.makeFunction(name: "count_by_step", constantValues: constants(step: nil, bias: false))
+    }
+  }
+
+  @Test func constantsOfAnotherType() {
+    let values = constants(step: nil, bias: false)
+    var step: UInt16 = 1
+    values.setConstantValue(&step, type: .ushort, index: 7)
+    expectError(.compileFailure, mentioning: "step") {
+      try bench.library.makeFunction(name: "count_by_step", constantValues: values)
+    }
+  }
+
+  @Test func impossibleConstantIndex() {
+    let values = constants(step: 1, bias: false)
+    var step: UInt32 = 1
+    values.setConstantValue(&step, type: .uint, index: -1)
+    expectError(.unsupported, mentioning: "-1") {
+      try bench.library.makeFunction(name: "count_by_step", constantValues: values)
+    }
+  }
+
+  @Test func eachCombinationOfConstantsHasItsOwnValues() throws {
+    let data = try bench.buffer([0, 0, 0, 0])
+    let bias = try bench.buffer([100, 200, 300, 400])
+    let plain = try bench.pipeline("count_by_step", constants(step: 2, bias: false))
+    let biased = try bench.pipeline("count_by_step", constants(step: 5, bias: true))
+    func run(_ pipeline: any MTLComputePipelineState, _ bias: (any MTLBuffer)?) throws -> [UInt32] {
+      try bench.runCleanly { encoder in
+        encoder.setComputePipelineState(pipeline)
+        encoder.setBuffer(data, offset: 0, index: 0)
+        encoder.setBuffer(bias, offset: 0, index: 1)
+        encoder.dispatchThreads(.line(4), threadsPerThreadgroup: .line(4))
+      }
+      return data.values
+    }
+    #expect(try run(plain, nil) == [0, 2, 4, 6])
+    #expect(try run(biased, bias) == [100, 205, 310, 415])
+    #expect(try run(plain, nil) == [0, 2, 4, 6])
+  }
+
+  @Test func functionsOfTheSameConstantsShareTheirObject() throws {
+    let first = try bench.library.makeFunction(name: "count_by_step", constantValues: constants(step: 2, bias: true))
+    let second = try bench.library.makeFunction(name: "count_by_step", constantValues: constants(step: 2, bias: true))
+    let third = try bench.library.makeFunction(name: "count_by_step", constantValues: constants(step: 3, bias: true))
+    let shaders = try [first, second, third].map { try #require($0 as? SoftFunction).shader }
+    #expect(shaders[0] === shaders[1])
+    #expect(shaders[0] !== shaders[2])
+  }
+
+  @Test func pipelinesKnowTheirKernel() throws {
+    let small = try bench.pipeline("at_most_64")
+    #expect(small.maxTotalThreadsPerThreadgroup == 64)
+    #expect(small.threadExecutionWidth == 32)
+    #expect(small.staticThreadgroupMemoryLength == 0)
+    #expect(try bench.pipeline("increment").maxTotalThreadsPerThreadgroup == 1024)
+    #expect(try bench.pipeline("static_and_dynamic").staticThreadgroupMemoryLength == 16384)
+  }
+
+  @Test func tooMuchThreadgroupMemory() throws {
+    let function = try #require(bench.library.makeFunction(name: "too_much_static"))
+    expectError(.unsupported, mentioning: "too_much_static", "32772", "32768") {
+      try bench.device.makeComputePipelineState(function: function)
+    }
+  }
+}
