@@ -1,0 +1,1 @@
+../include/softmetal_worker.h

@@ -1,0 +1,234 @@
+#include "worker.hpp"
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#include "switch.hpp"
+
+namespace softmetal {
+namespace {
+
+constexpr size_t regionSize = size_t(1) << SM_REGION_SHIFT;
+constexpr size_t stackSize = size_t(1) << SM_STACK_SHIFT;
+constexpr size_t guardSize = 4096;
+
+// The assembly in msl/softmetal_executor knows these offsets.
+static_assert(offsetof(SmWorker, yield) == 96);
+static_assert(offsetof(SmSimdgroup, uniform) == 0);
+static_assert(offsetof(SmSimdgroup, meetingPoint) == 16);
+static_assert(offsetof(SmSimdgroup, reason) == 24);
+static_assert(sizeof(SmWorker) + SM_MAX_THREADGROUP_MEMORY * 2 < regionSize / 2);
+
+/// The worker object of a region lies behind its SmWorker; the fibres' entry finds it from the stack pointer.
+struct Region {
+  SmWorker state;
+  Worker *worker;
+  alignas(64) uint8_t threadgroupMemory[SM_MAX_THREADGROUP_MEMORY];
+};
+
+Region *regionOf(const void *address) {
+  return reinterpret_cast<Region *>(reinterpret_cast<uintptr_t>(address) & ~(regionSize - 1));
+}
+
+uint32_t laneCount(uint32_t threadCount, uint32_t simdgroup) {
+  const uint32_t left = threadCount - simdgroup * SM_SIMD_WIDTH;
+  return left < SM_SIMD_WIDTH ? left : SM_SIMD_WIDTH;
+}
+
+uint32_t simdgroupCount(uint32_t threadCount) { return (threadCount + SM_SIMD_WIDTH - 1) / SM_SIMD_WIDTH; }
+
+}  // namespace
+
+std::unique_ptr<Worker> Worker::create() {
+  const size_t size = 2 * regionSize;
+  void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  const uintptr_t base = (reinterpret_cast<uintptr_t>(mapping) + regionSize - 1) & ~(regionSize - 1);
+  Region *region = reinterpret_cast<Region *>(base);
+  std::unique_ptr<Worker> worker(new (std::nothrow) Worker(mapping, size, &region->state));
+  if (!worker) {
+    munmap(mapping, size);
+    return nullptr;
+  }
+  region->worker = worker.get();
+  region->state.yield = &Worker::yield;
+  region->state.group.threadgroupMemory = region->threadgroupMemory;
+  return worker;
+}
+
+Worker::~Worker() { munmap(mapping_, mappingSize_); }
+
+/// The lowest page of a stack block is left inaccessible: an overflow stops there and not in a neighbour's stack.
+bool Worker::prepareStacks(uint32_t threadCount) {
+  char *stacks = reinterpret_cast<char *>(state_) + regionSize / 2;
+  for (; stacksReady_ < threadCount; ++stacksReady_)
+    if (mprotect(stacks + stacksReady_ * stackSize, guardSize, PROT_NONE) != 0) return false;
+  return true;
+}
+
+void Worker::prepareFibres(uint32_t threadCount) {
+  char *stacks = reinterpret_cast<char *>(state_) + regionSize / 2;
+  for (uint32_t t = 0; t < threadCount; ++t) {
+    char *top = stacks + (t + 1) * stackSize - (t % SM_SIMD_WIDTH) * SM_STACK_COLOUR;
+    state_->stackPointers[t] = initialStack(top, &Worker::fibreMain);
+    state_->matrixPending[t] = 0;
+    state_->divergent[t] = 0;
+  }
+  for (uint32_t g = 0; g < simdgroupCount(threadCount); ++g) {
+    const uint32_t lanes = laneCount(threadCount, g);
+    SmSimdgroup &group = state_->simdgroups[g];
+    group = {};
+    group.uniform = 1;
+    group.last = g * SM_SIMD_WIDTH + lanes - 1;
+    group.existing = lanes == SM_SIMD_WIDTH ? ~0u : (1u << lanes) - 1;
+  }
+  state_->uniform = 1;
+}
+
+bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, const uint32_t position[3]) {
+  SmThreadgroup &group = state_->group;
+  group.buffers = dispatch.buffers;
+  group.threadgroupOffsets = threadgroupOffsets;
+  uint32_t threadCount = 1;
+  for (int i = 0; i < 3; ++i) {
+    const uint32_t begin = position[i] * dispatch.threadsPerThreadgroup[i];
+    const uint32_t left = dispatch.threadsPerGrid[i] - begin;
+    group.position[i] = position[i];
+    group.threadgroups[i] = dispatch.threadgroups[i];
+    group.dispatchThreadsPerThreadgroup[i] = dispatch.threadsPerThreadgroup[i];
+    group.threadsPerThreadgroup[i] = left < dispatch.threadsPerThreadgroup[i] ? left : dispatch.threadsPerThreadgroup[i];
+    group.threadsPerGrid[i] = dispatch.threadsPerGrid[i];
+    threadCount *= group.threadsPerThreadgroup[i];
+  }
+  group.threadCount = threadCount;
+  kernel_ = dispatch.kernel;
+  if (sigsetjmp(escape_, 0) != 0) return false;
+  running_.store(true, std::memory_order_relaxed);
+  if (kernel_->execution == SM_EXECUTION_LOOP) {
+    kernel_->run(&group);
+  } else if (prepareStacks(threadCount)) {
+    prepareFibres(threadCount);
+    switchStack(&mainStackPointer_, state_->stackPointers[0]);
+  }
+  running_.store(false, std::memory_order_relaxed);
+  return true;
+}
+
+void Worker::interrupt() {
+  if (!running_.exchange(false, std::memory_order_relaxed)) return;
+  siglongjmp(escape_, 1);
+}
+
+void Worker::fibreMain() {
+  void *here = __builtin_frame_address(0);
+  Region *region = regionOf(here);
+  const uint64_t thread = (reinterpret_cast<uintptr_t>(here) >> SM_STACK_SHIFT) & (SM_MAX_THREADS - 1);
+  region->worker->kernel_->run(&region->state.group);
+  jumpToStack(yield(&region->state, thread, SM_YIELD_EXIT, nullptr, nullptr));
+}
+
+void *Worker::yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *meetingPoint) {
+  Worker *worker = regionOf(state)->worker;
+  state->stackPointers[thread] = stackPointer;
+  worker->stop(static_cast<uint32_t>(thread), reason, meetingPoint);
+  return worker->next(static_cast<uint32_t>(thread) / SM_SIMD_WIDTH);
+}
+
+void Worker::stop(uint32_t thread, uint64_t reason, const void *meetingPoint) {
+  const uint32_t simdgroup = thread / SM_SIMD_WIDTH;
+  if (state_->simdgroups[simdgroup].uniform) materialise(simdgroup, thread);
+  // Groups before this one stand at the barrier, those after it have still to run.
+  if (state_->uniform) {
+    state_->uniform = 0;
+    for (uint32_t g = 0; g < simdgroup; ++g) {
+      state_->simdgroups[g].reason = SM_YIELD_THREADGROUP;
+      materialise(g, state_->simdgroups[g].last + 1);
+    }
+  }
+  threadStates_[thread] = reason == SM_YIELD_EXIT          ? ThreadState::ended
+                          : reason == SM_YIELD_THREADGROUP ? ThreadState::atThreadgroup
+                                                           : ThreadState::atSimdgroup;
+  meetingPoints_[thread] = meetingPoint;
+}
+
+/// Writes down the states that are implied while a SIMD group is uniform: lanes before `running` wait.
+void Worker::materialise(uint32_t simdgroup, uint32_t running) {
+  SmSimdgroup &group = state_->simdgroups[simdgroup];
+  // Lanes from `running` on may still read what the last meeting exchanged: write elsewhere from now on.
+  if (running == simdgroup * SM_SIMD_WIDTH) ++group.round;
+  const ThreadState waiting =
+      group.reason == SM_YIELD_THREADGROUP ? ThreadState::atThreadgroup : ThreadState::atSimdgroup;
+  for (uint32_t t = simdgroup * SM_SIMD_WIDTH; t <= group.last; ++t) {
+    threadStates_[t] = t < running ? waiting : ThreadState::runnable;
+    meetingPoints_[t] = group.meetingPoint;
+  }
+  group.uniform = 0;
+}
+
+/// The stack pointer to continue with: a lane of this SIMD group if any can run, else the next group's.
+void *Worker::next(uint32_t simdgroup) {
+  const uint32_t groups = simdgroupCount(state_->group.threadCount);
+  do {
+    for (uint32_t i = 0; i < groups; ++i) {
+      const uint32_t g = (simdgroup + i) % groups;
+      const SmSimdgroup &group = state_->simdgroups[g];
+      const uint32_t first = g * SM_SIMD_WIDTH;
+      do {
+        if (group.uniform) return state_->stackPointers[first];
+        for (uint32_t t = first; t <= group.last; ++t)
+          if (threadStates_[t] == ThreadState::runnable) return state_->stackPointers[t];
+      } while (releaseSimdgroup(g));
+    }
+    simdgroup = 0;
+  } while (releaseThreadgroup());
+  return mainStackPointer_;
+}
+
+/// Releases the lanes that wait at the meeting point that comes first in the code: the others wait behind it, where
+/// the paths join again.
+bool Worker::releaseSimdgroup(uint32_t simdgroup) {
+  SmSimdgroup &group = state_->simdgroups[simdgroup];
+  const uint32_t first = simdgroup * SM_SIMD_WIDTH;
+  const void *earliest = nullptr;
+  for (uint32_t t = first; t <= group.last; ++t)
+    if (threadStates_[t] == ThreadState::atSimdgroup && (!earliest || meetingPoints_[t] < earliest))
+      earliest = meetingPoints_[t];
+  if (!earliest) return false;
+  uint32_t active = 0;
+  for (uint32_t t = first; t <= group.last; ++t) {
+    if (threadStates_[t] != ThreadState::atSimdgroup || meetingPoints_[t] != earliest) continue;
+    threadStates_[t] = ThreadState::runnable;
+    state_->divergent[t] = 1;
+    active |= 1u << (t - first);
+  }
+  std::memcpy(state_->snapshot[simdgroup], state_->exchange[simdgroup][group.round & 1], SM_EXCHANGE_BYTES);
+  group.active = active;
+  if (active == group.existing) group.uniform = 1;
+  return true;
+}
+
+bool Worker::releaseThreadgroup() {
+  const uint32_t groups = simdgroupCount(state_->group.threadCount);
+  bool released = false, allUniform = true;
+  for (uint32_t g = 0; g < groups; ++g) {
+    SmSimdgroup &group = state_->simdgroups[g];
+    bool whole = true;
+    for (uint32_t t = g * SM_SIMD_WIDTH; t <= group.last; ++t) {
+      if (threadStates_[t] == ThreadState::ended) {
+        whole = false;
+      } else {
+        threadStates_[t] = ThreadState::runnable;
+        released = true;
+      }
+    }
+    group.uniform = whole;
+    allUniform = allUniform && whole;
+  }
+  state_->uniform = allUniform && released;
+  return released;
+}
+
+}  // namespace softmetal

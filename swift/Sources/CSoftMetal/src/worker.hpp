@@ -1,0 +1,59 @@
+/// A worker: the memory of `SmWorker` and its fibres, and the running of one
+/// threadgroup after another on the calling thread.
+#pragma once
+
+#include <atomic>
+#include <csetjmp>
+#include <memory>
+
+#include "softmetal_worker.h"
+
+namespace softmetal {
+
+/// How a fibre stands when its SIMD group is not uniform.
+enum class ThreadState : uint8_t { runnable, atSimdgroup, atThreadgroup, ended };
+
+/// Runs threadgroups on the thread that calls `run`. Not movable: fibres find
+/// their worker by address.
+class Worker {
+ public:
+  /// Null when the memory cannot be had.
+  static std::unique_ptr<Worker> create();
+  ~Worker();
+  Worker(const Worker &) = delete;
+  Worker &operator=(const Worker &) = delete;
+
+  /// Runs the threadgroup at `position`. False when `interrupt` ended it.
+  bool run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, const uint32_t position[3]);
+
+  /// Ends the running threadgroup. Async-signal-safe; called on the worker's thread.
+  void interrupt();
+
+ private:
+  explicit Worker(void *mapping, size_t mappingSize, SmWorker *state) noexcept
+      : mapping_(mapping), mappingSize_(mappingSize), state_(state) {}
+
+  static void *yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *meetingPoint);
+  static void fibreMain();
+
+  bool prepareStacks(uint32_t threadCount);
+  void prepareFibres(uint32_t threadCount);
+  void stop(uint32_t thread, uint64_t reason, const void *meetingPoint);
+  void materialise(uint32_t simdgroup, uint32_t running);
+  void *next(uint32_t simdgroup);
+  bool releaseSimdgroup(uint32_t simdgroup);
+  bool releaseThreadgroup();
+
+  void *mapping_;
+  size_t mappingSize_;
+  SmWorker *state_;
+  const SmKernel *kernel_ = nullptr;
+  void *mainStackPointer_ = nullptr;
+  uint32_t stacksReady_ = 0;
+  ThreadState threadStates_[SM_MAX_THREADS] = {};
+  const void *meetingPoints_[SM_MAX_THREADS] = {};
+  std::atomic<bool> running_{false};
+  sigjmp_buf escape_;
+};
+
+}  // namespace softmetal
