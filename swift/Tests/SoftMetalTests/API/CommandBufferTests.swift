@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test func aSecondCommitDoesNothing() throws {
-    let commands = try bench.run(encodeIncrement)
+    let commands = try bench.run(encode: encodeIncrement)
     commands.commit()
     commands.waitUntilCompleted()
     #expect(commands.status == .completed)
@@ -147,7 +147,7 @@ import Testing
       encoder.setThreadgroupMemoryLength(256, index: 0)
       encoder.dispatchThreadgroups(.line(2), threadsPerThreadgroup: .line(64))
     }
-    #expect(row.values == (0..<64).reversed() + (64..<128).reversed())
+    #expect(row.values == Array((0..<64).reversed()) + Array((64..<128).reversed()))
   }
 
   @Test func staticAndDynamicThreadgroupMemoryUpToTheLimit() throws {
@@ -228,6 +228,6 @@ import Testing
     let error = try #require(commands.error as? MTLCommandBufferError)
     #expect(error.code == .internal)
     #expect("\(error)".contains("barrier"))
-    try bench.runCleanly(encodeIncrement)
+    try bench.runCleanly(encode: encodeIncrement)
   }
 }

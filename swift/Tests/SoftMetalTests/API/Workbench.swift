@@ -23,9 +23,10 @@ struct Workbench {
   }
 
   func buffer(_ values: [UInt32]) throws -> any MTLBuffer {
-    try #require(values.withUnsafeBytes { bytes in
-      bytes.baseAddress.flatMap { device.makeBuffer(bytes: $0, length: bytes.count) }
-    })
+    try #require(
+      values.withUnsafeBytes { bytes in
+        bytes.baseAddress.flatMap { device.makeBuffer(bytes: $0, length: bytes.count) }
+      })
   }
 
   func commandBuffer() throws -> any MTLCommandBuffer {
@@ -34,7 +35,7 @@ struct Workbench {
 
   /// Encodes with one encoder, commits, waits.
   func run(
-    _ dispatchType: MTLDispatchType = .serial, _ encode: (any MTLComputeCommandEncoder) throws -> Void
+    _ dispatchType: MTLDispatchType = .serial, encode: (any MTLComputeCommandEncoder) throws -> Void
   ) throws -> any MTLCommandBuffer {
     let commands = try commandBuffer()
     let encoder = try #require(commands.makeComputeCommandEncoder(dispatchType: dispatchType))
@@ -47,9 +48,9 @@ struct Workbench {
 
   /// Runs what must work.
   func runCleanly(
-    _ dispatchType: MTLDispatchType = .serial, _ encode: (any MTLComputeCommandEncoder) throws -> Void
+    _ dispatchType: MTLDispatchType = .serial, encode: (any MTLComputeCommandEncoder) throws -> Void
   ) throws {
-    let commands = try run(dispatchType, encode)
+    let commands = try run(dispatchType, encode: encode)
     try #require(commands.status == .completed, "\(commands.error.map { "\($0)" } ?? "no error")")
   }
 }
