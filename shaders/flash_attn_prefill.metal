@@ -67,31 +67,24 @@ constant constexpr float kRescaleThreshold = 8.0f;
 constant constexpr uchar kTileBlocked = 0;
 constant constexpr uchar kTileUnmasked = 2;
 
-/// 16 bytes of a row. Aligned as its elements are: any stride is allowed.
-struct Chunk {
-  ushort elements[8];
-};
-
 /// Copies tile [ROWS, D] from rows `stride` apart to rows LD apart; rows from
 /// `valid` on become 0 and are not read. 8 threads share a row: 8 x 16 bytes are
-/// one 128-byte line of memory.
+/// one 128-byte line of memory. Packed vectors have the alignment of an element,
+/// since strides may be odd.
 template <typename T, short ROWS, short D, short LD, short THREADS>
 inline void load_tile(threadgroup T *tile, const device T *source, long stride, int valid, short thread_index) {
   constexpr short kRowsAtOnce = THREADS / 8;
-  const short first_column = (thread_index % 8) * 8;
   for (short row = thread_index / 8; row < ROWS; row += kRowsAtOnce) {
-    threadgroup T *to = tile + row * LD;
-    if (row < valid) {
-      const device T *from = source + row * stride;
-      for (short column = first_column; column < D; column += 64) {
-        *reinterpret_cast<threadgroup Chunk *>(to + column) =
-            *reinterpret_cast<const device Chunk *>(from + column);
-      }
-    } else {
-      for (short column = first_column; column < D; column += 64) {
-        for (short i = 0; i < 8; i++) {
-          to[column + i] = T(0);
-        }
+    for (short column = (thread_index % 8) * 8; column < D; column += 64) {
+      threadgroup packed_ushort4 *to = reinterpret_cast<threadgroup packed_ushort4 *>(tile + row * LD + column);
+      if (row < valid) {
+        const device packed_ushort4 *from =
+            reinterpret_cast<const device packed_ushort4 *>(source + row * stride + column);
+        to[0] = from[0];
+        to[1] = from[1];
+      } else {
+        to[0] = ushort4(0);
+        to[1] = ushort4(0);
       }
     }
   }
@@ -222,8 +215,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
       // This lane's scores: row `position`, keys first_key + 8 k + lane_column + {0, 1}.
       float s[TK][2];
       for (short k = 0; k < TK; k++) {
-        s[k][0] = scores[k].thread_elements()[0] * score_scale;
-        s[k][1] = scores[k].thread_elements()[1] * score_scale;
+        thread auto &elements = scores[k].thread_elements();
+        s[k][0] = elements[0] * score_scale;
+        s[k][1] = elements[1] * score_scale;
       }
       if (has_mask && tile_class != kTileUnmasked) {
         for (short k = 0; k < TK; k++) {
@@ -264,16 +258,18 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
         row_sum *= factor;
 #pragma clang loop unroll(full)
         for (short d = 0; d < TD; d++) {
-          output[d].thread_elements()[0] *= factor;
-          output[d].thread_elements()[1] *= factor;
+          thread auto &elements = output[d].thread_elements();
+          elements[0] *= factor;
+          elements[1] *= factor;
         }
       }
       for (short k = 0; k < TK; k++) {
         const float p0 = fast::exp2(s[k][0] - row_maximum);
         const float p1 = fast::exp2(s[k][1] - row_maximum);
         row_sum += p0 + p1;
-        scores[k].thread_elements()[0] = p0;
-        scores[k].thread_elements()[1] = p1;
+        thread auto &elements = scores[k].thread_elements();
+        elements[0] = p0;
+        elements[1] = p1;
       }
     }
 
@@ -306,11 +302,10 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
 #pragma clang loop unroll(full)
   for (short d = 0; d < TD; d++) {
     // Adding +0 makes the sign of a zero independent of the tiles that were skipped.
-    const float o0 = (output[d].thread_elements()[0] + 0.0f) * normalizer;
-    const float o1 = (output[d].thread_elements()[1] + 0.0f) * normalizer;
+    thread auto &elements = output[d].thread_elements();
     if (stores) {
-      output_row[d * 8] = T(o0);
-      output_row[d * 8 + 1] = T(o1);
+      output_row[d * 8] = T((elements[0] + 0.0f) * normalizer);
+      output_row[d * 8 + 1] = T((elements[1] + 0.0f) * normalizer);
     }
   }
 }
