@@ -41,19 +41,22 @@ version_at_least() {
 # progress LABEL LOG COMMAND...: runs a command with its output in build/log/LOG.log.
 # Prints a line while it takes longer than a second, and the log's end when it fails.
 progress() {
-  local label=$1 log=$logs/$2.log started=$SECONDS shown=0 status=0 elapsed pid
+  local label=$1 log=$logs/$2.log started=$SECONDS ticks=0 status=0 pid
   shift 2
   mkdir -p "$logs"
+  # A process group of its own, so that an interrupt reaches all that the command started.
+  set -m
   "$@" >"$log" 2>&1 </dev/null &
   pid=$!
+  set +m
   # shellcheck disable=SC2064 # the process id of now
-  trap "kill $pid 2>/dev/null; exit 130" INT TERM
+  trap "kill -- -$pid 2>/dev/null; exit 130" INT TERM
   while kill -0 "$pid" 2>/dev/null; do
     sleep 0.1
-    elapsed=$((SECONDS - started))
-    if ((elapsed >= 1 && (shown == 0 || elapsed >= shown + 5))); then
-      shown=$elapsed
-      say "    $label: $elapsed s  $(tail -n 1 "$log" | tr -d '\r' | cut -c 1-80)"
+    ticks=$((ticks + 1))
+    # After one second, then every five.
+    if ((ticks % 50 == 10)); then
+      say "    $label: $((SECONDS - started)) s  $(tail -n 1 "$log" | tr -d '\r' | cut -c 1-80)"
     fi
   done
   wait "$pid" || status=$?
@@ -62,5 +65,5 @@ progress() {
     tail -n 40 "$log" >&2
     stop "$label failed (status $status). The whole log: $log"
   fi
-  if ((shown > 0)); then say "    $label: done in $((SECONDS - started)) s"; fi
+  if ((ticks >= 10)); then say "    $label: done in $((SECONDS - started)) s"; fi
 }
