@@ -30,6 +30,6 @@ export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/kvCacheCopy.ts";
 export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/kvCacheCopyBatch.ts";
 export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/kvCacheCopyHeadMajor.ts";
 export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/kvCacheCopySeq.ts";
-export type { CopyStream, CopyStreams } from "./ops/shapes.ts";
+export type { CopyStream, CopyStreams } from "./ops/streams.ts";
 export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./pass.ts";
 export type { Tensor } from "./tensor.ts";

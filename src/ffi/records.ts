@@ -61,7 +61,8 @@ export interface PassInfo {
   readonly gpuTime: number;
 }
 
-const passStates: readonly PassState[] = ["encoding", "committed", "completed", "failed"];
+/** States by their value in the C ABI. */
+export const passStates: readonly PassState[] = ["encoding", "committed", "completed", "failed"];
 
 /** Reads `MAPassInfo`. */
 export function readPassInfo({ u32, f64 }: Block): PassInfo {
@@ -116,7 +117,8 @@ export function packConstants(constants: readonly FunctionConstant[]): Block {
   return block;
 }
 
-const bindingKinds = { buffer: 0, bytes: 1, threadgroup: 2 } as const;
+/** Values of `MABinding.kind`. */
+export const bindingKinds = { buffer: 0, bytes: 1, threadgroup: 2 } as const;
 
 /** Bits of `MABinding.access`. */
 export const accessBits = { read: 1, write: 2, "read-write": 3 } as const;
@@ -153,7 +155,8 @@ export function packBindings(bindings: readonly BindingRecord[]): Block {
   return block;
 }
 
-const dispatchForms = { threadgroups: 0, threads: 1 } as const;
+/** Values of `MAKernelDispatch.form`. */
+export const dispatchForms = { threadgroups: 0, threads: 1 } as const;
 
 /** Whether a grid counts threadgroups or threads. */
 export type DispatchForm = keyof typeof dispatchForms;

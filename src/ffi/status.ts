@@ -3,7 +3,7 @@ import { Block } from "./block.ts";
 import type { Native } from "./library.ts";
 
 /** The codes of metal_attention.h by status: -1 is the first. */
-const codes: readonly MetalAttentionErrorCode[] = [
+export const statusCodes: readonly MetalAttentionErrorCode[] = [
   "invalid-argument",
   "invalid-handle",
   "invalid-state",
@@ -22,17 +22,31 @@ export function checkStatus(native: Native, status: number): void {
   if (status !== 0) throw nativeError(native, status);
 }
 
-/** The error for a status, with the message of this thread's last failure. */
-export function nativeError(native: Native, status: number): MetalAttentionError {
-  const message = lastMessage(native);
-  const code = codes[-1 - status];
+/** What a message begins with when it is about one argument. */
+const leadingArgument = /^([a-z][A-Za-z0-9.]*)(?=:| is | and | [0-9])/;
+
+/**
+ * The error for a status, with the message of this thread's last failure.
+ * `names` gives the caller's names for arguments that the library names
+ * otherwise.
+ */
+export function nativeError(
+  native: Native,
+  status: number,
+  names: Readonly<Record<string, string>> = {},
+): MetalAttentionError {
+  const message = lastMessage(native).replace(/\b\w+\b/g, (word) =>
+    Object.hasOwn(names, word) ? (names[word] ?? word) : word,
+  );
+  const code = statusCodes[-1 - status];
   if (code === undefined) {
     return new MetalAttentionError(
       "abi-mismatch",
       `the native library returned an unknown status ${status}: ${message}`,
     );
   }
-  return new MetalAttentionError(code, message);
+  const argument = leadingArgument.exec(message)?.[1];
+  return new MetalAttentionError(code, message, argument === undefined ? {} : { argument });
 }
 
 function lastMessage(native: Native): string {

@@ -136,7 +136,7 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   checkSameShape("out", out, q, "q");
   if (H % nKvHeads !== 0) throw refused("k", `${nKvHeads} key heads do not divide the ${H} query heads of q`);
   if (args.kvCapacity !== undefined) {
-    checkAxis("kvCapacity", "it", checkU32(args.kvCapacity, "kvCapacity"), capacity, "the shape of k");
+    checkAxis("kvCapacity", "the value", checkU32(args.kvCapacity, "kvCapacity"), capacity, "the shape of k");
   }
   const kL = checkOptionalU32(args.seqLenK, capacity, "seqLenK");
   if (kL > capacity) throw refused("seqLenK", `${kL} is beyond the kvCapacity ${capacity} of k and v`);
@@ -149,7 +149,7 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   params.kL = kL;
   params.gqaFactor = H / nKvHeads;
   params.scale = checkScale(args.scale, D);
-  params.qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "it");
+  params.qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
   record.nKvHeads = nKvHeads;
   record.causal = checkFlag(args.causal, "causal");
   record.q = q;
@@ -179,7 +179,7 @@ function checkLayout(layout: unknown): boolean {
 
 /** The kernel's parameters are signed 32-bit. */
 function checkI32(value: number, argument: string, what: string): number {
-  if (value > 0x7fff_ffff) throw refused(argument, `${what} is ${value}, at most ${0x7fff_ffff} is possible`);
+  if (value > 0x7fff_ffff) throw refused(argument, `${what} ${value} exceeds ${0x7fff_ffff}`, "overflow");
   return value;
 }
 

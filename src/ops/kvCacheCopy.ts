@@ -26,10 +26,11 @@ const block = new Block(structSizes.MAKvCacheCopyArgs);
  * Appends rows to a K or V cache: src [nNew, rowSize] to slots of cache
  * [cacheCap, rowSize]. Bit-exact. Copying no token does nothing.
  *
- * Errors: `overflow` when writePos + nNew > cacheCap in a linear cache;
- * `invalid-argument` when more than cacheCap tokens go into a ring at once, or
- * source and cache overlap; `buffer-too-small` when `src` has fewer than nNew
- * rows; `unsupported` for another dtype.
+ * Errors: `overflow` when writePos + nNew > cacheCap in a linear cache, or more
+ * than cacheCap tokens go into a ring at once (the last write to a slot would
+ * not be defined); `invalid-argument` when source and cache overlap;
+ * `buffer-too-small` when `src` has fewer than nNew rows; `unsupported` for
+ * another dtype.
  *
  * @example
  * using src = device.tensor("bf16", [4, 1024]);

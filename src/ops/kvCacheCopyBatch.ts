@@ -1,11 +1,11 @@
 import { checkObject, checkU32, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { packKvCacheCopyBatch, packStreams, structSizes } from "../ffi/layout.ts";
-import { nativeError } from "../ffi/status.ts";
 import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import { Tensor, type TensorRange } from "../tensor.ts";
-import { type CopyStream, type CopyStreams, checkAxis, isDual, useTensor } from "./shapes.ts";
+import { checkAxis, useTensor } from "./shapes.ts";
+import { type CopyStream, type CopyStreams, isDual, streamError } from "./streams.ts";
 
 /**
  * Arguments of {@link kvCacheCopyBatch}. Each `src` is one token, f32,
@@ -24,7 +24,7 @@ const block = new Block(structSizes.MAKvCacheCopyBatchArgs);
  * With `k` and `v` both go in one dispatch. f32 to f32 is bit-exact; f32 to
  * f16 rounds to nearest even.
  *
- * Errors: `overflow` or `invalid-argument` when seqPos is beyond the capacity;
+ * Errors: `overflow` when seqPos is not below the capacity;
  * `buffer-too-small` when a flat `src` has fewer than nHeads * headDim
  * elements; `invalid-argument` for shapes that disagree or tensors that
  * overlap; `unsupported` for another dtype pair.
@@ -59,7 +59,7 @@ export function kvCacheCopyBatch(pass: Pass, args: KvCacheCopyBatchArgs): void {
   const [nHeads, capacity, headDim] = cacheK.shape as readonly [number, number, number];
   packKvCacheCopyBatch(block, nHeads, headDim, capacity, seqPos);
   const status = native.ma_kv_cache_copy_batch(handle, block.address);
-  if (status !== 0) throw nativeError(native, status);
+  if (status !== 0) throw streamError(native, status, dual);
 }
 
 function useCache(value: unknown, device: DeviceLifetime, argument: string): TensorRange {

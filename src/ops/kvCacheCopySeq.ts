@@ -1,11 +1,11 @@
 import { checkObject, checkOptionalU32, checkU32 } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { packKvCacheCopySeq, packStreams, structSizes } from "../ffi/layout.ts";
-import { nativeError } from "../ffi/status.ts";
 import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import type { TensorRange } from "../tensor.ts";
-import { type CopyStream, type CopyStreams, checkAxis, defaultTokens, isDual, useTensor } from "./shapes.ts";
+import { checkAxis, defaultTokens, useTensor } from "./shapes.ts";
+import { type CopyStream, type CopyStreams, isDual, streamError } from "./streams.ts";
 
 /**
  * Arguments of {@link kvCacheCopySeq}. Each `src` is token-major
@@ -32,8 +32,8 @@ const block = new Block(structSizes.MAKvCacheCopySeqArgs);
  * srcTokOffset = seqPosStart = nSrcTokens - capacity and nTokens = capacity.
  * Copying no token does nothing.
  *
- * Errors: `invalid-argument` when nTokens exceeds the capacity (the last write
- * to a slot would not be defined), shapes disagree or tensors overlap;
+ * Errors: `overflow` when nTokens exceeds the capacity (the last write to a slot
+ * would not be defined); `invalid-argument` when shapes disagree or tensors overlap;
  * `buffer-too-small` when the source ends before srcTokOffset + nTokens;
  * `unsupported` for another dtype pair, with those supported.
  *
@@ -72,7 +72,7 @@ export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
   packStreams(block, srcK, cacheK, srcV, cacheV);
   packKvCacheCopySeq(block, nHeads, headDim, cacheK.shape[1] as number, seqPosStart, nTokens, srcTokOffset);
   const status = native.ma_kv_cache_copy_seq(handle, block.address);
-  if (status !== 0) throw nativeError(native, status);
+  if (status !== 0) throw streamError(native, status, dual);
 }
 
 function useSource(value: unknown, device: DeviceLifetime, argument: string): TensorRange {

@@ -1,4 +1,4 @@
-import { checkObject, refused } from "../checks.ts";
+import { refused } from "../checks.ts";
 import type { DeviceLifetime } from "../lifetime.ts";
 import { Tensor, type TensorRange } from "../tensor.ts";
 
@@ -18,31 +18,6 @@ export function useTensor(
 /** Refuses `argument` when its `axis` differs from what another tensor gives. */
 export function checkAxis(argument: string, axis: string, got: number, expected: number, where: string): void {
   if (got !== expected) throw refused(argument, `${axis} is ${got}, but ${expected} in ${where}`);
-}
-
-/** A source and the cache it goes to. */
-export interface CopyStream {
-  /** What is copied. */
-  readonly src: Tensor;
-  /** Where it goes. */
-  readonly cache: Tensor;
-}
-
-/** One stream, or K and V with the same shapes and dtypes in one dispatch. */
-export type CopyStreams =
-  | { readonly src: Tensor; readonly cache: Tensor; readonly k?: undefined; readonly v?: undefined }
-  | { readonly k: CopyStream; readonly v: CopyStream; readonly src?: undefined; readonly cache?: undefined };
-
-/** Refuses arguments that name both a single stream and K or V, or K without V. */
-export function isDual(args: CopyStreams): boolean {
-  const { k, v, src, cache } = args;
-  if (k === undefined && v === undefined) return false;
-  if (src !== undefined || cache !== undefined) {
-    throw refused("src", "expected either src and cache, or k and v, got both");
-  }
-  checkObject(k as CopyStream, "k");
-  checkObject(v as CopyStream, "v");
-  return true;
 }
 
 /** Tokens from `srcTokOffset` to the end of the source. */

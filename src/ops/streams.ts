@@ -1,0 +1,43 @@
+import { checkObject, refused } from "../checks.ts";
+import type { MetalAttentionError } from "../errors.ts";
+import type { Native } from "../ffi/library.ts";
+import { nativeError } from "../ffi/status.ts";
+import type { Tensor } from "../tensor.ts";
+
+/** A source and the cache it goes to. */
+export interface CopyStream {
+  /** What is copied. */
+  readonly src: Tensor;
+  /** Where it goes. */
+  readonly cache: Tensor;
+}
+
+/** One stream, or K and V with the same shapes and dtypes in one dispatch. */
+export type CopyStreams =
+  | { readonly src: Tensor; readonly cache: Tensor; readonly k?: undefined; readonly v?: undefined }
+  | { readonly k: CopyStream; readonly v: CopyStream; readonly src?: undefined; readonly cache?: undefined };
+
+/** Refuses arguments that name both a single stream and K or V, or K without V. */
+export function isDual(args: CopyStreams): boolean {
+  const { k, v, src, cache } = args;
+  if (k === undefined && v === undefined) return false;
+  if (src !== undefined || cache !== undefined) {
+    throw refused("src", "expected either src and cache, or k and v, got both");
+  }
+  checkObject(k as CopyStream, "k");
+  checkObject(v as CopyStream, "v");
+  return true;
+}
+
+const singleNames: Readonly<Record<string, string>> = { srcK: "src", cacheK: "cache" };
+const dualNames: Readonly<Record<string, string>> = {
+  srcK: "k.src",
+  cacheK: "k.cache",
+  srcV: "v.src",
+  cacheV: "v.cache",
+};
+
+/** The library's error, with the tensors named as the caller wrote them. */
+export function streamError(native: Native, status: number, dual: boolean): MetalAttentionError {
+  return nativeError(native, status, dual ? dualNames : singleNames);
+}
