@@ -1,0 +1,24 @@
+#include <assert.h>
+
+#include "metal_attention.h"
+
+// The sizes that the header states. Callers in other languages pack these
+// structs by hand, so that a change of layout must not pass unseen.
+static_assert(sizeof(KvCacheCopyParams) == 20, "KvCacheCopyParams");
+static_assert(sizeof(KvCacheCopyBatchParams) == 16, "KvCacheCopyBatchParams");
+static_assert(sizeof(KvCacheCopySeqParams) == 24, "KvCacheCopySeqParams");
+static_assert(sizeof(KvCacheCopyHeadMajorParams) == 28, "KvCacheCopyHeadMajorParams");
+static_assert(sizeof(AttnParams) == 160, "AttnParams");
+static_assert(sizeof(AttnMaskParams) == 24, "AttnMaskParams");
+static_assert(sizeof(MATensor) == 24, "MATensor");
+static_assert(sizeof(MADeviceInfo) == 192, "MADeviceInfo");
+static_assert(sizeof(MAPassInfo) == 24, "MAPassInfo");
+static_assert(sizeof(MAConstant) == 24, "MAConstant");
+static_assert(sizeof(MAPipelineInfo) == 16, "MAPipelineInfo");
+static_assert(sizeof(MABinding) == 40, "MABinding");
+static_assert(sizeof(MAKernelDispatch) == 48, "MAKernelDispatch");
+static_assert(sizeof(MAKvCacheCopyArgs) == 72, "MAKvCacheCopyArgs");
+static_assert(sizeof(MAKvCacheCopyBatchArgs) == 112, "MAKvCacheCopyBatchArgs");
+static_assert(sizeof(MAKvCacheCopySeqArgs) == 120, "MAKvCacheCopySeqArgs");
+static_assert(sizeof(MAKvCacheCopyHeadMajorArgs) == 80, "MAKvCacheCopyHeadMajorArgs");
+static_assert(sizeof(MAFlashAttnPrefillArgs) == 344, "MAFlashAttnPrefillArgs");

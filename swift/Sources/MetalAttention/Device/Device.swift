@@ -1,0 +1,113 @@
+/// A device as one caller opened it: its queue, its kernels, and what it runs.
+final class Device {
+  /// A queue has 64 command buffers; making one more waits until one ends,
+  /// which an uncommitted one never does.
+  static let maxEncodingPasses = 60
+
+  let metal: any MTLDevice
+  let queue: any MTLCommandQueue
+  let registry: KernelRegistry
+  let maxBufferLength: Int
+  let maxThreadgroupMemoryLength: Int
+  let maxThreadsPerThreadgroup: MTLSize
+
+  /// Guarded by the lock of `HandleSpace`, as all that follows.
+  var isOpen = true
+  var encodingPasses = 0
+  private var inFlight: [any MTLCommandBuffer] = []
+
+  init() throws(StatusError) {
+    guard let metal = MTLCreateSystemDefaultDevice(), let queue = metal.makeCommandQueue() else {
+      throw StatusError(StatusCode.deviceUnavailable, "\(backendName) has no device that can run kernels here")
+    }
+    self.metal = metal
+    self.queue = queue
+    registry = KernelRegistry(metal)
+    maxBufferLength = metal.maxBufferLength
+    maxThreadgroupMemoryLength = metal.maxThreadgroupMemoryLength
+    maxThreadsPerThreadgroup = metal.maxThreadsPerThreadgroup
+  }
+
+  /// Makes a zero-filled shared buffer of `length` bytes.
+  func makeBuffer(length: UInt64) throws(StatusError) -> Buffer {
+    try require(length > 0, StatusCode.invalidArgument, "length is 0 bytes; a buffer has at least 1")
+    guard let count = Int(exactly: length), count <= maxBufferLength else {
+      throw StatusError(
+        StatusCode.invalidArgument, "length is \(length) bytes; this device allows at most \(maxBufferLength)")
+    }
+    guard let buffer = metal.makeBuffer(length: count, options: .storageModeShared) else {
+      throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")
+    }
+    return Buffer(device: self, metal: buffer, length: length)
+  }
+
+  /// Opens a pass and gives its handle.
+  func openPass(concurrent: Bool) throws(StatusError) -> UInt32 {
+    try HandleSpace.lock.withLock { () throws(StatusError) in
+      try require(
+        encodingPasses < Self.maxEncodingPasses, StatusCode.invalidState,
+        "\(encodingPasses) passes of this device are open, as many as it allows; commit or release one")
+      encodingPasses += 1
+    }
+    do throws(StatusError) {
+      let pass = try makePass(concurrent: concurrent)
+      do throws(StatusError) {
+        return try adopt(pass, in: HandleSpace.passes)
+      } catch {
+        pass.endEncoding()
+        throw error
+      }
+    } catch {
+      HandleSpace.lock.withLock { encodingPasses -= 1 }
+      throw error
+    }
+  }
+
+  private func makePass(concurrent: Bool) throws(StatusError) -> Pass {
+    guard let commandBuffer = queue.makeCommandBuffer(),
+      let encoder = commandBuffer.makeComputeCommandEncoder(dispatchType: concurrent ? .concurrent : .serial)
+    else {
+      throw StatusError(StatusCode.outOfMemory, "the device could not make a command buffer")
+    }
+    return Pass(device: self, commandBuffer: commandBuffer, encoder: encoder, concurrent: concurrent)
+  }
+
+  /// Gives a handle to what the device owns from now on.
+  func adopt<Object>(_ object: Object, in table: HandleTable<Object>) throws(StatusError) -> UInt32 {
+    try HandleSpace.lock.withLock { () throws(StatusError) in
+      try require(isOpen, StatusCode.invalidHandle, "device: it was closed meanwhile")
+      return try table.insert(object)
+    }
+  }
+
+  /// Sends an encoded command buffer to the device. The caller holds the lock.
+  func commit(_ commandBuffer: any MTLCommandBuffer) {
+    // A queue ends its command buffers in order.
+    while let first = inFlight.first, first.status == .completed || first.status == .error {
+      inFlight.removeFirst()
+    }
+    inFlight.append(commandBuffer)
+    commandBuffer.commit()
+  }
+
+  /// Takes the device and all that it owns from the handle tables, then waits
+  /// for what it runs.
+  func close() {
+    let (buffers, passes, pipelines, running) = HandleSpace.lock.withLock {
+      isOpen = false
+      let running = inFlight
+      inFlight = []
+      let passes = HandleSpace.passes.removeAll { $0.device === self }
+      for pass in passes { pass.abandon() }
+      return (
+        HandleSpace.buffers.removeAll { $0.device === self },
+        passes,
+        HandleSpace.pipelines.removeAll { $0.registry == ObjectIdentifier(registry) },
+        running
+      )
+    }
+    for commandBuffer in running { commandBuffer.waitUntilCompleted() }
+    // What was removed is freed here, outside the lock and after the wait.
+    withExtendedLifetime((buffers, passes, pipelines)) {}
+  }
+}

@@ -1,0 +1,76 @@
+import CMetalAttention
+
+#if compiler(>=6.3)
+  @c(ma_encode_kernel)
+#else
+  @_cdecl("ma_encode_kernel")
+#endif
+public func encodeKernel(pass: UInt32, dispatch: UnsafeRawPointer?) -> Int32 {
+  status("ma_encode_kernel") { () throws(StatusError) in
+    let dispatch = try read(MAKernelDispatch.self, at: dispatch, "dispatch")
+    try encode(into: pass) { (pass) throws(StatusError) in
+      try KernelDispatch.encode(dispatch, into: pass)
+      return nil
+    }
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_kv_cache_copy)
+#else
+  @_cdecl("ma_kv_cache_copy")
+#endif
+public func kvCacheCopy(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+  status("ma_kv_cache_copy") { () throws(StatusError) in
+    let args = try read(MAKvCacheCopyArgs.self, at: args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopy.encode(args, into: pass) }
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_kv_cache_copy_batch)
+#else
+  @_cdecl("ma_kv_cache_copy_batch")
+#endif
+public func kvCacheCopyBatch(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+  status("ma_kv_cache_copy_batch") { () throws(StatusError) in
+    let args = try read(MAKvCacheCopyBatchArgs.self, at: args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopyBatch.encode(args, into: pass) }
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_kv_cache_copy_seq)
+#else
+  @_cdecl("ma_kv_cache_copy_seq")
+#endif
+public func kvCacheCopySeq(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+  status("ma_kv_cache_copy_seq") { () throws(StatusError) in
+    let args = try read(MAKvCacheCopySeqArgs.self, at: args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopySeq.encode(args, into: pass) }
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_kv_cache_copy_head_major)
+#else
+  @_cdecl("ma_kv_cache_copy_head_major")
+#endif
+public func kvCacheCopyHeadMajor(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+  status("ma_kv_cache_copy_head_major") { () throws(StatusError) in
+    let args = try read(MAKvCacheCopyHeadMajorArgs.self, at: args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopyHeadMajor.encode(args, into: pass) }
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_flash_attn_prefill)
+#else
+  @_cdecl("ma_flash_attn_prefill")
+#endif
+public func flashAttnPrefill(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+  status("ma_flash_attn_prefill") { () throws(StatusError) in
+    let args = try read(MAFlashAttnPrefillArgs.self, at: args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try FlashAttnPrefill.encode(args, into: pass) }
+  }
+}

@@ -1,0 +1,96 @@
+/// Objects of one kind by 32-bit handle: kind (2 bits), generation (12 bits,
+/// never 0), slot (18 bits). Callers hold the lock of `HandleSpace`.
+///
+/// A freed slot raises its generation, which makes its old handles stale. A
+/// generation comes round after 4,095 uses of its slot; slots are therefore
+/// reused oldest first and only while `spareSlots` others are free.
+final class HandleTable<Object: AnyObject> {
+  private struct Slot {
+    var object: Object?
+    var generation: UInt32
+    /// The slot freed after this one.
+    var nextFree: Int
+  }
+
+  static var slotBits: UInt32 { 18 }
+  static var generationBits: UInt32 { 12 }
+  static var spareSlots: Int { 1024 }
+
+  let kind: HandleKind
+  private var slots = ContiguousArray<Slot>()
+  private var firstFree = -1
+  private var lastFree = -1
+  private var freeCount = 0
+
+  init(_ kind: HandleKind) {
+    self.kind = kind
+  }
+
+  /// Objects in the table.
+  var count: Int { slots.count - freeCount }
+
+  /// - Throws: `outOfMemory` when every slot is taken.
+  func insert(_ object: Object) throws(StatusError) -> UInt32 {
+    let limit = 1 << Int(Self.slotBits)
+    let index: Int
+    if freeCount > Self.spareSlots || (slots.count == limit && freeCount > 0) {
+      index = firstFree
+      firstFree = slots[index].nextFree
+      freeCount -= 1
+      slots[index].object = object
+    } else {
+      try require(slots.count < limit, StatusCode.outOfMemory, "all \(limit) \(kind) handles are in use; release some")
+      index = slots.count
+      slots.append(Slot(object: object, generation: 1, nextFree: -1))
+    }
+    let tag = (kind.rawValue << Self.generationBits) | slots[index].generation
+    return (tag << Self.slotBits) | UInt32(index)
+  }
+
+  /// The object of a handle, or nil when it is zero, stale, foreign or of
+  /// another kind.
+  @inline(__always)
+  func find(_ handle: UInt32) -> Object? {
+    guard let index = slotIndex(handle) else { return nil }
+    return slots[index].object
+  }
+
+  func remove(_ handle: UInt32) -> Object? {
+    guard let index = slotIndex(handle), let object = slots[index].object else { return nil }
+    free(index)
+    return object
+  }
+
+  func removeAll(where isIncluded: (Object) -> Bool) -> [Object] {
+    var removed: [Object] = []
+    for index in slots.indices {
+      guard let object = slots[index].object, isIncluded(object) else { continue }
+      removed.append(object)
+      free(index)
+    }
+    return removed
+  }
+
+  @inline(__always)
+  private func slotIndex(_ handle: UInt32) -> Int? {
+    let index = Int(handle & ((1 << Self.slotBits) - 1))
+    let tag = handle >> Self.slotBits
+    guard index < slots.count, tag == (kind.rawValue << Self.generationBits) | slots[index].generation
+    else { return nil }
+    return index
+  }
+
+  private func free(_ index: Int) {
+    let generation = slots[index].generation + 1
+    slots[index].object = nil
+    slots[index].generation = generation < (1 << Self.generationBits) ? generation : 1
+    slots[index].nextFree = -1
+    if freeCount == 0 {
+      firstFree = index
+    } else {
+      slots[lastFree].nextFree = index
+    }
+    lastFree = index
+    freeCount += 1
+  }
+}

@@ -1,0 +1,13 @@
+/// The library's own shaders, which SwiftPM embeds from `shaders/`.
+enum BuiltInSources {
+  static func make() -> [ShaderSource] {
+    [
+      ShaderSource(
+        name: "kv_cache_copy.metal", embedded: PackageResources.kv_cache_copy_metal,
+        kernels: CopyKernel.table.map(\.name)),
+      ShaderSource(
+        name: "flash_attn_prefill.metal", embedded: PackageResources.flash_attn_prefill_metal,
+        kernels: FlashAttnKernel.names),
+    ]
+  }
+}

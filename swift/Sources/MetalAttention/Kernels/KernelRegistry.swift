@@ -1,0 +1,100 @@
+/// The kernels of a device: sources, libraries compiled on first use, and
+/// pipelines by kernel and function constants.
+final class KernelRegistry {
+  private let device: any MTLDevice
+  /// Held while a shader compiles, so that no two threads compile the same.
+  private let lock = Lock()
+  private var sources = BuiltInSources.make()
+  private var pipelines: [PipelineKey: Pipeline] = [:]
+
+  /// Pipelines of built-in kernels by slot; guarded by the lock of
+  /// `HandleSpace`, under which dispatches are encoded.
+  private var slots = ContiguousArray<Pipeline?>(
+    repeating: nil, count: BuiltInKernel.all.count * PipelineSlot.variants)
+
+  init(_ device: any MTLDevice) {
+    self.device = device
+  }
+
+  /// The pipeline of a built-in kernel, or nil when it is not compiled yet.
+  @inline(__always)
+  func pipeline(_ slot: PipelineSlot) -> Pipeline? {
+    slots[slot.index]
+  }
+
+  /// Compiles the pipeline of a built-in kernel. The caller does not hold the
+  /// lock of `HandleSpace`.
+  func prepare(_ slot: PipelineSlot) throws(StatusError) {
+    let pipeline = try pipeline(PipelineKey(kernel: slot.kernel.name, constants: slot.constants))
+    HandleSpace.lock.withLock { slots[slot.index] = pipeline }
+  }
+
+  /// Finds or compiles a pipeline.
+  func pipeline(_ key: PipelineKey) throws(StatusError) -> Pipeline {
+    try lock.withLock { () throws(StatusError) in
+      if let pipeline = pipelines[key] { return pipeline }
+      let library = try library(with: key.kernel)
+      let values = MTLFunctionConstantValues()
+      for constant in key.constants { constant.set(in: values) }
+      let state: any MTLComputePipelineState
+      do {
+        let function = try library.makeFunction(name: key.kernel, constantValues: values)
+        state = try device.makeComputePipelineState(function: function)
+      } catch {
+        throw .compilation(of: key.kernel, error)
+      }
+      let pipeline = Pipeline(registry: self, kernel: key.kernel, state: state)
+      pipelines[key] = pipeline
+      return pipeline
+    }
+  }
+
+  /// Adds the caller's source, to be compiled on first use.
+  func register(name: String, text: String) throws(StatusError) {
+    let source = ShaderSource(name: name, text: text)
+    try lock.withLock { () throws(StatusError) in
+      try requireNewNames(of: source)
+      sources.append(source)
+    }
+  }
+
+  /// The names of all kernels.
+  var kernelNames: [String] {
+    lock.withLock { knownNames }
+  }
+
+  private var knownNames: [String] {
+    sources.flatMap(\.kernelNames)
+  }
+
+  /// The compiled library that holds a kernel.
+  private func library(with kernel: String) throws(StatusError) -> any MTLLibrary {
+    if let source = sources.first(where: { $0.kernelNames.contains(kernel) }) {
+      let library = try source.compiled(by: device)
+      if source.kernelNames.contains(kernel) { return library }
+    }
+    // The name may come from a macro, which only the compiler expands.
+    var failure: StatusError?
+    for source in sources where source.library == nil && !source.isBuiltIn {
+      do throws(StatusError) {
+        let library = try source.compiled(by: device)
+        try requireNewNames(of: source)
+        if source.kernelNames.contains(kernel) { return library }
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
+    throw StatusError(
+      StatusCode.kernelNotFound, "no kernel is named \(kernel); known: \(knownNames.joined(separator: ", "))")
+  }
+
+  private func requireNewNames(of source: ShaderSource) throws(StatusError) {
+    for other in sources where other !== source {
+      for name in source.kernelNames where other.kernelNames.contains(name) {
+        throw StatusError(
+          StatusCode.invalidArgument, "\(source.name): kernel \(name) is already defined by \(other.name)")
+      }
+    }
+  }
+}

@@ -1,0 +1,59 @@
+/// A text of Metal Shading Language: its kernels' names, and its library once
+/// it is compiled.
+final class ShaderSource {
+  /// The file name in the compiler's messages.
+  let name: String
+  let isBuiltIn: Bool
+  private let text: String
+  /// As far as they can be read from the text; exact once compiled.
+  private(set) var kernelNames: [String]
+  private(set) var library: (any MTLLibrary)?
+
+  /// A caller's source.
+  init(name: String, text: String) {
+    self.name = name
+    self.text = text
+    isBuiltIn = false
+    kernelNames = KernelNames.scan(text)
+  }
+
+  /// A source of the library, whose kernels are known.
+  init(name: String, embedded: [UInt8], kernels: [String]) {
+    self.name = name
+    text = String(decoding: embedded, as: UTF8.self)
+    isBuiltIn = true
+    kernelNames = kernels
+  }
+
+  /// The compiled library.
+  func compiled(by device: any MTLDevice) throws(StatusError) -> any MTLLibrary {
+    if let library { return library }
+    let options = MTLCompileOptions()
+    options.languageVersion = .version3_1
+    // Masks rely on infinities, so the compiler must not assume them away.
+    if #available(macOS 15.0, *) {
+      options.mathMode = .safe
+    } else {
+      options.fastMathEnabled = false
+    }
+    do {
+      let library = try device.makeLibrary(source: ShaderInclude.expand(text, name: name), options: options)
+      kernelNames = library.functionNames.sorted()
+      self.library = library
+      return library
+    } catch {
+      throw .compilation(of: name, error)
+    }
+  }
+}
+
+extension StatusError {
+  /// What a compiler's error becomes: a device that cannot compile at all is
+  /// told apart from a shader that does not.
+  static func compilation(of name: String, _ error: any Error) -> StatusError {
+    let code = (error as? MTLLibraryError)?.code
+    let isDeviceAtFault = code == .unsupported || code == .internal
+    return StatusError(
+      isDeviceAtFault ? StatusCode.deviceUnavailable : StatusCode.shaderCompilation, "\(name): \(error)")
+  }
+}

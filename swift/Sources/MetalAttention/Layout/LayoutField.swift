@@ -1,0 +1,11 @@
+/// A field of a C struct as this module's compiler laid it out.
+struct LayoutField {
+  let name: String
+  /// Bytes from the start of the struct.
+  let offset: Int
+  /// Bytes, all elements together.
+  let size: Int
+  let type: LayoutType
+  /// Elements of an array; 1 for what is none.
+  let count: Int
+}

@@ -1,0 +1,74 @@
+import CMetalAttention
+
+extension LayoutTable {
+  /// The structs of `ShaderTypes.h`.
+  static let shaderStructs: [StructLayout] = [
+    StructLayout(
+      KvCacheCopyParams.self,
+      [
+        LayoutField("writePos", \KvCacheCopyParams.writePos, .u32),
+        LayoutField("rowSize", \KvCacheCopyParams.rowSize, .u32),
+        LayoutField("nNew", \KvCacheCopyParams.nNew, .u32),
+        LayoutField("cacheCap", \KvCacheCopyParams.cacheCap, .u32),
+        LayoutField("isSliding", \KvCacheCopyParams.isSliding, .u32),
+      ]),
+    StructLayout(
+      KvCacheCopyBatchParams.self,
+      [
+        LayoutField("nHeads", \KvCacheCopyBatchParams.nHeads, .u32),
+        LayoutField("headDim", \KvCacheCopyBatchParams.headDim, .u32),
+        LayoutField("capacity", \KvCacheCopyBatchParams.capacity, .u32),
+        LayoutField("seqPos", \KvCacheCopyBatchParams.seqPos, .u32),
+      ]),
+    StructLayout(
+      KvCacheCopySeqParams.self,
+      [
+        LayoutField("nHeads", \KvCacheCopySeqParams.nHeads, .u32),
+        LayoutField("headDim", \KvCacheCopySeqParams.headDim, .u32),
+        LayoutField("capacity", \KvCacheCopySeqParams.capacity, .u32),
+        LayoutField("seqPosStart", \KvCacheCopySeqParams.seqPosStart, .u32),
+        LayoutField("nTokens", \KvCacheCopySeqParams.nTokens, .u32),
+        LayoutField("srcTokOffset", \KvCacheCopySeqParams.srcTokOffset, .u32),
+      ]),
+    StructLayout(
+      KvCacheCopyHeadMajorParams.self,
+      [
+        LayoutField("nHeads", \KvCacheCopyHeadMajorParams.nHeads, .u32),
+        LayoutField("headDim", \KvCacheCopyHeadMajorParams.headDim, .u32),
+        LayoutField("capacity", \KvCacheCopyHeadMajorParams.capacity, .u32),
+        LayoutField("seqPosStart", \KvCacheCopyHeadMajorParams.seqPosStart, .u32),
+        LayoutField("nTokens", \KvCacheCopyHeadMajorParams.nTokens, .u32),
+        LayoutField("srcTokOffset", \KvCacheCopyHeadMajorParams.srcTokOffset, .u32),
+        LayoutField("srcSeqLen", \KvCacheCopyHeadMajorParams.srcSeqLen, .u32),
+      ]),
+    StructLayout(
+      AttnParams.self,
+      [
+        LayoutField("B", \AttnParams.B, .i32),
+        LayoutField("H", \AttnParams.H, .i32),
+        LayoutField("D", \AttnParams.D, .i32),
+        LayoutField("qL", \AttnParams.qL, .i32),
+        LayoutField("kL", \AttnParams.kL, .i32),
+        LayoutField("gqa_factor", \AttnParams.gqa_factor, .i32),
+        LayoutField("scale", \AttnParams.scale, .f32),
+        LayoutField("softcapping", \AttnParams.softcapping, .f32),
+        LayoutField("NQ", \AttnParams.NQ, .i32),
+        LayoutField("NK", \AttnParams.NK, .i32),
+        LayoutField("NQ_aligned", \AttnParams.NQ_aligned, .i32),
+        LayoutField("NK_aligned", \AttnParams.NK_aligned, .i32),
+        LayoutField("qL_rem", \AttnParams.qL_rem, .i32),
+        LayoutField("kL_rem", \AttnParams.kL_rem, .i32),
+        LayoutField("qL_off", \AttnParams.qL_off, .i32),
+        LayoutField("_pad", \AttnParams._pad, .i32),
+        LayoutField("Q_strides", \AttnParams.Q_strides, .i64, count: 3),
+        LayoutField("K_strides", \AttnParams.K_strides, .i64, count: 3),
+        LayoutField("V_strides", \AttnParams.V_strides, .i64, count: 3),
+        LayoutField("O_strides", \AttnParams.O_strides, .i64, count: 3),
+      ]),
+    StructLayout(
+      AttnMaskParams.self,
+      [
+        LayoutField("M_strides", \AttnMaskParams.M_strides, .i64, count: 3),
+      ]),
+  ]
+}

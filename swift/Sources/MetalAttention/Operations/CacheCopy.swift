@@ -1,0 +1,78 @@
+/// What the copies of every layout have in common once their parameters are
+/// checked: the kernel's variant, the arguments and the grid.
+enum CacheCopy {
+  /// Threads that a threadgroup aims at.
+  static let threadsPerThreadgroup: UInt32 = 1024
+
+  /// - Parameter kernel: index in `CopyKernel.table`.
+  /// - Returns: the slot of a pipeline to compile first, or nil when encoded.
+  @inline(__always)
+  static func encode<Params: BitwiseCopyable>(
+    _ operation: Operation, kernel: Int, into pass: Pass, _ k: CopyStream, _ v: CopyStream?, _ extent: CopyExtent,
+    _ params: Params
+  ) throws(StatusError) -> PipelineSlot? {
+    try requireApart(k, v, extent)
+
+    let isVector = extent.rowSize % 4 == 0 && isAligned(k) && v.map(isAligned) ?? true
+    let isWide = max(extent.source, extent.cache) > 1 << 31
+    let slot = PipelineSlot(kernel: kernel, variant: (isVector ? 1 : 0) | (isWide ? 2 : 0))
+    guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
+
+    pass.use(pipeline)
+    if let v {
+      bind(k, at: 0, 2, in: pass, extent)
+      bind(v, at: 1, 3, in: pass, extent)
+      pass.bind(params, at: 4)
+    } else {
+      bind(k, at: 0, 1, in: pass, extent)
+      pass.bind(params, at: 2)
+    }
+    let grid = GridSize(isVector ? extent.rowSize / 4 : extent.rowSize, extent.rows, extent.planes)
+    let limit = min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup)
+    let width = min(grid.x, limit)
+    let threads = GridSize(width, min(grid.y, limit / width), 1)
+    pass.dispatch(operation, pipeline, .threads, grid: grid, threads: threads)
+    return nil
+  }
+
+  /// Whether 4 elements at a time are aligned in both tensors.
+  @inline(__always)
+  private static func isAligned(_ stream: CopyStream) -> Bool {
+    stream.source.offset % UInt64(4 * stream.source.dtype.size) == 0
+      && stream.cache.offset % UInt64(4 * stream.cache.dtype.size) == 0
+  }
+
+  @inline(__always)
+  private static func bind(
+    _ stream: CopyStream, at sourceIndex: Int, _ cacheIndex: Int, in pass: Pass, _ extent: CopyExtent
+  ) {
+    pass.bind(stream.source.buffer, offset: stream.source.offset, at: sourceIndex)
+    pass.bind(stream.cache.buffer, offset: stream.cache.offset, at: cacheIndex)
+    pass.note(stream.source.access(extent.read, isWrite: false))
+    pass.note(stream.cache.access(extent.written, isWrite: true))
+    if !extent.wrapped.isEmpty { pass.note(stream.cache.access(extent.wrapped, isWrite: true)) }
+  }
+
+  /// A cache must not overlap what the same dispatch reads or writes besides.
+  @inline(__always)
+  private static func requireApart(_ k: CopyStream, _ v: CopyStream?, _ extent: CopyExtent) throws(StatusError) {
+    try requireApart(k.cache, extent.cache, k.source, extent.source)
+    guard let v else { return }
+    try requireApart(v.cache, extent.cache, v.source, extent.source)
+    try requireApart(k.cache, extent.cache, v.source, extent.source)
+    try requireApart(v.cache, extent.cache, k.source, extent.source)
+    try requireApart(k.cache, extent.cache, v.cache, extent.cache)
+  }
+
+  @inline(__always)
+  private static func requireApart(
+    _ cache: Tensor, _ cacheElements: UInt64, _ other: Tensor, _ otherElements: UInt64
+  ) throws(StatusError) {
+    let written = cache.access(0..<cacheElements, isWrite: true)
+    let touched = other.access(0..<otherElements, isWrite: false)
+    try require(
+      !written.overlaps(touched), StatusCode.invalidArgument,
+      "\(cache.name) and \(other.name) overlap in one buffer: bytes \(written.start) to \(written.end) and "
+        + "\(touched.start) to \(touched.end)")
+  }
+}

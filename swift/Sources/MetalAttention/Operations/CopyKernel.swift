@@ -1,0 +1,80 @@
+/// A kernel of `kv_cache_copy.metal`.
+struct CopyKernel {
+  /// How source and cache are laid out; `ShaderTypes.h` states both.
+  enum Layout: Int, CaseIterable {
+    case rows
+    case batch
+    case sequence
+    case headMajor
+  }
+
+  let name: String
+  let layout: Layout
+  let source: DType
+  let cache: DType
+  /// Whether one dispatch moves both K and V.
+  let isDual: Bool
+
+  /// `vec4`: a thread moves 4 elements. `wide_index`: 64-bit indices.
+  static let constants: [UInt32] = [0, 1]
+
+  static let table: [CopyKernel] =
+    single(.rows, .bf16, .bf16, "kv_cache_copy")
+    + single(.rows, .f32, .f32, "kv_cache_copy_f32")
+    + single(.rows, .f16, .f16, "kv_cache_copy_f16")
+    + both(.batch, .f32, .f32, "kv_cache_copy_batch_f32")
+    + both(.batch, .f32, .f16, "kv_cache_copy_batch_f32_to_f16")
+    + both(.sequence, .f32, .f32, "kv_cache_copy_seq_f32")
+    + both(.sequence, .f32, .f16, "kv_cache_copy_seq_f32_to_f16")
+    + both(.sequence, .f32, .bf16, "kv_cache_copy_seq_f32_to_bf16")
+    + both(.sequence, .bf16, .f32, "kv_cache_copy_seq_bf16")
+    + both(.sequence, .bf16, .bf16, "kv_cache_copy_seq_bf16_to_bf16")
+    + both(.sequence, .f16, .f16, "kv_cache_copy_seq_f16_to_f16")
+    + single(.headMajor, .bf16, .bf16, "kv_cache_copy_seq_bf16_to_bf16_head_major")
+
+  private static func single(_ layout: Layout, _ source: DType, _ cache: DType, _ name: String) -> [CopyKernel] {
+    [CopyKernel(name: name, layout: layout, source: source, cache: cache, isDual: false)]
+  }
+
+  private static func both(_ layout: Layout, _ source: DType, _ cache: DType, _ name: String) -> [CopyKernel] {
+    single(layout, source, cache, name)
+      + [CopyKernel(name: name + "_kv_dual", layout: layout, source: source, cache: cache, isDual: true)]
+  }
+}
+
+extension CopyKernel {
+  /// The index in `table` of the kernel for a layout and its dtypes.
+  @inline(__always)
+  static func index(_ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool) throws(StatusError) -> Int {
+    let index = indices[key(layout, source, cache, isDual: isDual)]
+    if index < 0 { throw unsupported(layout, source, cache, isDual: isDual) }
+    return Int(index)
+  }
+
+  /// `table` indices by `key`; -1 where there is no kernel.
+  private static let indices: ContiguousArray<Int8> = {
+    var indices = ContiguousArray<Int8>(repeating: -1, count: Layout.allCases.count << 9)
+    for (index, kernel) in table.enumerated() {
+      indices[key(kernel.layout, kernel.source, kernel.cache, isDual: kernel.isDual)] = Int8(index)
+    }
+    return indices
+  }()
+
+  /// 2 bits layout, 4 bits source dtype, 4 bits cache dtype, 1 bit dual.
+  @inline(__always)
+  private static func key(_ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool) -> Int {
+    layout.rawValue << 9 | Int(source.rawValue) << 5 | Int(cache.rawValue) << 1 | (isDual ? 1 : 0)
+  }
+
+  @inline(never)
+  private static func unsupported(
+    _ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool
+  ) -> StatusError {
+    let pairs = table.filter { $0.layout == layout && $0.isDual == isDual }
+      .map { "\($0.source) to \($0.cache)" }
+      .joined(separator: ", ")
+    return StatusError(
+      StatusCode.unsupported,
+      "no kernel copies \(source) to \(cache) here; supported \(isDual ? "for K and V together" : ""): \(pairs)")
+  }
+}

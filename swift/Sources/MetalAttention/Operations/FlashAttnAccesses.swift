@@ -1,0 +1,65 @@
+import CMetalAttention
+
+/// What a prefill reads and writes, from its strides, checked against the
+/// tensors.
+struct FlashAttnAccesses {
+  let q: Access
+  let k: Access
+  let v: Access
+  let out: Access
+  let mask: Access?
+  let tileClasses: Access?
+
+  @inline(__always)
+  init(_ tensors: FlashAttnTensors, _ args: MAFlashAttnPrefillArgs) throws(StatusError) {
+    let params = args.params
+    let queries = (batch: params.B, heads: params.H, rows: params.qL)
+    let keys = (batch: params.B, heads: Int32(truncatingIfNeeded: args.nKvHeads), rows: params.kL)
+    q = try Self.access(tensors.q, AttnExtent("Q_strides", queries, params.Q_strides, params.D))
+    k = try Self.access(tensors.k, AttnExtent("K_strides", keys, params.K_strides, params.D))
+    v = try Self.access(tensors.v, AttnExtent("V_strides", keys, params.V_strides, params.D))
+    let outExtent = try AttnExtent("O_strides", queries, params.O_strides, params.D)
+    out = try Self.access(tensors.out, outExtent, isWrite: true)
+    try require(
+      outExtent.isInjective, StatusCode.invalidArgument,
+      "O_strides \(params.O_strides): two rows of out would share memory")
+
+    if let tensor = tensors.mask {
+      mask = try Self.access(tensor, AttnExtent("M_strides", queries, args.maskParams.M_strides, params.kL))
+    } else {
+      mask = nil
+    }
+    if let tensor = tensors.tileClasses {
+      // One plane of tiles for each plane of the mask.
+      let batches = args.maskParams.M_strides.0 == 0 ? 1 : UInt32(bitPattern: params.B)
+      let heads = args.maskParams.M_strides.1 == 0 ? 1 : UInt32(bitPattern: params.H)
+      let tiles = Count(batches) * heads * UInt32(bitPattern: params.NQ) * UInt32(bitPattern: params.NK)
+      try tensor.requireRoom(for: tiles, "\(batches) x \(heads) planes x NQ \(params.NQ) x NK \(params.NK)")
+      tileClasses = tensor.access(0..<tiles.value, isWrite: false)
+    } else {
+      tileClasses = nil
+    }
+
+    try requireApart(q, "q")
+    try requireApart(k, "k")
+    try requireApart(v, "v")
+    if let mask { try requireApart(mask, "mask") }
+    if let tileClasses { try requireApart(tileClasses, "tileClasses") }
+  }
+
+  @inline(__always)
+  private static func access(
+    _ tensor: Tensor, _ extent: AttnExtent, isWrite: Bool = false
+  ) throws(StatusError) -> Access {
+    let elements = extent.elements
+    try tensor.requireRoom(for: elements, extent.formula)
+    return tensor.access(0..<elements.value, isWrite: isWrite)
+  }
+
+  @inline(__always)
+  private func requireApart(_ input: Access, _ name: StaticString) throws(StatusError) {
+    try require(
+      !out.overlaps(input), StatusCode.invalidArgument,
+      "out and \(name) overlap in one buffer: bytes \(out.start) to \(out.end) and \(input.start) to \(input.end)")
+  }
+}

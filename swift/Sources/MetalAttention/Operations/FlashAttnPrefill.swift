@@ -1,0 +1,50 @@
+import CMetalAttention
+
+/// `ma_flash_attn_prefill`: out = softmax(scale * q k^T + mask) v, tiled, with
+/// q and out [B, H, qL, D], k and v [B, nKvHeads, kL, D] in any strides.
+enum FlashAttnPrefill {
+  @inline(__always)
+  static func encode(_ args: MAFlashAttnPrefillArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
+    let params = args.params
+    let tensors = try FlashAttnTensors(args, in: pass)
+    try FlashAttnParams.check(params, nKvHeads: args.nKvHeads, causal: args.causal)
+    let kernel = try FlashAttnKernel.index(tensors.q.dtype, params.D, tensors.maskKind)
+    guard let tiles = FlashAttnTiles.forHeadDim(params.D) else {
+      throw StatusError(StatusCode.unsupported, "D is \(params.D); no tiles are laid out for it")
+    }
+    try FlashAttnParams.checkDerived(params, nKvHeads: args.nKvHeads, tiles)
+    let accesses = try FlashAttnAccesses(tensors, args)
+
+    // One bit for each of FlashAttnKernel.constants.
+    let variant =
+      (params.qL_rem == 0 ? 1 : 0) | (params.kL_rem == 0 ? 2 : 0) | (tensors.mask != nil ? 4 : 0)
+      | (args.causal == 1 ? 8 : 0) | (tensors.tileClasses != nil ? 16 : 0)
+    let slot = PipelineSlot(kernel: kernel, variant: variant)
+    guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
+
+    pass.use(pipeline)
+    bind(tensors.q, accesses.q, at: 0, in: pass)
+    bind(tensors.k, accesses.k, at: 1, in: pass)
+    bind(tensors.v, accesses.v, at: 2, in: pass)
+    bind(tensors.out, accesses.out, at: 3, in: pass)
+    pass.bind(params, at: 4)
+    if let mask = tensors.mask, let access = accesses.mask {
+      pass.bind(args.maskParams, at: 5)
+      bind(mask, access, at: 6, in: pass)
+    }
+    if let tileClasses = tensors.tileClasses, let access = accesses.tileClasses {
+      bind(tileClasses, access, at: 7, in: pass)
+    }
+    pass.dispatch(
+      .flashAttnPrefill, pipeline, .threadgroups,
+      grid: GridSize(UInt32(bitPattern: params.NQ), UInt32(bitPattern: params.H), UInt32(bitPattern: params.B)),
+      threads: GridSize(32, tiles.wm, tiles.wn))
+    return nil
+  }
+
+  @inline(__always)
+  private static func bind(_ tensor: Tensor, _ access: Access, at index: Int, in pass: Pass) {
+    pass.bind(tensor.buffer, offset: tensor.offset, at: index)
+    pass.note(access)
+  }
+}

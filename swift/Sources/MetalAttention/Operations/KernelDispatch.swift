@@ -1,0 +1,113 @@
+import CMetalAttention
+
+/// `ma_encode_kernel`: any pipeline with arguments given by the caller.
+enum KernelDispatch {
+  /// Two argument tables of 31 places: buffers with bytes, threadgroup memory.
+  static let maxBindings: UInt32 = 62
+
+  static func encode(_ dispatch: MAKernelDispatch, into pass: Pass) throws(StatusError) {
+    let pipeline = try HandleSpace.pipelines.resolve(dispatch.pipeline, "pipeline")
+    try require(
+      pipeline.registry == ObjectIdentifier(pass.device.registry), StatusCode.invalidHandle,
+      "pipeline: it belongs to another device than the pass")
+    guard let form = DispatchForm(rawValue: dispatch.form) else {
+      throw StatusError(
+        StatusCode.invalidArgument, "form is \(dispatch.form); it is 0 (threadgroups) or 1 (threads)")
+    }
+    let grid = GridSize(dispatch.grid.0, dispatch.grid.1, dispatch.grid.2)
+    let threads = GridSize(
+      dispatch.threadsPerThreadgroup.0, dispatch.threadsPerThreadgroup.1, dispatch.threadsPerThreadgroup.2)
+    try requireSizes(form, grid, threads, pipeline, pass.device)
+    let bindings = try bindings(of: dispatch, in: pass)
+    try requireArguments(bindings, pipeline, pass.device)
+
+    pass.use(pipeline)
+    for binding in bindings {
+      switch binding {
+      case .buffer(let buffer, let access, let index):
+        pass.bind(buffer, offset: access.start, at: index)
+        pass.note(access)
+      case .bytes(let bytes, let index):
+        pass.bind(bytes, at: index)
+      case .threadgroup(let length, let index):
+        pass.setThreadgroupMemory(length: length, at: index)
+      }
+    }
+    pass.dispatch(.kernel, pipeline, form, grid: grid, threads: threads)
+  }
+
+  private static func requireSizes(
+    _ form: DispatchForm, _ grid: GridSize, _ threads: GridSize, _ pipeline: Pipeline, _ device: Device
+  ) throws(StatusError) {
+    try require(
+      grid.x > 0 && grid.y > 0 && grid.z > 0, StatusCode.invalidArgument,
+      "grid is \(grid); every dimension is at least 1")
+    try require(
+      threads.x > 0 && threads.y > 0 && threads.z > 0, StatusCode.invalidArgument,
+      "threadsPerThreadgroup is \(threads); every dimension is at least 1")
+    let most = device.maxThreadsPerThreadgroup
+    try require(
+      Int(threads.x) <= most.width && Int(threads.y) <= most.height && Int(threads.z) <= most.depth,
+      StatusCode.invalidArgument,
+      "threadsPerThreadgroup is \(threads); this device allows \(most.width) x \(most.height) x \(most.depth)")
+    let total = threads.count
+    try require(
+      !total.overflowed && total.value <= UInt64(pipeline.maxTotalThreadsPerThreadgroup), StatusCode.invalidArgument,
+      "threadsPerThreadgroup is \(threads); \(pipeline.kernel) allows \(pipeline.maxTotalThreadsPerThreadgroup) in all")
+    guard form == .threadgroups else { return }
+    // A kernel sees thread positions in 32 bits.
+    for (count, size) in [(grid.x, threads.x), (grid.y, threads.y), (grid.z, threads.z)] {
+      try require(
+        !count.multipliedReportingOverflow(by: size).overflow, StatusCode.overflow,
+        "grid \(grid) x threadsPerThreadgroup \(threads) exceeds 2^32 threads along a dimension")
+    }
+  }
+
+  /// Reads the caller's bindings, each once.
+  private static func bindings(
+    of dispatch: MAKernelDispatch, in pass: Pass
+  ) throws(StatusError) -> ContiguousArray<KernelBinding> {
+    try require(
+      dispatch.bindingCount <= maxBindings, StatusCode.invalidArgument,
+      "bindingCount is \(dispatch.bindingCount); it is at most \(maxBindings)")
+    var bindings = ContiguousArray<KernelBinding>()
+    if dispatch.bindingCount == 0 { return bindings }
+    let list = UnsafeRawPointer(try unwrap(dispatch.bindings, "bindings"))
+    bindings.reserveCapacity(Int(dispatch.bindingCount))
+    for position in 0..<Int(dispatch.bindingCount) {
+      let binding = list.loadUnaligned(
+        fromByteOffset: position * MemoryLayout<MABinding>.stride, as: MABinding.self)
+      bindings.append(try KernelBinding(binding, position: position, in: pass))
+    }
+    return bindings
+  }
+
+  /// Checks what concerns the arguments together.
+  private static func requireArguments(
+    _ bindings: ContiguousArray<KernelBinding>, _ pipeline: Pipeline, _ device: Device
+  ) throws(StatusError) {
+    var arguments: UInt32 = 0
+    var threadgroups: UInt32 = 0
+    var memory = Count(pipeline.staticThreadgroupMemoryLength)
+    for (position, binding) in bindings.enumerated() {
+      let isNew: Bool
+      switch binding {
+      case .buffer(_, _, let index), .bytes(_, let index): isNew = take(index, from: &arguments)
+      case .threadgroup(let length, let index):
+        isNew = take(index, from: &threadgroups)
+        memory = memory + UInt64(length)
+      }
+      try require(isNew, StatusCode.invalidArgument, "bindings[\(position)]: its index is bound twice")
+    }
+    try require(
+      !memory.overflowed && memory.value <= UInt64(device.maxThreadgroupMemoryLength), StatusCode.invalidArgument,
+      "threadgroup memory is \(memory.value) bytes, \(pipeline.staticThreadgroupMemoryLength) of them in the kernel; "
+        + "this device allows \(device.maxThreadgroupMemoryLength)")
+  }
+
+  private static func take(_ index: Int, from used: inout UInt32) -> Bool {
+    let bit: UInt32 = 1 << UInt32(index)
+    defer { used |= bit }
+    return used & bit == 0
+  }
+}

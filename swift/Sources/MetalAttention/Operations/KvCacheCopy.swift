@@ -1,0 +1,38 @@
+import CMetalAttention
+
+/// `ma_kv_cache_copy`: rows [nNew, rowSize] to cache [cacheCap, rowSize].
+enum KvCacheCopy {
+  @inline(__always)
+  static func encode(_ args: MAKvCacheCopyArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
+    let stream = try CopyStream(args.src, "src", to: args.cache, "cache", in: pass)
+    let kernel = try CopyKernel.index(.rows, stream.source.dtype, stream.cache.dtype, isDual: false)
+    let params = args.params
+    try require(
+      params.isSliding <= 1, StatusCode.invalidArgument, "isSliding is \(params.isSliding); it is 0 or 1")
+    if params.nNew == 0 || params.rowSize == 0 { return nil }
+
+    let end = try CacheRange.end(
+      of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap")
+    try require(
+      params.isSliding == 1 || end <= params.cacheCap, StatusCode.overflow,
+      "writePos \(params.writePos) + nNew \(params.nNew) exceeds cacheCap \(params.cacheCap); a linear cache ends there"
+    )
+    let source = Count(params.nNew) * params.rowSize
+    let cache = Count(params.cacheCap) * params.rowSize
+    try CopyStream.requireRoom(
+      in: stream,
+      source: source, "nNew \(params.nNew) x rowSize \(params.rowSize)",
+      cache: cache, "cacheCap \(params.cacheCap) x rowSize \(params.rowSize)")
+
+    let rowSize = UInt64(params.rowSize)
+    let first = UInt64(params.writePos % params.cacheCap)
+    let last = first + UInt64(params.nNew)
+    let capacity = UInt64(params.cacheCap)
+    let extent = CopyExtent(
+      source: source.value, cache: cache.value, read: 0..<source.value,
+      written: (first * rowSize)..<(min(last, capacity) * rowSize),
+      wrapped: 0..<((max(last, capacity) - capacity) * rowSize),
+      rowSize: params.rowSize, rows: params.nNew, planes: 1)
+    return try CacheCopy.encode(.kvCacheCopy, kernel: kernel, into: pass, stream, nil, extent, params)
+  }
+}

@@ -1,0 +1,36 @@
+import CMetalAttention
+
+/// `ma_kv_cache_copy_seq`: token-major [nSrcTokens, nHeads, headDim] to
+/// head-major [nHeads, capacity, headDim], K alone or K and V.
+enum KvCacheCopySeq {
+  @inline(__always)
+  static func encode(_ args: MAKvCacheCopySeqArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
+    let k = try CopyStream(args.srcK, "srcK", to: args.cacheK, "cacheK", in: pass)
+    let v = try CopyStream.optional(args.srcV, "srcV", to: args.cacheV, "cacheV", in: pass, like: k)
+    let kernel = try CopyKernel.index(.sequence, k.source.dtype, k.cache.dtype, isDual: v != nil)
+    let params = args.params
+    if params.nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
+
+    _ = try CacheRange.end(
+      of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity")
+    let sourceEnd = try CacheRange.sum(params.srcTokOffset, "srcTokOffset", params.nTokens, "nTokens")
+    let token = Count(params.nHeads) * params.headDim
+    let source = token * sourceEnd
+    let cache = HeadMajor(nHeads: params.nHeads, capacity: params.capacity, headDim: params.headDim)
+    let cacheElements = cache.elements
+    try CopyStream.requireRoom(
+      in: k, v,
+      source: source,
+      "(srcTokOffset \(params.srcTokOffset) + nTokens \(params.nTokens)) x nHeads \(params.nHeads)"
+        + " x headDim \(params.headDim)",
+      cache: cacheElements,
+      "nHeads \(params.nHeads) x capacity \(params.capacity) x headDim \(params.headDim)")
+
+    let extent = CopyExtent(
+      source: source.value, cache: cacheElements.value,
+      read: (UInt64(params.srcTokOffset) * token.value)..<source.value,
+      written: cache.rows(params.nTokens, from: params.seqPosStart),
+      rowSize: params.headDim, rows: params.nHeads, planes: params.nTokens)
+    return try CacheCopy.encode(.kvCacheCopySeq, kernel: kernel, into: pass, k, v, extent, params)
+  }
+}

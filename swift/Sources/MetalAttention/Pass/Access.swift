@@ -1,0 +1,15 @@
+/// The bytes of a buffer that a dispatch reads or writes. What is strided
+/// counts from its first byte to its last.
+struct Access {
+  /// Handle of the buffer; no two buffers that a pass can see share one.
+  let buffer: UInt32
+  let isWrite: Bool
+  let start: UInt64
+  /// The byte after the last.
+  let end: UInt64
+
+  @inline(__always)
+  func overlaps(_ other: Access) -> Bool {
+    buffer == other.buffer && start < other.end && other.start < end
+  }
+}

@@ -1,0 +1,11 @@
+/// An encoded dispatch, as the pass remembers it for its description.
+struct DispatchRecord {
+  let operation: Operation
+  let form: DispatchForm
+  let needsBarrier: Bool
+  let grid: GridSize
+  let threadsPerThreadgroup: GridSize
+  let pipeline: Pipeline
+  /// Where its accesses end in the list of the pass.
+  let accessEnd: Int
+}

@@ -1,0 +1,23 @@
+/// Threads or threadgroups along three dimensions.
+struct GridSize {
+  let x: UInt32
+  let y: UInt32
+  let z: UInt32
+
+  @inline(__always)
+  init(_ x: UInt32, _ y: UInt32, _ z: UInt32) {
+    self.x = x
+    self.y = y
+    self.z = z
+  }
+
+  @inline(__always)
+  var metal: MTLSize { MTLSize(width: Int(x), height: Int(y), depth: Int(z)) }
+
+  /// At most 2^96 in principle, so counted with care.
+  var count: Count { Count(x) * y * z }
+}
+
+extension GridSize: CustomStringConvertible {
+  var description: String { "\(x) x \(y) x \(z)" }
+}

@@ -1,0 +1,62 @@
+import CMetalAttention
+
+/// A tensor argument, checked: its buffer is open, belongs to the pass's
+/// device and holds the whole range.
+struct Tensor {
+  /// Kept alive by the lock under which operations are encoded.
+  unowned(unsafe) let buffer: Buffer
+  let handle: UInt32
+  let dtype: DType
+  let name: StaticString
+  /// Bytes.
+  let offset: UInt64
+  let length: UInt64
+
+  @inline(__always)
+  init(_ tensor: MATensor, _ name: StaticString, in pass: Pass) throws(StatusError) {
+    buffer = try HandleSpace.buffers.resolve(tensor.buffer, name)
+    try require(
+      buffer.device === pass.device, StatusCode.invalidHandle,
+      "\(name): its buffer belongs to another device than the pass")
+    guard let dtype = DType(rawValue: tensor.dtype) else {
+      throw StatusError(StatusCode.invalidArgument, "\(name): dtype is \(tensor.dtype); it is 1 to 8")
+    }
+    self.dtype = dtype
+    self.name = name
+    handle = tensor.buffer
+    offset = tensor.offset
+    length = tensor.length
+    try require(
+      offset % UInt64(dtype.size) == 0, StatusCode.invalidArgument,
+      "\(name): offset \(tensor.offset) is not a multiple of \(dtype)'s \(dtype.size) bytes")
+    let (end, overflow) = offset.addingReportingOverflow(length)
+    try require(
+      !overflow && end <= buffer.length, StatusCode.bufferTooSmall,
+      "\(name): \(tensor.length) bytes from offset \(tensor.offset) leave its buffer of \(buffer.length) bytes")
+  }
+
+  /// Whether the caller gave a tensor at all.
+  @inline(__always)
+  static func isPresent(_ tensor: MATensor) -> Bool {
+    tensor.buffer != 0 || tensor.dtype != 0 || tensor.offset != 0 || tensor.length != 0
+  }
+
+  /// Checks that `elements` fit; `formula` says where the number comes from.
+  @inline(__always)
+  func requireRoom(for elements: Count, _ formula: @autoclosure () -> String) throws(StatusError) {
+    let bytes = elements * dtype.size
+    try require(
+      !bytes.overflowed, StatusCode.overflow, "\(name): its size, \(formula()), leaves 64 bits")
+    try require(
+      bytes.value <= length, StatusCode.bufferTooSmall,
+      "\(name): has \(length) bytes, needs \(bytes.value): \(formula()) elements of \(dtype)")
+  }
+
+  /// What a dispatch touches of this tensor, in elements from its start.
+  @inline(__always)
+  func access(_ elements: Range<UInt64>, isWrite: Bool) -> Access {
+    Access(
+      buffer: handle, isWrite: isWrite, start: offset + elements.lowerBound * UInt64(dtype.size),
+      end: offset + elements.upperBound * UInt64(dtype.size))
+  }
+}

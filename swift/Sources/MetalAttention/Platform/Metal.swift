@@ -1,0 +1,11 @@
+// The device API: Apple's framework, or the software device that declares the
+// same API. The rest of the library cannot tell them apart.
+#if canImport(Metal)
+  @_exported import Metal
+
+  let backendName = "Metal"
+#else
+  @_exported import SoftMetal
+
+  let backendName = "SoftMetal"
+#endif
