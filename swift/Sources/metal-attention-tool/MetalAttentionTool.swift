@@ -10,8 +10,7 @@ struct MetalAttentionTool: ParsableCommand {
       Everything here goes through the C functions of metal_attention.h, on the same device that a program gets: \
       the Apple GPU on macOS, the SoftMetal software device on Linux.
 
-      A command that fails prints the library's message to standard error and exits with status 1; \
-      a wrong argument exits with status 64.
+      A command that fails shows the library's message and exits with status 1; a wrong argument exits with status 64.
       """,
     subcommands: [DeviceCommand.self, LayoutCommand.self, CompileCommand.self, KernelsCommand.self])
 }

@@ -36,10 +36,10 @@ final class OpenDevice {
   }
 
   /// Compiles what is registered, which makes `kernelNames` exact: names that a macro makes are known only then.
-  /// Looking for a kernel that nothing defines does that.
+  /// Looking for a kernel that nothing can define does that.
   func compileRegisteredSources() throws {
     do {
-      _ = try compile(kernel: "", constants: [])
+      _ = try compile(kernel: "-", constants: [])
     } catch let error as LibraryError where error.status == MA_ERROR_KERNEL_NOT_FOUND {
       return
     }
