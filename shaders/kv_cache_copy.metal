@@ -6,8 +6,8 @@
 /// so its slots wrap at most once: they follow from the first one by a compare
 /// instead of a division per token.
 ///
-/// Grid: one thread moves w consecutive elements of a row, w = 4 when `use_vec4`
-/// (rows a multiple of 4 elements, first elements aligned to 4 elements), else 1.
+/// Grid: one thread moves w consecutive elements of a row, w = 4 when
+/// `four_elements` (the row length is a multiple of 4), else 1.
 ///   kv_cache_copy*            (rowSize / w, nNew,   1)
 ///   kv_cache_copy_batch*      (headDim / w, nHeads, 1)
 ///   kv_cache_copy_seq*        (headDim / w, nHeads, nTokens)
@@ -23,11 +23,11 @@
 using namespace metal;
 
 /// Each thread moves 4 elements instead of 1.
-constant bool use_vec4 [[function_constant(0)]];
+constant bool four_elements [[function_constant(0)]];
 /// Element offsets need 64 bits: source or cache has 2^32 elements or more.
 constant bool wide_index [[function_constant(1)]];
 
-// Conversions: `apply` takes and returns one element or a vector of 4.
+// Conversions of one element.
 
 /// `Element` on both sides: its bits move, as values of type `Bits`.
 template <typename Element, typename Bits>
@@ -35,7 +35,6 @@ struct Move {
   typedef Bits Source;
   typedef Bits Destination;
   static Bits apply(Bits bits) { return bits; }
-  static vec<Bits, 4> apply(vec<Bits, 4> bits) { return bits; }
 };
 
 /// f32 to f16, to nearest even.
@@ -43,7 +42,6 @@ struct FloatToHalf {
   typedef float Source;
   typedef half Destination;
   static half apply(float value) { return half(value); }
-  static half4 apply(float4 value) { return half4(value); }
 };
 
 /// bf16 to f32, exact: bf16 is the upper half of f32.
@@ -51,38 +49,42 @@ struct BfloatToFloat {
   typedef ushort Source;
   typedef float Destination;
   static float apply(ushort bits) { return as_type<float>(uint(bits) << 16); }
-  static float4 apply(ushort4 bits) { return as_type<float4>(uint4(bits) << 16); }
 };
 
-/// The upper 16 bits of f32 bits, rounded to nearest even; NaN stays a (quiet)
-/// NaN. U is uint or uint4.
-template <typename U>
-inline U round_to_bfloat(U bits) {
-  const U rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  const U quiet = bits | 0x400000u;
-  return select(rounded, quiet, (bits & 0x7fffffffu) > 0x7f800000u) >> 16;
-}
-
-/// f32 to bf16, to nearest even.
+/// f32 to bf16, to nearest even; NaN stays a (quiet) NaN.
 struct FloatToBfloat {
   typedef float Source;
   typedef ushort Destination;
-  static ushort apply(float value) { return ushort(round_to_bfloat(as_type<uint>(value))); }
-  static ushort4 apply(float4 value) { return ushort4(round_to_bfloat(as_type<uint4>(value))); }
+  static ushort apply(float value) {
+    const uint bits = as_type<uint>(value);
+    const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    const uint quiet = bits | 0x400000u;
+    return ushort(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+  }
 };
 
-/// Moves the w elements that `column` numbers within a row.
-template <typename C>
+/// Moves W elements from `column` on. All loads come before the stores, so that
+/// each becomes one vector access whether or not the rows may overlap.
+template <typename C, uint W>
 inline void copy_elements(const device typename C::Source *source_row, device typename C::Destination *cache_row,
                           uint column) {
-  if (use_vec4) {
-    const device vec<typename C::Source, 4> *from =
-        reinterpret_cast<const device vec<typename C::Source, 4> *>(source_row);
-    device vec<typename C::Destination, 4> *to =
-        reinterpret_cast<device vec<typename C::Destination, 4> *>(cache_row);
-    to[column] = C::apply(from[column]);
+  typename C::Source elements[W];
+  for (uint i = 0; i < W; i++) {
+    elements[i] = source_row[column + i];
+  }
+  for (uint i = 0; i < W; i++) {
+    cache_row[column + i] = C::apply(elements[i]);
+  }
+}
+
+/// Moves the elements of thread `thread_in_row`.
+template <typename C>
+inline void copy_part_of_row(const device typename C::Source *source_row, device typename C::Destination *cache_row,
+                             uint thread_in_row) {
+  if (four_elements) {
+    copy_elements<C, 4>(source_row, cache_row, thread_in_row * 4);
   } else {
-    cache_row[column] = C::apply(source_row[column]);
+    copy_elements<C, 1>(source_row, cache_row, thread_in_row);
   }
 }
 
@@ -145,10 +147,10 @@ template <typename C, typename Params>
                      uint3 position [[thread_position_in_grid]]) {
   if (wide_index) {
     const RowOffsets<ulong> row = row_offsets<ulong>(params, position);
-    copy_elements<C>(source + row.source, cache + row.cache, position.x);
+    copy_part_of_row<C>(source + row.source, cache + row.cache, position.x);
   } else {
     const RowOffsets<uint> row = row_offsets<uint>(params, position);
-    copy_elements<C>(source + row.source, cache + row.cache, position.x);
+    copy_part_of_row<C>(source + row.source, cache + row.cache, position.x);
   }
 }
 
@@ -161,12 +163,12 @@ template <typename C, typename Params>
                           constant Params &params [[buffer(4)]], uint3 position [[thread_position_in_grid]]) {
   if (wide_index) {
     const RowOffsets<ulong> row = row_offsets<ulong>(params, position);
-    copy_elements<C>(source_k + row.source, cache_k + row.cache, position.x);
-    copy_elements<C>(source_v + row.source, cache_v + row.cache, position.x);
+    copy_part_of_row<C>(source_k + row.source, cache_k + row.cache, position.x);
+    copy_part_of_row<C>(source_v + row.source, cache_v + row.cache, position.x);
   } else {
     const RowOffsets<uint> row = row_offsets<uint>(params, position);
-    copy_elements<C>(source_k + row.source, cache_k + row.cache, position.x);
-    copy_elements<C>(source_v + row.source, cache_v + row.cache, position.x);
+    copy_part_of_row<C>(source_k + row.source, cache_k + row.cache, position.x);
+    copy_part_of_row<C>(source_v + row.source, cache_v + row.cache, position.x);
   }
 }
 
