@@ -8,7 +8,7 @@ import {
   packBindings,
   packKernelDispatch,
 } from "./ffi/records.ts";
-import { checkStatus } from "./ffi/status.ts";
+import { nativeError } from "./ffi/status.ts";
 import { Pipeline } from "./kernels.ts";
 import type { PassLifetime } from "./lifetime.ts";
 import { Tensor } from "./tensor.ts";
@@ -52,10 +52,13 @@ export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: 
   const grid = checkExtent(options.grid, "grid");
   const threadsPerThreadgroup = checkExtent(options.threads, "threads");
   try {
+    const buffers = entries(options.buffers, "buffers");
+    const bytes = entries(options.bytes, "bytes");
+    const threadgroups = entries(options.threadgroupMemory, "threadgroupMemory");
     const records = [
-      ...entries(options.buffers, "buffers").map((entry) => bindBuffer(pass, entry)),
-      ...entries(options.bytes, "bytes").map(bindBytes),
-      ...entries(options.threadgroupMemory, "threadgroupMemory").map(bindThreadgroup),
+      ...buffers.map((entry) => bindBuffer(pass, entry)),
+      ...bytes.map(bindBytes),
+      ...threadgroups.map(bindThreadgroup),
     ];
     const bindings = packBindings(records);
     const dispatch = packKernelDispatch({
@@ -67,7 +70,14 @@ export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: 
       bindings,
     });
     held.push(bindings, dispatch);
-    checkStatus(pass.native, pass.native.ma_encode_kernel(pass.handle, dispatch.address));
+    const status = pass.native.ma_encode_kernel(pass.handle, dispatch.address);
+    if (status === 0) return;
+    const names = [...buffers, ...bytes, ...threadgroups].map(({ argument }) => argument);
+    throw nativeError(pass.native, status, (message) =>
+      message
+        .replace(/\bbindings\[(\d+)\]/g, (binding, position: string) => names[Number(position)] ?? binding)
+        .replaceAll("threadsPerThreadgroup", "threads"),
+    );
   } finally {
     held.length = 0;
   }

@@ -22,22 +22,29 @@ export function checkStatus(native: Native, status: number): void {
   if (status !== 0) throw nativeError(native, status);
 }
 
-/** What a message begins with when it is about one argument. */
-const leadingArgument = /^([a-z][A-Za-z0-9.]*)(?=:| is | and | [0-9])/;
+/** The codes whose messages begin with an argument; others begin with a file or a kernel. */
+const aboutArguments = new Set<MetalAttentionErrorCode>([
+  "invalid-argument",
+  "invalid-handle",
+  "buffer-too-small",
+  "overflow",
+  "unsupported",
+]);
+
+/** The argument that a message is about follows the name of the function that refused it. */
+const leadingArgument = /^ma_\w+: ([a-z]\w*(?:[.[]\w+\]?)*)(?=:| is | and | [0-9])/;
 
 /**
  * The error for a status, with the message of this thread's last failure.
- * `names` gives the caller's names for arguments that the library names
+ * `rename` puts the caller's names for arguments that the library names
  * otherwise.
  */
 export function nativeError(
   native: Native,
   status: number,
-  names: Readonly<Record<string, string>> = {},
+  rename: (message: string) => string = (message) => message,
 ): MetalAttentionError {
-  const message = lastMessage(native).replace(/\b\w+\b/g, (word) =>
-    Object.hasOwn(names, word) ? (names[word] ?? word) : word,
-  );
+  const message = rename(lastMessage(native));
   const code = statusCodes[-1 - status];
   if (code === undefined) {
     return new MetalAttentionError(
@@ -45,7 +52,7 @@ export function nativeError(
       `the native library returned an unknown status ${status}: ${message}`,
     );
   }
-  const argument = leadingArgument.exec(message)?.[1];
+  const argument = aboutArguments.has(code) ? leadingArgument.exec(message)?.[1] : undefined;
   return new MetalAttentionError(code, message, argument === undefined ? {} : { argument });
 }
 

@@ -167,7 +167,7 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
 
   packFlashAttnPrefill(block, record);
   const status = native.ma_flash_attn_prefill(handle, block.address);
-  if (status !== 0) throw nativeError(native, status);
+  if (status !== 0) throw nativeError(native, status, (message) => message.replaceAll("qL_off", "qOffsetInK"));
 }
 
 /** Whether the axes are in the order [B, L, H, D]. */

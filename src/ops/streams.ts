@@ -29,15 +29,11 @@ export function isDual(args: CopyStreams): boolean {
   return true;
 }
 
-const singleNames: Readonly<Record<string, string>> = { srcK: "src", cacheK: "cache" };
-const dualNames: Readonly<Record<string, string>> = {
-  srcK: "k.src",
-  cacheK: "k.cache",
-  srcV: "v.src",
-  cacheV: "v.cache",
-};
-
 /** The library's error, with the tensors named as the caller wrote them. */
 export function streamError(native: Native, status: number, dual: boolean): MetalAttentionError {
-  return nativeError(native, status, dual ? dualNames : singleNames);
+  return nativeError(native, status, (message) =>
+    message.replace(/\b(src|cache)([KV])\b/g, (_, tensor: string, stream: string) =>
+      dual ? `${stream.toLowerCase()}.${tensor}` : tensor,
+    ),
+  );
 }

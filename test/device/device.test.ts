@@ -1,0 +1,78 @@
+import { describe, expect, test } from "bun:test";
+import { Device, type DeviceOptions, type PassOptions } from "../../src/index.ts";
+import { expectRefusal, thrownBy } from "../helpers/errors.ts";
+
+describe("a device", () => {
+  test("says what it is", () => {
+    using device = Device.open();
+    const { info } = device;
+    expect(info.name.length).toBeGreaterThan(0);
+    expect(info.backend).toBe(process.platform === "darwin" ? "Metal" : "SoftMetal");
+    expect(info.maxBufferLength).toBeGreaterThanOrEqual(2 ** 28);
+    expect(info.maxThreadgroupMemoryLength).toBe(32_768);
+    expect(info.maxThreadsPerThreadgroup[0]).toBe(1024);
+    expect(info.hasUnifiedMemory).toBe(true);
+  });
+
+  test("counts the memory of its tensors", () => {
+    using device = Device.open();
+    const before = device.info.currentAllocatedSize;
+    using tensor = device.tensor("f32", [1 << 16]);
+    expect(device.info.currentAllocatedSize - before).toBeGreaterThanOrEqual(tensor.byteLength);
+  });
+
+  test("names its kernels", () => {
+    using device = Device.open();
+    const names = device.kernelNames;
+    for (const kernel of ["kv_cache_copy", "kv_cache_copy_seq_f32_kv_dual", "flash_attn_prefill_bf16_d256"]) {
+      expect(names).toContain(kernel);
+    }
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test("refuses every use once disposed, and a second dispose does nothing", () => {
+    const device = Device.open();
+    device.dispose();
+    device.dispose();
+    expect(device.disposed).toBe(true);
+    const uses = [
+      () => device.info,
+      () => device.tensor("f32", [1]),
+      () => device.pass(),
+      () => device.kernelNames,
+      () => device.registerSource("a", "b"),
+      () => device.pipeline("kv_cache_copy"),
+    ];
+    for (const use of uses) expect(thrownBy(use).code).toBe("disposed");
+  });
+
+  test("is independent of others", () => {
+    using first = Device.open();
+    const second = Device.open();
+    using tensor = first.tensor("f32", [2]);
+    second.dispose();
+    tensor.set([1, 2]);
+    expect([...tensor.toFloat32Array()]).toEqual([1, 2]);
+  });
+});
+
+describe("options", () => {
+  test("of open: an unknown or malformed one is refused", () => {
+    expectRefusal(() => Device.open({ libary: "x" } as DeviceOptions), "invalid-argument", "options", "libary");
+    for (const library of [1, "", null]) {
+      const open = () => Device.open({ library } as unknown as DeviceOptions);
+      expectRefusal(open, "invalid-argument", "options.library");
+    }
+    expectRefusal(() => Device.open(null as unknown as DeviceOptions), "invalid-argument", "options");
+  });
+
+  test("of pass: an unknown or malformed one is refused", () => {
+    using device = Device.open();
+    for (const mode of ["fast", 1, null]) {
+      const open = () => device.pass({ mode } as unknown as PassOptions);
+      expectRefusal(open, "invalid-argument", "options.mode");
+    }
+    expectRefusal(() => device.pass({ modes: 1 } as PassOptions), "invalid-argument", "options", "modes");
+    expectRefusal(() => device.pass("serial" as PassOptions), "invalid-argument", "options");
+  });
+});

@@ -1,0 +1,318 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { Device, type DType, dtypeSize, float32ToBfloat16, float32ToFloat16 } from "../../src/index.ts";
+import { expectRefusal, thrownBy } from "../helpers/errors.ts";
+import { seededRandom } from "../helpers/random.ts";
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+/** For each dtype: values that it holds exactly, and their bytes, least significant first. */
+const exact: { readonly [T in DType]: { readonly values: readonly number[]; readonly bytes: readonly number[] } } = {
+  f32: { values: [1, -2.5, 2 ** -149], bytes: [0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0, 1, 0, 0, 0] },
+  f16: { values: [1, -2.5, 2 ** -24], bytes: [0, 0x3c, 0, 0xc1, 1, 0] },
+  bf16: { values: [1, -2.5, 2 ** -133], bytes: [0x80, 0x3f, 0x20, 0xc0, 1, 0] },
+  u8: { values: [0, 1, 255], bytes: [0, 1, 255] },
+  i8: { values: [-128, -1, 127], bytes: [0x80, 0xff, 0x7f] },
+  u32: { values: [0, 1, 0x0403_0200], bytes: [0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 3, 4] },
+  i32: { values: [-2, 1, 0x0403_0200], bytes: [0xfe, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 2, 3, 4] },
+  bool: { values: [0, 1, 1], bytes: [0, 1, 1] },
+};
+const dtypes = Object.keys(exact) as DType[];
+
+describe.each(dtypes)("a tensor of %s", (dtype) => {
+  const { values, bytes } = exact[dtype];
+
+  test("is zero-filled", () => {
+    using tensor = device.tensor(dtype, [5, 7]);
+    expect(tensor.bytes).toEqual(new Uint8Array(35 * dtypeSize(dtype)));
+    expect(tensor.toFloat32Array()).toEqual(new Float32Array(35));
+  });
+
+  test("knows its shape and sizes", () => {
+    using tensor = device.tensor(dtype, [3, 1, 2]);
+    expect([tensor.dtype, tensor.shape, tensor.length, tensor.byteOffset]).toEqual([dtype, [3, 1, 2], 6, 0]);
+    expect(tensor.byteLength).toBe(6 * dtypeSize(dtype));
+    expect(() => (tensor.shape as number[]).push(1)).toThrow();
+  });
+
+  test("takes values from an array and a Float32Array, byte for byte", () => {
+    for (const source of [[...values], new Float32Array(values)]) {
+      using tensor = device.tensor(dtype, [3]);
+      tensor.set(source);
+      expect([...tensor.bytes]).toEqual([...bytes]);
+      expect([...tensor.toFloat32Array()]).toEqual(values.map(Math.fround));
+    }
+  });
+
+  test("shows the same memory through its views", () => {
+    using tensor = device.tensor(dtype, [3]);
+    const view = tensor.view();
+    expect([view.length, view.BYTES_PER_ELEMENT]).toEqual([3, dtypeSize(dtype)]);
+    tensor.bytes.set(bytes);
+    expect([...tensor.toFloat32Array()]).toEqual(values.map(Math.fround));
+    expect(view.buffer).toBe(tensor.bytes.buffer);
+    view[0] = 0;
+    expect([...tensor.bytes.subarray(0, dtypeSize(dtype))]).toEqual(new Array(dtypeSize(dtype)).fill(0));
+  });
+
+  test("shares memory with its slices and reshapes, each at its own offset", () => {
+    using tensor = device.tensor(dtype, [4, 3]);
+    using slice = tensor.slice(1, 3);
+    using inner = slice.slice(1);
+    using flat = slice.reshape([6]);
+    expect([slice.shape, inner.shape, flat.shape]).toEqual([[2, 3], [1, 3], [6]]);
+    expect([slice.byteOffset, inner.byteOffset, flat.byteOffset]).toEqual(
+      [3, 6, 3].map((elements) => elements * dtypeSize(dtype)),
+    );
+    inner.set([...values]);
+    const none = [0, 0, 0];
+    const kept = values.map(Math.fround);
+    expect([...tensor.toFloat32Array()]).toEqual([...none, ...none, ...kept, ...none]);
+    expect([...flat.toFloat32Array()]).toEqual([...none, ...kept]);
+    expect([...inner.bytes]).toEqual([...bytes]);
+    expect(inner.view().length).toBe(3);
+  });
+
+  test("refuses a count that is not its length, and keeps its values", () => {
+    using tensor = device.tensor(dtype, [3]);
+    tensor.set([...values]);
+    const detached = new Float32Array(3);
+    detached.buffer.transfer();
+    for (const source of [[], [1, 1], [1, 1, 1, 1], new Float32Array(2), detached]) {
+      expectRefusal(() => tensor.set(source), "invalid-argument", "values", 3, source.length);
+    }
+    expect([...tensor.bytes]).toEqual([...bytes]);
+  });
+
+  test("refuses what is no array of numbers, and keeps its values", () => {
+    using tensor = device.tensor(dtype, [3]);
+    tensor.set([...values]);
+    const sources: unknown[] = [
+      undefined,
+      null,
+      3,
+      "abc",
+      { length: 3 },
+      new DataView(new ArrayBuffer(3)),
+      new ArrayBuffer(12),
+      new BigInt64Array(3),
+      [1, "1", 0],
+      [1, undefined, 0],
+      [1, null, 0],
+      [1, 1n, 0],
+      [1, {}, 0],
+      new Array(3),
+      tensor,
+    ];
+    for (const source of sources) {
+      expectRefusal(() => tensor.set(source as number[]), "invalid-argument", "values");
+    }
+    expect([...tensor.bytes]).toEqual([...bytes]);
+  });
+});
+
+describe("conversion on the way in and out", () => {
+  const random = seededRandom(1);
+  const floats = Float32Array.from({ length: 4096 }, () => (random() - 0.5) * 2 ** Math.floor(random() * 40 - 20));
+
+  test("f16 and bf16 round as the conversion functions do, which have tests of their own", () => {
+    using half = device.tensor("f16", [4096]);
+    using brain = device.tensor("bf16", [4096]);
+    half.set(floats);
+    brain.set(floats);
+    const view = half.view();
+    expect(new Uint16Array(view.buffer, view.byteOffset, view.length)).toEqual(float32ToFloat16(floats));
+    expect(brain.view()).toEqual(float32ToBfloat16(floats));
+  });
+
+  test("numbers round to f32 first: an array gives what a Float32Array of it gives", () => {
+    // Just above the midpoint of 1 and the next f16, but on it as a float: the even one, 1, wins.
+    const value = 1 + 2 ** -11 + 2 ** -40;
+    using half = device.tensor("f16", [2]);
+    half.set([value, -value]);
+    expect([...half.toFloat32Array()]).toEqual([1, -1]);
+  });
+
+  test("infinities and NaN come through every float type", () => {
+    for (const dtype of ["f32", "f16", "bf16"] as const) {
+      using tensor = device.tensor(dtype, [3]);
+      tensor.set([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN]);
+      expect([...tensor.toFloat32Array()]).toEqual([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN]);
+    }
+  });
+
+  test("a view into a larger array is read from its own start", () => {
+    using tensor = device.tensor("bf16", [2]);
+    tensor.set(Float32Array.of(9, 1, 2, 9).subarray(1, 3));
+    expect([...tensor.toFloat32Array()]).toEqual([1, 2]);
+  });
+
+  test("integer types refuse what they cannot hold, by index", () => {
+    const cases: readonly (readonly [DType, number | boolean])[] = [
+      ["u8", 256],
+      ["u8", -1],
+      ["u8", 0.5],
+      ["u8", true],
+      ["i8", 128],
+      ["i8", -129],
+      ["u32", 2 ** 32],
+      ["u32", -1],
+      ["i32", 2 ** 31],
+      ["i32", -(2 ** 31) - 1],
+      ["i32", Number.NaN],
+      ["i32", Number.POSITIVE_INFINITY],
+      ["bool", 2],
+      ["bool", Number.NaN],
+    ];
+    for (const [dtype, value] of cases) {
+      using tensor = device.tensor(dtype, [2]);
+      tensor.set([1, 1]);
+      expectRefusal(() => tensor.set([0, value] as number[]), "invalid-argument", "values", "values[1]", String(value));
+      expect([...tensor.toFloat32Array()]).toEqual([1, 1]);
+    }
+  });
+
+  test("bool takes booleans", () => {
+    using tensor = device.tensor("bool", [3]);
+    tensor.set([true, false, true]);
+    expect([...tensor.bytes]).toEqual([1, 0, 1]);
+  });
+
+  test("u32 and i32 keep every bit", () => {
+    using unsigned = device.tensor("u32", [2]);
+    unsigned.set([0xffff_ffff, 0x8000_0001]);
+    expect([...unsigned.view()]).toEqual([0xffff_ffff, 0x8000_0001]);
+    using signed = device.tensor("i32", [2]);
+    signed.set([-0x8000_0000, 0x7fff_ffff]);
+    expect([...signed.view()]).toEqual([-0x8000_0000, 0x7fff_ffff]);
+  });
+});
+
+describe("refused", () => {
+  test("dtypes that do not exist", () => {
+    for (const dtype of ["f64", "", "toString", "__proto__", undefined, null, 1, {}]) {
+      expectRefusal(() => device.tensor(dtype as DType, [1]), "invalid-argument", "dtype", "f32, f16, bf16");
+    }
+  });
+
+  test("shapes that are none", () => {
+    const shapes: unknown[] = [undefined, null, 4, "4", {}, [], new Array(9).fill(1), new Uint32Array([2])];
+    for (const shape of shapes) {
+      expectRefusal(() => device.tensor("f32", shape as number[]), "invalid-argument", "shape");
+    }
+    for (const axis of [-1, 1.5, Number.NaN, 2 ** 32, "2", null, undefined, 1n, [2], true]) {
+      expectRefusal(() => device.tensor("f32", [2, axis as number]), "invalid-argument", "shape[1]");
+    }
+    expectRefusal(() => device.tensor("f32", new Array(2)), "invalid-argument", "shape[0]");
+  });
+
+  test("empty tensors", () => {
+    for (const shape of [[0], [3, 0], [0, 2 ** 31]]) {
+      expectRefusal(() => device.tensor("f32", shape), "invalid-argument", "shape", `[${shape}]`);
+    }
+  });
+
+  test("tensors beyond maxBufferLength, with both numbers", () => {
+    const { maxBufferLength } = device.info;
+    const rows = Math.ceil((maxBufferLength + 1) / 2 ** 20);
+    expectRefusal(
+      () => device.tensor("u8", [rows, 2 ** 20]),
+      "invalid-argument",
+      "length",
+      rows * 2 ** 20,
+      maxBufferLength,
+    );
+    expectRefusal(() => device.tensor("f32", [2 ** 31, 2 ** 31]), "overflow", "shape");
+    expectRefusal(() => device.tensor("f32", new Array(8).fill(2 ** 31)), "overflow", "shape");
+  });
+
+  test("slices that leave the first axis", () => {
+    using tensor = device.tensor("f32", [4, 2]);
+    expectRefusal(() => tensor.slice(0, 5), "invalid-argument", "end", 5, "[4,2]");
+    expectRefusal(() => tensor.slice(3, 2), "invalid-argument", "start", 3, 2);
+    for (const bad of [-1, 1.5, Number.NaN, 2 ** 32, null, "1"]) {
+      expectRefusal(() => tensor.slice(bad as number), "invalid-argument", "start");
+      if (bad !== undefined) expectRefusal(() => tensor.slice(0, bad as number), "invalid-argument", "end");
+    }
+    expectRefusal(() => tensor.slice(undefined as unknown as number), "invalid-argument", "start");
+  });
+
+  test("reshapes to another count", () => {
+    using tensor = device.tensor("f32", [4, 2]);
+    expectRefusal(() => tensor.reshape([3, 3]), "invalid-argument", "shape", 9, 8);
+    expectRefusal(() => tensor.reshape([2 ** 31, 2 ** 31]), "overflow", "shape");
+    expectRefusal(() => tensor.reshape([]), "invalid-argument", "shape");
+  });
+});
+
+test("an empty slice is a tensor without elements", () => {
+  using tensor = device.tensor("f32", [4, 2]);
+  using empty = tensor.slice(4);
+  expect([empty.shape, empty.length, empty.bytes.length]).toEqual([[0, 2], 0, 0]);
+  empty.set([]);
+  using other = empty.reshape([2, 0, 7]);
+  expect(other.shape).toEqual([2, 0, 7]);
+});
+
+describe("disposed", () => {
+  test("a tensor refuses every use, and disposing it again does nothing", () => {
+    const tensor = device.tensor("f32", [2, 2]);
+    tensor.dispose();
+    tensor.dispose();
+    tensor[Symbol.dispose]();
+    expect(tensor.disposed).toBe(true);
+    const uses = [
+      () => tensor.set([1, 2, 3, 4]),
+      () => tensor.toFloat32Array(),
+      () => tensor.bytes,
+      () => tensor.view(),
+      () => tensor.slice(0),
+      () => tensor.reshape([4]),
+    ];
+    for (const use of uses) expect(thrownBy(use).code).toBe("disposed");
+    expect(tensor.shape).toEqual([2, 2]);
+  });
+
+  test("a slice outlives the tensor that it came from", () => {
+    const tensor = device.tensor("f32", [2, 2]);
+    tensor.set([1, 2, 3, 4]);
+    using slice = tensor.slice(1);
+    tensor.dispose();
+    expect([...slice.toFloat32Array()]).toEqual([3, 4]);
+    slice.set([5, 6]);
+    expect([...slice.toFloat32Array()]).toEqual([5, 6]);
+  });
+
+  test("a tensor outlives its slices", () => {
+    using tensor = device.tensor("f32", [2, 2]);
+    for (let i = 0; i < 10; i++) {
+      const slice = tensor.slice(1);
+      slice.dispose();
+      slice.dispose();
+    }
+    tensor.set([1, 2, 3, 4]);
+    expect([...tensor.toFloat32Array()]).toEqual([1, 2, 3, 4]);
+  });
+
+  test("the memory goes back when the last tensor over it is disposed", () => {
+    const before = device.info.currentAllocatedSize;
+    const tensor = device.tensor("u8", [1 << 20]);
+    const slice = tensor.slice(1 << 19);
+    expect(device.info.currentAllocatedSize).toBeGreaterThanOrEqual(before + (1 << 20));
+    tensor.dispose();
+    expect(device.info.currentAllocatedSize).toBeGreaterThanOrEqual(before + (1 << 20));
+    slice.dispose();
+    expect(device.info.currentAllocatedSize).toBe(before);
+  });
+
+  test("the device's tensors are disposed with it", () => {
+    const other = Device.open();
+    const tensor = other.tensor("f32", [2]);
+    other.dispose();
+    expect(tensor.disposed).toBe(true);
+    for (const use of [() => tensor.set([1, 2]), () => tensor.toFloat32Array(), () => tensor.bytes]) {
+      expect(thrownBy(use).code).toBe("disposed");
+    }
+    tensor.dispose();
+  });
+});
