@@ -2,4 +2,5 @@
 export * from "./attention.ts";
 export * from "./error.ts";
 export * from "./kv-cache-copy.ts";
+export * from "./masks.ts";
 export * from "./rounding.ts";
