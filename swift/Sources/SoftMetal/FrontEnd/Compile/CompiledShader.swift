@@ -7,6 +7,9 @@ struct CompiledShader: Sendable {
   let object: [UInt8]
   /// Host names of the kernels, in the order of the source.
   let functionNames: [String]
+  /// Function constants that the source asks about with
+  /// `is_function_constant_defined`, which may stay without a value.
+  let optionalConstants: [String]
   /// Warnings in the form of `ShaderCompilerError.message`; empty if none.
   let log: String
   /// Whether the object came from the cache.

@@ -1,0 +1,96 @@
+import Glibc
+
+/// The private folder of the cache.
+///
+///     objects/KEY      compiled shaders
+///     sources/KEY      links from the key of a source to the key of its object
+///     locks/KEY        held while an object is compiled
+///     headers-KEY/     the headers of the language
+///     work-XXXXXX/     a compilation in progress
+struct CacheFolder {
+  let path: String
+
+  /// Where the cache should be: SOFTMETAL_CACHE_DIR, or a folder of the user.
+  static var preferredPath: String {
+    if let path = Files.environment("SOFTMETAL_CACHE_DIR") { return path }
+    if let path = Files.environment("XDG_CACHE_HOME"), path.hasPrefix("/") { return path + "/metal-attention" }
+    if let path = Files.environment("HOME"), path.hasPrefix("/") { return path + "/.cache/metal-attention" }
+    return "/tmp/metal-attention-\(geteuid())"
+  }
+
+  /// Opens the folder, and makes it where it is missing. Nil when it cannot be
+  /// written or when others could write it.
+  init?(_ path: String) {
+    guard Self.makeFolders(path), Self.isPrivate(path) else { return nil }
+    for name in ["objects", "sources", "locks"] where !Self.makeFolder(path + "/" + name) { return nil }
+    guard access(path + "/objects", W_OK | X_OK) == 0 else { return nil }
+    self.path = path
+  }
+
+  private static func makeFolder(_ path: String) -> Bool {
+    mkdir(path, 0o700) == 0 || errno == EEXIST
+  }
+
+  private static func makeFolders(_ path: String) -> Bool {
+    var status = stat()
+    if lstat(path, &status) == 0 { return true }
+    let parts = path.split(separator: "/")
+    var current = path.hasPrefix("/") ? "" : "."
+    for part in parts {
+      current += "/" + part
+      if !makeFolder(current), stat(current, &status) != 0 { return false }
+    }
+    return !parts.isEmpty
+  }
+
+  /// Whether the folder is ours alone. One that others could read, but not
+  /// write, is closed to them.
+  private static func isPrivate(_ path: String) -> Bool {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
+      status.st_mode & 0o022 == 0
+    else { return false }
+    return status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0
+  }
+
+  func object(_ key: String) -> String { path + "/objects/" + key }
+  func sourceLink(_ key: String) -> String { path + "/sources/" + key }
+  func lock(_ key: String) -> String { path + "/locks/" + key }
+
+  /// Writes `bytes` so that others see the whole file or none.
+  func store(_ bytes: [UInt8], at destination: String) -> Bool {
+    let temporary = "\(destination).\(getpid()).\(Self.nextNumber())"
+    guard Files.write(bytes, to: temporary), rename(temporary, destination) == 0 else {
+      unlink(temporary)
+      return false
+    }
+    return true
+  }
+
+  /// Makes `destination` a link that says `target`, replacing an older one.
+  func storeLink(_ target: String, at destination: String) {
+    let temporary = "\(destination).\(getpid()).\(Self.nextNumber())"
+    guard symlink(target, temporary) == 0 else { return }
+    if rename(temporary, destination) != 0 { unlink(temporary) }
+  }
+
+  /// What a link says, or nil.
+  func readLink(_ path: String) -> String? {
+    var bytes = [UInt8](repeating: 0, count: 64)
+    let count = bytes.withUnsafeMutableBytes { buffer in
+      buffer.withMemoryRebound(to: CChar.self) { link in
+        link.baseAddress.map { readlink(path, $0, link.count) } ?? -1
+      }
+    }
+    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+  }
+
+  private static let counter = Guarded(0)
+
+  private static func nextNumber() -> Int {
+    counter.withLock { value in
+      value += 1
+      return value
+    }
+  }
+}

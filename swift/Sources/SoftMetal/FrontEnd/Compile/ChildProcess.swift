@@ -1,0 +1,74 @@
+import Glibc
+
+/// Runs a program without a shell.
+enum ChildProcess {
+  struct Outcome {
+    /// Exit status; -1 when a signal ended the program, nil when unknown.
+    let status: Int32?
+    /// What it wrote to its standard output and error.
+    let output: String
+  }
+
+  /// Runs `executable` to its end.
+  ///
+  /// - Parameter temporaryFolder: its TMPDIR.
+  /// - Returns: nil with `errno` set when it could not be started.
+  static func run(_ executable: String, _ arguments: [String], temporaryFolder: String? = nil) -> Outcome? {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return nil }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
+
+    var process = pid_t()
+    let result = withCStrings([executable] + arguments) { arguments in
+      withCStrings(environment(temporaryFolder)) { posix_spawn(&process, executable, &actions, nil, arguments, $0) }
+    }
+    close(ends[1])
+    defer { close(ends[0]) }
+    guard result == 0 else {
+      errno = result
+      return nil
+    }
+    let output = Files.read(ends[0], expecting: 4096) ?? []
+    return Outcome(status: wait(process), output: String(decoding: output, as: UTF8.self))
+  }
+
+  private static func wait(_ process: pid_t) -> Int32? {
+    var status: Int32 = 0
+    while waitpid(process, &status, 0) < 0 {
+      // A host that ignores SIGCHLD leaves no status behind.
+      if errno != EINTR { return nil }
+    }
+    return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1
+  }
+
+  private static func environment(_ temporaryFolder: String?) -> [String] {
+    var result: [String] = []
+    var entry = environ
+    while let text = entry.pointee {
+      let variable = String(cString: text)
+      if temporaryFolder == nil || !variable.hasPrefix("TMPDIR=") { result.append(variable) }
+      entry += 1
+    }
+    if let temporaryFolder { result.append("TMPDIR=" + temporaryFolder) }
+    return result
+  }
+
+  private static func withCStrings<Result>(
+    _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
+  ) -> Result {
+    let pointers = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: strings.count + 1)
+    for (index, string) in strings.enumerated() { pointers[index] = strdup(string) }
+    pointers[strings.count] = nil
+    defer {
+      for index in strings.indices { free(pointers[index]) }
+      pointers.deallocate()
+    }
+    return body(pointers)
+  }
+}

@@ -1,0 +1,93 @@
+import Glibc
+
+/// The compiler: clang 17 or newer.
+struct Clang: Sendable {
+  let path: String
+  /// Major version.
+  let version: Int
+  /// Path, size and time of the program's file.
+  let identity: String
+
+  private static let minimumVersion = 17
+
+  /// Finds clang: SOFTMETAL_CLANG, or the first of clang-19, clang-18,
+  /// clang-20 and newer, clang on the search path.
+  ///
+  /// - Throws: `ShaderCompilerError` of kind `noCompiler`.
+  static func find() throws -> Clang {
+    let key = "\(Files.environment("SOFTMETAL_CLANG") ?? "")\n\(Files.environment("PATH") ?? "")"
+    if let clang = known.withLock({ $0[key] }), Files.identity(clang.path) == clang.identity { return clang }
+    let clang = try search()
+    known.withLock { $0[key] = clang }
+    return clang
+  }
+
+  private static let known = Guarded<[String: Clang]>([:])
+
+  private static func search() throws -> Clang {
+    if let path = Files.environment("SOFTMETAL_CLANG") {
+      guard let program = path.contains("/") ? executable(path) : onSearchPath(path) else {
+        throw missing("SOFTMETAL_CLANG names '\(path)', which is no program")
+      }
+      return try probe(program)
+    }
+    for version in [19, 18, 20, 21, 22, 23, 24] {
+      let name = "clang-\(version)"
+      if let path = onSearchPath(name) ?? executable("/usr/lib/llvm-\(version)/bin/clang"),
+        let identity = Files.identity(path)
+      {
+        return Clang(path: path, version: version, identity: identity)
+      }
+    }
+    guard let path = onSearchPath("clang") else { throw missing("no clang on the search path") }
+    return try probe(path)
+  }
+
+  private static func missing(_ reason: String) -> ShaderCompilerError {
+    ShaderCompilerError(
+      kind: .noCompiler,
+      message: "\(reason): compiling shaders needs clang \(minimumVersion) or newer; install clang-19, "
+        + "or set SOFTMETAL_CLANG to its path")
+  }
+
+  private static func executable(_ path: String) -> String? {
+    access(path, X_OK) == 0 && Files.identity(path) != nil ? path : nil
+  }
+
+  private static func onSearchPath(_ name: String) -> String? {
+    let folders = Files.environment("PATH") ?? "/usr/local/bin:/usr/bin:/bin"
+    for folder in folders.split(separator: ":") {
+      if let path = executable(folder + "/" + name) { return path }
+    }
+    return nil
+  }
+
+  // MARK: Version
+
+  /// Asks a clang for its version, once for each state of its file.
+  private static func probe(_ path: String) throws -> Clang {
+    guard let identity = Files.identity(path) else { throw missing("'\(path)' cannot be read") }
+    var hash = Hash128()
+    hash.combine(identity)
+    let cache = ShaderCache.open()
+    let note = cache.map { $0.folder.path + "/clang-" + hash.name }
+    if let note, let bytes = Files.read(note), let version = Int(String(decoding: bytes, as: UTF8.self)) {
+      return Clang(path: path, version: version, identity: identity)
+    }
+    guard let outcome = ChildProcess.run(path, ["--version"]), outcome.status ?? 0 == 0,
+      let version = majorVersion(outcome.output)
+    else { throw missing("'\(path)' does not say which version of clang it is") }
+    guard version >= minimumVersion else { throw missing("'\(path)' is clang \(version)") }
+    if let cache, let note { _ = cache.folder.store(Array(String(version).utf8), at: note) }
+    return Clang(path: path, version: version, identity: identity)
+  }
+
+  /// Reads `... clang version 19.1.7 ...`.
+  private static func majorVersion(_ text: String) -> Int? {
+    let words = text.split { $0 == " " || $0 == "\n" }
+    guard let index = words.firstIndex(of: "version"), index + 1 < words.count, index > 0,
+      words[index - 1].hasSuffix("clang")
+    else { return nil }
+    return Int(words[index + 1].prefix { $0.isNumber })
+  }
+}

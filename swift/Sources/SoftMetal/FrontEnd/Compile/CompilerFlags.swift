@@ -1,0 +1,48 @@
+/// The command line of clang.
+enum CompilerFlags {
+  /// What the language predefines.
+  static let defines = ["-D__METAL_VERSION__=310", "-D__METAL__=1", "-D__HAVE_BFLOAT__=1"]
+
+  static let diagnostics = [
+    "-fno-color-diagnostics", "-fno-caret-diagnostics", "-fno-diagnostics-show-note-include-stack",
+    "-ferror-limit=50",
+  ]
+
+  /// Expands the user's macros, with stubs for the headers of the language.
+  static func preprocess(_ input: String, to output: String, stubs: String, options: ShaderCompiler.Options) -> [String] {
+    ["-x", "c++", "-std=c++17", "-E", "-nostdinc", "-Wno-unknown-pragmas", "-I", stubs]
+      + defines + userDefines(options) + diagnostics + [input, "-o", output]
+  }
+
+  /// Compiles lowered text into a shared object.
+  static func compile(_ input: String, to output: String, headers: String, options: ShaderCompiler.Options, clang: Clang)
+    -> [String]
+  {
+    code(options, clang) + ["-isystem", headers] + diagnostics + [input, "-o", output]
+  }
+
+  /// The flags that decide on the code, and so are part of the cache's key.
+  static func code(_ options: ShaderCompiler.Options, _ clang: Clang) -> [String] {
+    var flags = [
+      "-x", "c++", "-std=c++17", "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
+      "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
+      "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
+      "-Xclang", "-disable-lifetime-markers", "-mllvm", "-no-stack-coloring",
+    ]
+    flags += ["-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed"]
+    flags += ["-Wno-unused-function", "-Wno-defaulted-function-deleted"]
+    #if arch(x86_64)
+      flags += ["-march=native", "-mno-avx512bf16", "-mno-red-zone", "-mprefer-vector-width=512"]
+    #else
+      flags += ["-mcpu=native"]
+    #endif
+    // LLVM 17's SLP vectoriser crashes on bfloat code.
+    if clang.version < 18 { flags.append("-fno-slp-vectorize") }
+    flags += options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
+    return flags + defines + userDefines(options)
+  }
+
+  private static func userDefines(_ options: ShaderCompiler.Options) -> [String] {
+    options.defines.map { "-D\($0.name)=\($0.value)" }
+  }
+}

@@ -1,0 +1,146 @@
+/// Compiles MSL source into a shared object, by way of the cache.
+enum ShaderCompiler {
+  /// Settings that change the code made from a source.
+  struct Options: Hashable, Sendable {
+    /// Whether arithmetic may ignore NaN, infinities and the order of sums.
+    var fastMath = false
+    /// Macros defined before the source, in order: name and value.
+    var defines: [Define] = []
+
+    struct Define: Hashable, Sendable {
+      let name: String
+      let value: String
+    }
+  }
+
+  /// Compiles `source`, or takes it from the cache.
+  ///
+  /// - Parameters:
+  ///   - source: one MSL translation unit.
+  ///   - label: the file name that diagnostics show.
+  /// - Throws: `ShaderCompilerError`.
+  static func compile(
+    source: String, label: String = "program_source", options: Options = Options()
+  ) throws -> CompiledShader {
+    let job = Job(
+      source: Array(source.utf8), label: label, options: options, clang: try Clang.find(), cache: ShaderCache.open())
+    let sourceKey = job.sourceKey
+    if let entry = job.cache?.load(sourceKey: sourceKey) { return job.shader(entry, wasCached: true) }
+    let work = try WorkFolder(cache: job.cache)
+    let lowered = try job.lower(work)
+    let key = job.key(of: lowered)
+    // A second process waits here for the first, and finds its object.
+    let lock = job.cache.flatMap { EntryLock($0.folder.lock(key)) }
+    defer { lock?.release() }
+    if let entry = job.cache?.load(key: key) {
+      job.cache?.link(sourceKey: sourceKey, to: key)
+      return job.shader(entry, wasCached: true)
+    }
+    let entry = try job.compile(lowered, work)
+    job.cache?.store(entry.metadata, object: entry.object, key: key)
+    job.cache?.link(sourceKey: sourceKey, to: key)
+    return job.shader(entry, wasCached: false)
+  }
+}
+
+/// One call of the compiler.
+private struct Job {
+  typealias Entry = (metadata: CacheEntry.Metadata, object: [UInt8])
+
+  let source: [UInt8]
+  let label: String
+  let options: ShaderCompiler.Options
+  let clang: Clang
+  let cache: ShaderCache?
+
+  /// Identifies the source as the user gave it, for this build of the library.
+  var sourceKey: String {
+    var hash = environmentHash
+    hash.combine(HostIdentity.library)
+    hash.combine(label)
+    hash.combine(source)
+    return hash.name
+  }
+
+  /// Identifies the object that lowered text compiles to.
+  func key(of lowered: LoweredShader) -> String {
+    var hash = environmentHash
+    hash.combine(lowered.text)
+    return hash.name
+  }
+
+  private var environmentHash: Hash128 {
+    var hash = HeaderFolder.hash
+    hash.combine(clang.identity)
+    hash.combine(HostIdentity.processor)
+    for flag in CompilerFlags.code(options, clang) { hash.combine(flag) }
+    return hash
+  }
+
+  func shader(_ entry: Entry, wasCached: Bool) -> CompiledShader {
+    CompiledShader(
+      label: label, object: entry.object, functionNames: entry.metadata.functionNames,
+      optionalConstants: entry.metadata.optionalConstants, log: entry.metadata.log, wasCached: wasCached)
+  }
+
+  // MARK: Steps of a compilation
+
+  func lower(_ work: WorkFolder) throws -> LoweredShader {
+    let text = SourceText(source)
+    guard Preprocessing.isNeeded(text) else {
+      return try Lowering.lower(text, origin: SourceOrigin(label: label, source: text))
+    }
+    let output = try preprocess(text, work)
+    return try Lowering.lower(output, origin: SourceOrigin(label: label, source: text, preprocessed: output))
+  }
+
+  private func preprocess(_ text: SourceText, _ work: WorkFolder) throws -> SourceText {
+    let origin = SourceOrigin(label: label, source: text)
+    let input = work.path + "/source.metal"
+    let output = work.path + "/source.ii"
+    let marker = Array("#line 1 \"\(origin.escapedLabel)\"\n".utf8)
+    guard let stubs = HeaderFolder.stubs(in: work.headerParent), Files.write(marker + source, to: input) else {
+      throw cannotWrite(work)
+    }
+    let arguments = CompilerFlags.preprocess(input, to: output, stubs: stubs, options: options)
+    let map = SourceMap(unchanged: text, label: label)
+    _ = try run(arguments, output: output, map, headers: stubs, work)
+    return SourceText(Files.read(output) ?? [])
+  }
+
+  func compile(_ lowered: LoweredShader, _ work: WorkFolder) throws -> Entry {
+    let input = work.path + "/lowered.cpp"
+    let output = work.path + "/object.so"
+    guard let headers = HeaderFolder.headers(in: work.headerParent), Files.write(lowered.text, to: input) else {
+      throw cannotWrite(work)
+    }
+    let arguments = CompilerFlags.compile(input, to: output, headers: headers, options: options, clang: clang)
+    let log = try run(arguments, output: output, lowered.sourceMap, headers: headers, work)
+    guard let object = Files.read(output), !object.isEmpty else { throw cannotWrite(work) }
+    let metadata = CacheEntry.Metadata(
+      functionNames: lowered.functionNames, optionalConstants: lowered.optionalConstants, log: log)
+    return (metadata, object)
+  }
+
+  /// Runs clang; returns its warnings.
+  private func run(_ arguments: [String], output: String, _ map: SourceMap, headers: String, _ work: WorkFolder) throws
+    -> String
+  {
+    guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path) else {
+      throw ShaderCompilerError(kind: .hostFailure, message: "cannot start \(clang.path): \(Files.lastError)")
+    }
+    let log = ClangLog.translate(outcome.output, map, headerFolder: headers)
+    if log.errors > 0 { throw ShaderCompilerError(kind: .compileFailure, message: log.text) }
+    // Without a status the output tells whether clang succeeded.
+    guard outcome.status == 0 || (outcome.status == nil && Files.identity(output) != nil) else {
+      throw ShaderCompilerError(
+        kind: .hostFailure, message: "\(clang.path) failed with status \(outcome.status ?? -1):\n\(log.text)")
+    }
+    return log.text
+  }
+
+  private func cannotWrite(_ work: WorkFolder) -> ShaderCompilerError {
+    ShaderCompilerError(
+      kind: .hostFailure, message: "cannot write the files of a compilation in \(work.path): \(Files.lastError)")
+  }
+}

@@ -1,0 +1,19 @@
+/// Removes the attributes of the Metal Shading Language, which C++ lacks.
+enum Attributes {
+  static func lower(_ context: inout LoweringContext) {
+    let list = context.list
+    var position = 0
+    while position < list.count {
+      guard Attribute.isListStart(position, of: list) else {
+        position += 1
+        continue
+      }
+      let end = list.after(position)
+      let attributes = Attribute.parseList(position, of: list)
+      if attributes.contains(where: { !Attribute.standardNames.contains($0.name) }) {
+        context.blank(position..<end)
+      }
+      position = end
+    }
+  }
+}

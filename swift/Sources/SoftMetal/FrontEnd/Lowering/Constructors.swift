@@ -1,0 +1,132 @@
+/// Turns constructor syntax of vectors, `float4(a, b)`, into `sm_make<float4>(a, b)`.
+///
+/// `float4{...}`, declarations and names after `operator` stay.
+struct Constructors {
+  private let list: TokenList
+  private let types: VectorTypes
+  private var edits: EditList
+  /// Type parameters in scope, with the index of the token where each ends.
+  private var scopes: [(names: Set<String>, end: Int)] = []
+
+  static func lower(_ context: inout LoweringContext) {
+    let types = VectorTypes(context.list)
+    var main = Constructors(list: context.list, types: types, edits: context.edits)
+    main.run()
+    context.edits = main.edits
+    let parameters = typeParameters(context.list)
+    for macro in context.macros {
+      var body = Constructors(
+        list: TokenList(context.list.source, in: macro.bodyRange), types: types, edits: context.edits)
+      body.scopes = [(parameters, Int.max)]
+      body.run()
+      context.edits = body.edits
+    }
+  }
+
+  private init(list: TokenList, types: VectorTypes, edits: EditList) {
+    self.list = list
+    self.types = types
+    self.edits = edits
+  }
+
+  private mutating func run() {
+    for token in list.indices where list.isIdentifier(token) {
+      while let scope = scopes.last, scope.end <= token { scopes.removeLast() }
+      let text = list.text(token)
+      if text == "template", list.text(token + 1) == "<", let close = list.closingAngle(token + 1) {
+        let names = TemplateParameter.parse(token + 1, close, of: list).filter(\.isType).map(\.name)
+        scopes.append((Set(names), declarationEnd(close + 1)))
+      } else if text == "static_cast" {
+        lowerCast(token)
+      } else if isVectorType(text) {
+        lowerConstructor(token)
+      }
+    }
+  }
+
+  private func isVectorType(_ name: String) -> Bool {
+    types.contains(name) || scopes.contains { $0.names.contains(name) }
+  }
+
+  /// The end of the type name at `token`: after its template arguments.
+  private func typeEnd(_ token: Int) -> Int {
+    guard list.text(token + 1) == "<", let close = list.closingAngle(token + 1) else { return token + 1 }
+    return close + 1
+  }
+
+  private mutating func lowerConstructor(_ token: Int) {
+    let end = typeEnd(token)
+    guard list.text(end) == "(", list.text(end + 1) != "&" else { return }
+    let start = qualifiedStart(token)
+    guard isExpression(before: start) else { return }
+    edits.insert("sm_make<", at: list.tokens[start].range.lowerBound)
+    edits.insert(">", at: list.tokens[end - 1].range.upperBound)
+  }
+
+  /// `static_cast<float4>(x)` converts component by component too.
+  private mutating func lowerCast(_ token: Int) {
+    guard list.text(token + 1) == "<", let close = list.closingAngle(token + 1) else { return }
+    var head = token + 2
+    if list.text(head) == "typename" { head += 1 }
+    if list.text(head) == "::" { head += 1 }
+    while head < close {
+      let end = typeEnd(head)
+      if end == close {
+        if isVectorType(list.text(head)) { edits.replace(list.tokens[token].range, with: "sm_make") }
+        return
+      }
+      guard list.isIdentifier(head), list.text(end) == "::" else { return }
+      head = end + 1
+    }
+  }
+
+  /// The first token of the qualified name that ends in `token`.
+  private func qualifiedStart(_ token: Int) -> Int {
+    var start = token
+    while list.text(start - 1) == "::" {
+      if list.isIdentifier(start - 2) {
+        start -= 2
+      } else if list.text(start - 2) == ">", let open = list.openingAngle(start - 2), list.isIdentifier(open - 1) {
+        start = open - 1
+      } else {
+        start -= 1
+        break
+      }
+    }
+    return list.text(start - 1) == "typename" ? start - 1 : start
+  }
+
+  /// Words that an expression may follow.
+  private static let expressionWords: Set<String> = ["return", "else", "case", "do"]
+
+  private func isExpression(before start: Int) -> Bool {
+    if list.isIdentifier(start - 1) { return Self.expressionWords.contains(list.text(start - 1)) }
+    return ![".", "->"].contains(list.text(start - 1))
+  }
+
+  /// The end of the declaration that starts at `token`, after its `;` or body.
+  private func declarationEnd(_ token: Int) -> Int {
+    var position = token
+    while position < list.count {
+      switch list.text(position) {
+      case ";": return position + 1
+      case "{": return list.after(position)
+      case "(", "[": position = list.after(position)
+      case ")", "]", "}": return position
+      default: position += 1
+      }
+    }
+    return list.count
+  }
+
+  private static func typeParameters(_ list: TokenList) -> Set<String> {
+    var names: Set<String> = []
+    for token in list.indices where list.text(token) == "template" && list.text(token + 1) == "<" {
+      guard let close = list.closingAngle(token + 1) else { continue }
+      for parameter in TemplateParameter.parse(token + 1, close, of: list) where parameter.isType {
+        names.insert(parameter.name)
+      }
+    }
+    return names
+  }
+}

@@ -1,0 +1,65 @@
+/// A declaration at namespace scope.
+struct Declaration {
+  enum Kind {
+    case function
+    case type
+    case alias
+    case variable
+    /// `template void f<float>();`
+    case instantiation
+    case other
+  }
+
+  let kind: Kind
+  /// The declared name, unqualified; of variables the first.
+  let name: String
+  let nameToken: Int
+  /// Enclosing namespaces as a prefix, such as `metal::detail::`; or empty.
+  let qualifier: String
+  /// From the first token through the closing `;` or `}`.
+  let tokens: Range<Int>
+  /// Nil for what is not a template.
+  let templateParameters: [TemplateParameter]?
+  /// Where the text after `template <...>` starts.
+  let headStart: Int
+  /// Of the `[[...]]` lists before the body, those of parameters excluded.
+  let attributes: [Attribute]
+  /// Tokens between the parentheses of a function's parameters.
+  let parameters: Range<Int>
+  /// Tokens between the braces of a function; nil for a mere declaration.
+  let body: Range<Int>?
+
+  var isExplicitSpecialization: Bool { templateParameters?.isEmpty ?? false }
+
+  func attribute(_ name: String) -> Attribute? {
+    attributes.first { $0.name == name }
+  }
+}
+
+/// A parameter of a template, with its default.
+struct TemplateParameter {
+  let name: String
+  let isType: Bool
+  let isPack: Bool
+  /// Empty without one.
+  let defaultArgument: Range<Int>
+
+  /// The parameters between the `<` at token `open` and its partner at `close`.
+  static func parse(_ open: Int, _ close: Int, of list: TokenList) -> [TemplateParameter] {
+    list.splitAtCommas(open + 1..<close).compactMap { part in
+      var head = part
+      var defaultArgument = part.upperBound..<part.upperBound
+      if let equals = part.first(where: { list.text($0) == "=" }) {
+        head = part.lowerBound..<equals
+        defaultArgument = equals + 1..<part.upperBound
+      }
+      guard let name = head.last(where: { list.isIdentifier($0) }) else { return nil }
+      let first = list.text(head.lowerBound)
+      let isType = (first == "typename" || first == "class") && !head.contains { list.text($0) == "::" }
+      guard !isType || name > head.lowerBound else { return nil }
+      return TemplateParameter(
+        name: list.text(name), isType: isType, isPack: head.contains { list.text($0) == "..." },
+        defaultArgument: defaultArgument)
+    }
+  }
+}

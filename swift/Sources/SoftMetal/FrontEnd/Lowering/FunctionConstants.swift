@@ -1,0 +1,111 @@
+/// A program-scope `constant` with `[[function_constant(n)]]`.
+struct FunctionConstant {
+  let name: String
+  let qualifier: String
+  let typeName: String
+  /// The attribute's argument.
+  let index: Range<Int>
+
+  var qualifiedName: String { qualifier + name }
+  var definedFlag: String { qualifier + "sm_defined_" + name }
+}
+
+/// Makes function constants variables that the loader sets.
+enum FunctionConstants {
+  static func lower(_ context: inout LoweringContext) -> [FunctionConstant] {
+    var result: [FunctionConstant] = []
+    for declaration in context.declarations
+    where declaration.kind == .variable && declaration.attribute("function_constant") != nil {
+      result += lower(declaration, &context)
+    }
+    lowerQueries(&context)
+    return result
+  }
+
+  private static let storageWords: Set<String> = ["static", "const", "constexpr", "extern", "constant", "volatile"]
+
+  private static func lower(_ declaration: Declaration, _ context: inout LoweringContext) -> [FunctionConstant] {
+    let list = context.list
+    let end = declaration.tokens.upperBound - 1
+    guard let keyword = (declaration.headStart..<end).first(where: { list.text($0) == "constant" }) else {
+      context.report(
+        "'\(declaration.name)' needs the 'constant' address space to be a function constant", at: declaration.nameToken)
+      return []
+    }
+    var result: [FunctionConstant] = []
+    var typeName = ""
+    for declarator in list.splitAtCommas(declaration.headStart..<end) {
+      let attributes = Attribute.attributes(in: declarator, of: list)
+      let plain = withoutAttributes(declarator, list)
+      guard let name = plain.last(where: { list.isIdentifier($0) }),
+        let constant = attributes.first(where: { $0.name == "function_constant" })
+      else { continue }
+      if let equals = plain.first(where: { ["=", "{"].contains(list.text($0)) }) {
+        context.report("function constant '\(list.text(name))' cannot have an initializer", at: equals)
+        continue
+      }
+      if result.isEmpty {
+        typeName = plain.filter { $0 != name && !storageWords.contains(list.text($0)) }
+          .map { list.text($0) }.joined(separator: " ")
+      }
+      context.insert(" = \(typeName)()", after: name)
+      result.append(
+        FunctionConstant(
+          name: list.text(name), qualifier: declaration.qualifier, typeName: typeName,
+          index: constant.argument))
+    }
+    rewriteStorage(declaration.headStart..<end, keyword, &context)
+    let flags = result.map { " static unsigned char sm_defined_\($0.name) = 0;" }.joined()
+    context.insert(flags, after: end)
+    return result
+  }
+
+  /// Replaces `constant` by the storage macro and drops what does not go with it.
+  static func rewriteStorage(_ tokens: Range<Int>, _ keyword: Int, _ context: inout LoweringContext) {
+    let list = context.list
+    for token in tokens where token != keyword && ["static", "const", "constexpr", "extern"].contains(list.text(token)) {
+      context.blank(token..<token + 1)
+    }
+    context.edits.replace(list.tokens[keyword].range, with: "SM_CONSTANT_STORAGE")
+  }
+
+  static func withoutAttributes(_ range: Range<Int>, _ list: TokenList) -> [Int] {
+    var result: [Int] = []
+    var position = range.lowerBound
+    while position < range.upperBound {
+      if Attribute.isListStart(position, of: list) {
+        position = list.after(position)
+      } else {
+        result.append(position)
+        position += 1
+      }
+    }
+    return result
+  }
+
+  /// `is_function_constant_defined(a::b)` becomes `(a::sm_defined_b != 0)`.
+  private static func lowerQueries(_ context: inout LoweringContext) {
+    let list = context.list
+    for token in list.indices
+    where list.text(token) == "is_function_constant_defined" && list.text(token + 1) == "(" {
+      let close = list.after(token + 1) - 1
+      guard close > token + 1, list.isIdentifier(close - 1) else { continue }
+      var start = token
+      if list.text(token - 1) == "::" { start = list.isIdentifier(token - 2) ? token - 2 : token - 1 }
+      context.blank(start..<token + 1)
+      context.insert("sm_defined_", before: close - 1)
+      context.insert(" != 0", after: close - 1)
+    }
+  }
+
+  /// Names of the constants that the source asks about with
+  /// `is_function_constant_defined`: they may stay without a value.
+  static func optionalNames(_ list: TokenList) -> Set<String> {
+    var names: Set<String> = []
+    for token in list.indices
+    where list.text(token) == "is_function_constant_defined" && list.text(token + 1) == "(" {
+      names.insert(list.text(list.after(token + 1) - 2))
+    }
+    return names
+  }
+}

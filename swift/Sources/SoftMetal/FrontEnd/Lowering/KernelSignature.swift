@@ -1,0 +1,140 @@
+/// The parameters of a kernel as the types of `softmetal_object` that supply
+/// their arguments.
+struct KernelSignature {
+  struct Argument {
+    /// Type in `softmetal_object`, such as `Buffer` or `ThreadsPerGrid`.
+    let type: String
+    /// Expression of the index, which may name template parameters; empty for a position.
+    var index = ""
+    /// Function constant that decides on the presence; empty if always present.
+    var condition = ""
+  }
+
+  /// One for each parameter.
+  private(set) var arguments: [Argument] = []
+  /// Buffers of known index, for checks.
+  private(set) var buffers: [(index: Int, token: Int)] = []
+
+  /// MSL attributes of positions and sizes, with the type that supplies each.
+  static let positions: [String: String] = [
+    "thread_position_in_grid": "ThreadPositionInGrid",
+    "threads_per_grid": "ThreadsPerGrid",
+    "thread_position_in_threadgroup": "ThreadPositionInThreadgroup",
+    "threads_per_threadgroup": "ThreadsPerThreadgroup",
+    "threadgroup_position_in_grid": "ThreadgroupPositionInGrid",
+    "threadgroups_per_grid": "ThreadgroupsPerGrid",
+    "thread_index_in_threadgroup": "ThreadIndexInThreadgroup",
+    "thread_index_in_simdgroup": "ThreadIndexInSimdgroup",
+    "simdgroup_index_in_threadgroup": "SimdgroupIndexInThreadgroup",
+    "threads_per_simdgroup": "ThreadsPerSimdgroup",
+    "thread_execution_width": "ThreadsPerSimdgroup",
+    "simdgroups_per_threadgroup": "SimdgroupsPerThreadgroup",
+    "dispatch_threads_per_threadgroup": "DispatchThreadsPerThreadgroup",
+    "dispatch_simdgroups_per_threadgroup": "DispatchSimdgroupsPerThreadgroup",
+    "grid_origin": "GridOrigin",
+    "grid_size": "GridSize",
+    "thread_index_in_quadgroup": "ThreadIndexInQuadgroup",
+    "quadgroup_index_in_threadgroup": "QuadgroupIndexInThreadgroup",
+    "quadgroups_per_threadgroup": "QuadgroupsPerThreadgroup",
+    "dispatch_quadgroups_per_threadgroup": "DispatchQuadgroupsPerThreadgroup",
+  ]
+
+  private struct Parameter {
+    let tokens: Range<Int>
+    let attributes: [Attribute]
+    /// Function constant that decides on the presence, or empty.
+    let condition: String
+  }
+
+  /// Reads the parameters of `declaration`. Wrong ones are reported.
+  init(_ declaration: Declaration, _ context: inout LoweringContext) {
+    let list = context.list
+    let isVoid = declaration.parameters.count == 1 && list.text(declaration.parameters.lowerBound) == "void"
+    guard !isVoid else { return }
+    let parameters = list.splitAtCommas(declaration.parameters).map { tokens in
+      let attributes = Attribute.attributes(in: tokens, of: list)
+      let condition = attributes.first { $0.name == "function_constant" }.map { list.joined($0.argument) } ?? ""
+      return Parameter(tokens: tokens, attributes: attributes, condition: condition)
+    }
+    var free = FreeIndices(parameters.map(\.attributes), context)
+    for parameter in parameters { add(parameter, &free, &context) }
+  }
+
+  private mutating func add(_ parameter: Parameter, _ free: inout FreeIndices, _ context: inout LoweringContext) {
+    let list = context.list
+    for attribute in parameter.attributes {
+      if let position = Self.positions[attribute.name] {
+        arguments.append(Argument(type: position))
+        return
+      }
+    }
+    let place = parameter.attributes.first { $0.name == "buffer" || $0.name == "threadgroup" }
+    let start = parameter.tokens.lowerBound
+    if place == nil, let unknown = parameter.attributes.first(where: { !Self.isNeutral($0.name) }) {
+      context.report("attribute '\(unknown.name)' is not supported on a kernel argument", at: unknown.token)
+      return
+    }
+    let plain = FunctionConstants.withoutAttributes(parameter.tokens, list)
+    let isReference = plain.contains { ["*", "&", "["].contains(list.text($0)) }
+    let space = plain.first { ["device", "constant", "threadgroup"].contains(list.text($0)) }
+    guard isReference else {
+      context.report(
+        "a kernel argument is a pointer or a reference to 'device', 'constant' or 'threadgroup' memory, "
+          + "or has the attribute of a thread position", at: start)
+      return
+    }
+    guard let space else {
+      context.report("a pointer or reference argument of a kernel needs an address space", at: start)
+      return
+    }
+    let isThreadgroup = list.text(space) == "threadgroup"
+    if let place, (place.name == "threadgroup") != isThreadgroup {
+      context.report(
+        "attribute '\(place.name)' does not go with the address space '\(list.text(space))'", at: place.token)
+      return
+    }
+    let index: String
+    if let place {
+      index = Self.parenthesized(list.joined(place.argument))
+      if !isThreadgroup, let value = context.integer(place.argument) { buffers.append((value, place.token)) }
+    } else {
+      let value = isThreadgroup ? free.takeThreadgroup() : free.takeBuffer()
+      index = String(value)
+      if !isThreadgroup { buffers.append((value, start)) }
+    }
+    let type = isThreadgroup ? "ThreadgroupMemory" : "Buffer"
+    arguments.append(Argument(type: type, index: index, condition: parameter.condition))
+  }
+
+  private static func isNeutral(_ name: String) -> Bool {
+    name == "function_constant" || Attribute.standardNames.contains(name)
+  }
+
+  private static func parenthesized(_ text: String) -> String {
+    text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ? text : "(\(text))"
+  }
+}
+
+/// The indices that arguments without one get: the lowest free, in order.
+private struct FreeIndices {
+  private var buffers: Set<Int> = []
+  private var threadgroups: Set<Int> = []
+
+  init(_ attributes: [[Attribute]], _ context: LoweringContext) {
+    for attribute in attributes.joined() {
+      guard let index = context.integer(attribute.argument) else { continue }
+      if attribute.name == "buffer" { buffers.insert(index) }
+      if attribute.name == "threadgroup" { threadgroups.insert(index) }
+    }
+  }
+
+  mutating func takeBuffer() -> Int { Self.take(from: &buffers) }
+  mutating func takeThreadgroup() -> Int { Self.take(from: &threadgroups) }
+
+  private static func take(from used: inout Set<Int>) -> Int {
+    var index = 0
+    while used.contains(index) { index += 1 }
+    used.insert(index)
+    return index
+  }
+}

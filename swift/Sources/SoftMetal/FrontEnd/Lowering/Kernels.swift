@@ -1,0 +1,183 @@
+/// An entry point of the compiled object.
+struct KernelEntry {
+  let hostName: String
+  /// The function, such as `attention<float, 32>`.
+  let expression: String
+  let signature: KernelSignature
+  /// Expression of `[[max_total_threads_per_threadgroup]]`.
+  let maxThreads: String
+  let facts: Reachability.Facts
+  /// Token that stands for the kernel in diagnostics.
+  let token: Int
+  /// Template parameters by name, with the text that this entry gives them.
+  let templateArguments: [String: String]
+}
+
+/// Finds kernels, plain ones and instantiations of templates.
+enum Kernels {
+  /// Whether the declaration itself says that it is a kernel.
+  static func isKernel(_ declaration: Declaration, _ list: TokenList) -> Bool {
+    guard declaration.kind == .function || declaration.kind == .instantiation else { return false }
+    if declaration.attribute("kernel") != nil { return true }
+    if declaration.kind == .instantiation {
+      if declaration.attribute("host_name") != nil { return true }
+      return declaration.tokens.contains { list.text($0) == "kernel" }
+    }
+    return (declaration.headStart..<declaration.nameToken).contains { list.text($0) == "kernel" }
+  }
+
+  /// Indices of the functions that run as kernels: those marked, and the
+  /// templates that a marked instantiation names.
+  static func functions(_ context: LoweringContext) -> Set<Int> {
+    let list = context.list
+    var result: Set<Int> = []
+    for (index, declaration) in context.declarations.enumerated() where isKernel(declaration, list) {
+      if declaration.kind == .function {
+        result.insert(index)
+      } else if let target = target(of: declaration, context) {
+        result.insert(target.function)
+      }
+    }
+    return result
+  }
+
+  static func lower(_ context: inout LoweringContext, _ reachability: Reachability) -> [KernelEntry] {
+    let list = context.list
+    var entries: [KernelEntry] = []
+    var signatures: [Int: KernelSignature] = [:]
+    for (index, declaration) in context.declarations.enumerated() where isKernel(declaration, list) {
+      if declaration.kind == .instantiation {
+        if let entry = instantiation(declaration, &context, reachability, &signatures) { entries.append(entry) }
+        context.blank(declaration.tokens)
+      } else if declaration.templateParameters == nil || declaration.isExplicitSpecialization {
+        if declaration.templateParameters == nil { makeStatic(declaration, &context) }
+        guard declaration.body != nil else { continue }
+        entries.append(
+          KernelEntry(
+            hostName: hostName(declaration, &context) ?? declaration.name,
+            expression: expression(declaration, list), signature: KernelSignature(declaration, &context),
+            maxThreads: maxThreads([declaration], list), facts: reachability.facts(of: index),
+            token: declaration.nameToken, templateArguments: [:]))
+      }
+    }
+    return entries
+  }
+
+  /// The host reaches kernels through the object's table only.
+  private static func makeStatic(_ declaration: Declaration, _ context: inout LoweringContext) {
+    let head = declaration.headStart..<declaration.nameToken
+    guard !head.contains(where: { ["static", "extern"].contains(context.list.text($0)) }) else { return }
+    context.insert("static ", before: declaration.headStart)
+  }
+
+  private static func expression(_ declaration: Declaration, _ list: TokenList) -> String {
+    let arguments = declaration.nameToken + 1..<max(declaration.parameters.lowerBound - 1, declaration.nameToken + 1)
+    return declaration.qualifier + declaration.name + list.joined(arguments)
+  }
+
+  private static func maxThreads(_ declarations: [Declaration], _ list: TokenList) -> String {
+    for declaration in declarations {
+      if let attribute = declaration.attribute("max_total_threads_per_threadgroup") {
+        return "(" + list.joined(attribute.argument) + ")"
+      }
+    }
+    return "SM_MAX_THREADS"
+  }
+
+  private static func hostName(_ declaration: Declaration, _ context: inout LoweringContext) -> String? {
+    guard let attribute = declaration.attribute("host_name") else { return nil }
+    let list = context.list
+    guard !attribute.argument.isEmpty, attribute.argument.allSatisfy({ list.tokens[$0].kind == .string }) else {
+      context.report("'host_name' needs a string literal", at: attribute.token)
+      return nil
+    }
+    return attribute.argument.map { token in
+      list.source.string(list.tokens[token].range).dropFirst().dropLast()
+    }.joined()
+  }
+
+  // MARK: Instantiations
+
+  private struct Target {
+    let function: Int
+    /// Token of the template's name.
+    let name: Int
+    /// Tokens between `<` and `>`.
+    let arguments: Range<Int>
+  }
+
+  /// The function template that an explicit instantiation names.
+  private static func target(of declaration: Declaration, _ context: LoweringContext) -> Target? {
+    let list = context.list
+    var position = declaration.headStart
+    while position < declaration.tokens.upperBound {
+      if list.text(position) == "(" || list.text(position) == "[" {
+        position = list.after(position)
+        continue
+      }
+      if list.isIdentifier(position), list.text(position + 1) == "<",
+        let function = template(named: list.text(position), context), let close = list.closingAngle(position + 1)
+      {
+        return Target(function: function, name: position, arguments: position + 2..<close)
+      }
+      position += 1
+    }
+    return nil
+  }
+
+  private static func template(named name: String, _ context: LoweringContext) -> Int? {
+    let candidates = context.declarations.indices.filter { index in
+      let declaration = context.declarations[index]
+      return declaration.kind == .function && declaration.name == name && !(declaration.templateParameters ?? []).isEmpty
+    }
+    return candidates.first { context.declarations[$0].body != nil } ?? candidates.first
+  }
+
+  private static func instantiation(
+    _ declaration: Declaration, _ context: inout LoweringContext, _ reachability: Reachability,
+    _ signatures: inout [Int: KernelSignature]
+  ) -> KernelEntry? {
+    let list = context.list
+    guard let target = target(of: declaration, context) else {
+      context.report(
+        "an explicit instantiation of a kernel names a function template of this file with its arguments",
+        at: declaration.tokens.lowerBound)
+      return nil
+    }
+    let function = context.declarations[target.function]
+    let signature = signatures[target.function] ?? KernelSignature(function, &context)
+    signatures[target.function] = signature
+    let text = "\(function.name)<\(list.joined(target.arguments))>"
+    return KernelEntry(
+      hostName: hostName(declaration, &context) ?? text, expression: function.qualifier + text,
+      signature: signature, maxThreads: maxThreads([declaration, function], list),
+      facts: reachability.facts(of: target.function, tokens: target.arguments), token: target.name,
+      templateArguments: bind(function.templateParameters ?? [], target.arguments, list))
+  }
+
+  private static func bind(
+    _ parameters: [TemplateParameter], _ arguments: Range<Int>, _ list: TokenList
+  ) -> [String: String] {
+    var result: [String: String] = [:]
+    let given = list.splitAtCommas(arguments)
+    for (index, parameter) in parameters.enumerated() where !parameter.isPack {
+      if index < given.count {
+        result[parameter.name] = list.joined(given[index])
+      } else if !parameter.defaultArgument.isEmpty {
+        result[parameter.name] = substitute(list.joined(parameter.defaultArgument), result)
+      }
+    }
+    return result
+  }
+
+  /// `expression` with names replaced by their values in parentheses, if they
+  /// are expressions.
+  static func substitute(_ expression: String, _ values: [String: String]) -> String {
+    guard !values.isEmpty else { return expression }
+    let bytes = Array(expression.utf8)
+    return Tokenizer.tokenize(bytes).map { token in
+      let text = String(decoding: bytes[token.range], as: UTF8.self)
+      return values[text] ?? text
+    }.joined(separator: " ")
+  }
+}

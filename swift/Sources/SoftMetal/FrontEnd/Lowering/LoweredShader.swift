@@ -1,0 +1,9 @@
+/// A shader source after lowering: one C++ translation unit.
+struct LoweredShader {
+  let text: [UInt8]
+  /// Host names of the kernels, in the order of the source.
+  let functionNames: [String]
+  /// Function constants that may stay without a value.
+  let optionalConstants: [String]
+  let sourceMap: SourceMap
+}

@@ -1,0 +1,36 @@
+/// Turns MSL source into C++ for clang.
+///
+/// The user's text stays as it is, token for token and line for line, but for
+/// the edits of the steps below and a tail that describes the kernels.
+enum Lowering {
+  /// - Parameters:
+  ///   - source: the user's text, or the preprocessor's output for it.
+  ///   - origin: where the lines of `source` come from.
+  /// - Throws: `ShaderCompilerError` with every error found.
+  static func lower(_ source: SourceText, origin: SourceOrigin) throws -> LoweredShader {
+    var context = LoweringContext(source)
+    Refusals.check(&context)
+    Attributes.lower(&context)
+    Constructors.lower(&context)
+    Structs.lower(&context)
+    LoopPragmas.lower(&context)
+    Preprocessing.restoreIncludes(&context)
+    let constants = FunctionConstants.lower(&context)
+    let reachability = Reachability(context, constants: Set(constants.map(\.name)))
+    let derived = DerivedConstants.lower(&context, reachability)
+    ThreadgroupVariables.lower(&context, kernels: Kernels.functions(context))
+    let entries = Kernels.lower(&context, reachability)
+    Refusals.check(entries, &context)
+
+    let tail = Tail(entries, constants, derived, context.list)
+    let edited = context.edits.apply(to: source)
+    let map = SourceMap(origin: origin, input: source, edited: edited, tailOrigins: tail.origins)
+    guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
+    let prefix = "#include <softmetal_object>\n#line 1 \"\(origin.escapedLabel)\"\n"
+    return LoweredShader(
+      text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
+      functionNames: entries.map(\.hostName),
+      optionalConstants: FunctionConstants.optionalNames(context.list).sorted(),
+      sourceMap: map)
+  }
+}

@@ -1,0 +1,121 @@
+/// What a kernel can reach, by the names in its text: the transitive closure
+/// over the functions, types, constants and macros of the file.
+struct Reachability {
+  struct Facts {
+    /// Threads wait for each other or share memory.
+    var needsFibres = false
+    var usesMatrices = false
+    /// Names of function constants.
+    var constants: Set<String> = []
+  }
+
+  private struct Node {
+    var successors: Set<Int> = []
+    var needsFibres = false
+    var usesMatrices = false
+    var constants: Set<String> = []
+  }
+
+  private let list: TokenList
+  private let constants: Set<String>
+  private let nodesByName: [String: [Int]]
+  /// One for each declaration, then one for each macro.
+  private var nodes: [Node] = []
+
+  /// - Parameter constants: the names of the function constants.
+  init(_ context: LoweringContext, constants: Set<String>) {
+    list = context.list
+    self.constants = constants
+    nodesByName = Self.names(context)
+    for declaration in context.declarations {
+      var node = scan(declaration.tokens)
+      // Operators are used without their name.
+      if declaration.kind == .function { node.successors.formUnion(nodesByName["operator"] ?? []) }
+      nodes.append(node)
+    }
+    for macro in context.macros {
+      var node = Node()
+      for token in macro.body where token.kind == .identifier { note(token.text, isUse: true, in: &node) }
+      nodes.append(node)
+    }
+  }
+
+  func reachesFunctionConstant(_ declaration: Int) -> Bool {
+    !facts(of: declaration).constants.isEmpty
+  }
+
+  /// The facts of everything that the declaration `root` and the names in
+  /// `tokens` reach.
+  func facts(of root: Int, tokens: Range<Int> = 0..<0) -> Facts {
+    let start = scan(tokens)
+    var facts = Facts(needsFibres: start.needsFibres, usesMatrices: start.usesMatrices, constants: start.constants)
+    var visited = [Bool](repeating: false, count: nodes.count)
+    var pending = [root] + start.successors
+    while let index = pending.popLast() {
+      guard !visited[index] else { continue }
+      visited[index] = true
+      facts.needsFibres = facts.needsFibres || nodes[index].needsFibres
+      facts.usesMatrices = facts.usesMatrices || nodes[index].usesMatrices
+      facts.constants.formUnion(nodes[index].constants)
+      pending += nodes[index].successors
+    }
+    return facts
+  }
+
+  private static func names(_ context: LoweringContext) -> [String: [Int]] {
+    var result: [String: [Int]] = [:]
+    for (index, declaration) in context.declarations.enumerated() where declaration.kind != .instantiation {
+      result[declaration.name, default: []].append(index)
+      let list = context.list
+      if declaration.kind == .variable {
+        for other in list.splitAtCommas(declaration.headStart..<declaration.tokens.upperBound).dropFirst() {
+          result[list.text(other.lowerBound), default: []].append(index)
+        }
+      }
+      if declaration.kind == .function, list.text(declaration.nameToken - 1) == "::" {
+        result[list.text(declaration.nameToken - 2), default: []].append(index)
+      }
+    }
+    for (index, macro) in context.macros.enumerated() {
+      result[macro.name, default: []].append(context.declarations.count + index)
+    }
+    return result
+  }
+
+  private func scan(_ range: Range<Int>) -> Node {
+    var node = Node()
+    var position = range.lowerBound
+    while position < range.upperBound {
+      if Attribute.isListStart(position, of: list) {
+        for attribute in Attribute.parseList(position, of: list) {
+          for token in attribute.argument where list.isIdentifier(token) {
+            note(list.text(token), isUse: false, in: &node)
+          }
+        }
+        position = list.after(position)
+        continue
+      }
+      if list.isIdentifier(position) {
+        let next = list.text(position + 1)
+        note(list.text(position), isUse: next == "(" || next == "<", in: &node)
+      }
+      position += 1
+    }
+    return node
+  }
+
+  /// - Parameter isUse: whether the name is called, not that of a variable.
+  private func note(_ name: String, isUse: Bool, in node: inout Node) {
+    node.successors.formUnion(nodesByName[name] ?? [])
+    if constants.contains(name) { node.constants.insert(name) }
+    let isMatrix = name == "make_filled_simdgroup_matrix" || (name.hasPrefix("simdgroup_") && name.hasSuffix("8x8"))
+    if isMatrix || (isUse && name.hasPrefix("simdgroup_")) {
+      node.needsFibres = true
+      if name != "simdgroup_barrier" { node.usesMatrices = true }
+    } else if name == "threadgroup" || name == "threadgroup_barrier" {
+      node.needsFibres = true
+    } else if isUse, name.hasPrefix("simd_") || name.hasPrefix("quad_") {
+      node.needsFibres = true
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/// Refuses what Apple's compiler refuses and clang would accept.
+enum Refusals {
+  /// Checks that need the text only.
+  static func check(_ context: inout LoweringContext) {
+    let list = context.list
+    guard list.isBalanced else { return }
+    for token in list.indices where list.isIdentifier(token) {
+      if let message = message(token, list) { context.report(message, at: token) }
+    }
+    for declaration in context.declarations where declaration.kind == .function && Kernels.isKernel(declaration, list) {
+      let before = declaration.nameToken - 1
+      if list.text(before) != "void" {
+        context.report("kernel '\(declaration.name)' must return void", at: declaration.nameToken)
+      }
+    }
+  }
+
+  private static let words: [String: String] = [
+    "double": "'double' is not supported in Metal; use 'float'",
+    "virtual": "virtual functions are not supported in Metal",
+    "dynamic_cast": "'dynamic_cast' is not supported in Metal",
+    "typeid": "'typeid' is not supported in Metal",
+    "new": "'new' is not supported in Metal",
+    "delete": "'delete' is not supported in Metal",
+    "try": "exceptions are not supported in Metal",
+    "catch": "exceptions are not supported in Metal",
+    "throw": "exceptions are not supported in Metal",
+    "goto": "'goto' is not supported in Metal",
+    "thread_local": "'thread_local' is not supported in Metal",
+    "noexcept": "'noexcept' is not supported in Metal",
+  ]
+
+  private static func message(_ token: Int, _ list: TokenList) -> String? {
+    let text = list.text(token)
+    let before = list.text(token - 1)
+    if text == "std", list.text(token + 1) == "::", before != "::" || list.isIdentifier(token - 2) {
+      return "the C++ standard library is not available in Metal"
+    }
+    if text == "operator", ["new", "delete"].contains(list.text(token + 1)) {
+      return "'operator \(list.text(token + 1))' is not supported in Metal"
+    }
+    // `= delete` is a declaration of its own; members may have any name.
+    if text == "delete", before == "=" || before == "operator" { return nil }
+    if text == "new", before == "operator" { return nil }
+    return words[text]
+  }
+
+  /// Checks of the entry points.
+  static func check(_ entries: [KernelEntry], _ context: inout LoweringContext) {
+    var names: Set<String> = []
+    for entry in entries {
+      if !names.insert(entry.hostName).inserted {
+        context.report("two kernels have the name '\(entry.hostName)'", at: entry.token)
+      }
+    }
+    var seen: Set<Int> = []
+    for entry in entries {
+      var used: Set<Int> = []
+      for buffer in entry.signature.buffers where !seen.contains(buffer.token) {
+        if buffer.index < 0 || buffer.index > 30 {
+          context.report("buffer index \(buffer.index) is out of bounds: it must be between 0 and 30", at: buffer.token)
+        } else if !used.insert(buffer.index).inserted {
+          context.report(
+            "buffer index \(buffer.index) is already used by another argument of the kernel", at: buffer.token)
+        }
+      }
+      seen.formUnion(entry.signature.buffers.map(\.token))
+    }
+  }
+}

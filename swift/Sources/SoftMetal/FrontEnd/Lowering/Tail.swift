@@ -1,0 +1,87 @@
+/// What follows the user's text: the table of kernels and function constants.
+struct Tail {
+  /// File name of the tail in diagnostics. Line k belongs to `origins[k - 1]`.
+  static let fileName = "softmetal_tail"
+
+  private(set) var text = ""
+  /// Offset in the source that each line stems from.
+  private(set) var origins: [Int] = []
+  private var conditions: [String: Int] = [:]
+
+  init(
+    _ entries: [KernelEntry], _ constants: [FunctionConstant], _ derived: [DerivedConstant], _ list: TokenList
+  ) {
+    text = "\nnamespace {\n"
+    for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
+    addTable("SmKernel sm_kernels", entries.enumerated().map { index, entry in
+      let indices = constantIndices(entry, constants)
+      let array = indices.isEmpty ? "nullptr" : "sm_constants_\(index)"
+      return "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), \(indices.count), \(array))"
+    })
+    addTable("SmFunctionConstant sm_function_constants", constants.map { constant in
+      let name = constant.qualifiedName
+      let type = Self.literal(constant.typeName)
+      return "{\(Self.literal(constant.name)), (\(list.joined(constant.index))), sizeof(\(name)), \(type), "
+        + "::softmetal::constant_address(\(name)), &\(constant.definedFlag)}"
+    })
+    text += "void sm_initialize() {\n"
+    for constant in derived { addLine(constant.statement, from: constant.offset) }
+    text += "}\n}\n"
+    text += """
+      extern "C" __attribute__((visibility("default"))) const SmObject sm_object = {SM_OBJECT_VERSION, \
+      \(entries.count), \(entries.isEmpty ? "nullptr" : "sm_kernels"), \
+      \(constants.count), 0, \(constants.isEmpty ? "nullptr" : "sm_function_constants"), sm_initialize};
+
+      """
+  }
+
+  private mutating func addLine(_ line: String, from offset: Int) {
+    origins.append(offset)
+    text += "#line \(origins.count) \"\(Self.fileName)\"\n\(line)\n"
+  }
+
+  private mutating func addTable(_ declaration: String, _ rows: [String]) {
+    guard !rows.isEmpty else { return }
+    text += "const \(declaration)[] = {\n" + rows.joined(separator: ",\n") + "\n};\n"
+  }
+
+  private mutating func addKernel(
+    _ entry: KernelEntry, _ index: Int, _ constants: [FunctionConstant], _ list: TokenList
+  ) {
+    let offset = list.tokens[entry.token].range.lowerBound
+    let arguments = entry.signature.arguments.map { spec($0, entry, offset) }
+    let indices = constantIndices(entry, constants)
+    if !indices.isEmpty {
+      text += "const uint32_t sm_constants_\(index)[] = {\(indices.map(String.init).joined(separator: ", "))};\n"
+    }
+    let execution = entry.facts.needsFibres ? "SM_EXECUTION_FIBRES" : "SM_EXECUTION_LOOP"
+    let matrices = entry.facts.usesMatrices ? "1" : "0"
+    let maxThreads = Kernels.substitute(entry.maxThreads, entry.templateArguments)
+    let parts = [execution, maxThreads, matrices, "(\(entry.expression))"] + arguments
+    addLine(
+      "using sm_kernel_\(index) = ::softmetal::Kernel<\(parts.joined(separator: ", "))>;", from: offset)
+  }
+
+  private mutating func spec(_ argument: KernelSignature.Argument, _ entry: KernelEntry, _ offset: Int) -> String {
+    guard !argument.index.isEmpty else { return "::softmetal::\(argument.type)" }
+    let index = Kernels.substitute(argument.index, entry.templateArguments)
+    guard !argument.condition.isEmpty else { return "::softmetal::\(argument.type)<\(index)>" }
+    let number: Int
+    if let known = conditions[argument.condition] {
+      number = known
+    } else {
+      number = conditions.count
+      conditions[argument.condition] = number
+      addLine("int sm_condition_\(number)() { return static_cast<bool>(\(argument.condition)); }", from: offset)
+    }
+    return "::softmetal::\(argument.type)If<\(index), sm_condition_\(number)>"
+  }
+
+  private func constantIndices(_ entry: KernelEntry, _ constants: [FunctionConstant]) -> [Int] {
+    constants.indices.filter { entry.facts.constants.contains(constants[$0].name) }
+  }
+
+  private static func literal(_ text: String) -> String {
+    "\"" + text + "\""
+  }
+}

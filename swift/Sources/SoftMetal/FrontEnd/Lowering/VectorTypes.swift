@@ -1,0 +1,86 @@
+/// The names in a source that stand for vector types, or may: those built in,
+/// aliases of them, and type parameters of templates.
+struct VectorTypes {
+  static let builtIn: Set<String> = {
+    var names: Set<String> = ["vec"]
+    for scalar in ["bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat"] {
+      for width in 2...4 {
+        names.insert("\(scalar)\(width)")
+        names.insert("packed_\(scalar)\(width)")
+      }
+    }
+    return names
+  }()
+
+  private static let scalars: Set<String> = [
+    "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat", "void",
+    "size_t", "ptrdiff_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
+    "unsigned", "signed",
+  ]
+
+  private(set) var aliases: Set<String> = []
+
+  init(_ list: TokenList) {
+    let classes = Self.classNames(list)
+    for token in list.indices {
+      if list.text(token) == "using", list.isIdentifier(token + 1), list.text(token + 2) == "=" {
+        add(token + 1, type: token + 3..<Self.statementEnd(token, list), classes, list)
+      } else if list.text(token) == "typedef" {
+        let end = Self.statementEnd(token, list)
+        if list.isIdentifier(end - 1) { add(end - 1, type: token + 1..<end - 1, classes, list) }
+      }
+    }
+  }
+
+  func contains(_ name: String) -> Bool {
+    Self.builtIn.contains(name) || aliases.contains(name)
+  }
+
+  private mutating func add(_ name: Int, type: Range<Int>, _ classes: Set<String>, _ list: TokenList) {
+    guard let head = Self.head(type, list) else { return }
+    if Self.scalars.contains(list.text(head)) || classes.contains(list.text(head)) { return }
+    aliases.insert(list.text(name))
+  }
+
+  /// The token that names the type, without its qualification and arguments;
+  /// nil for pointers, references, arrays and definitions.
+  private static func head(_ type: Range<Int>, _ list: TokenList) -> Int? {
+    var head: Int?
+    var position = type.lowerBound
+    while position < type.upperBound {
+      switch list.text(position) {
+      case "<":
+        guard let close = list.closingAngle(position) else { return nil }
+        position = close
+      case "(": position = list.after(position) - 1
+      case "*", "&", "[", "{": return nil
+      default:
+        if list.isIdentifier(position) { head = position }
+      }
+      position += 1
+    }
+    return head
+  }
+
+  private static func classNames(_ list: TokenList) -> Set<String> {
+    var names: Set<String> = []
+    for token in list.indices where ["struct", "class", "enum", "union"].contains(list.text(token)) {
+      guard list.isIdentifier(token + 1), list.text(token - 1) != "<", list.text(token - 1) != "," else { continue }
+      names.insert(list.text(token + 1))
+      if ["struct", "class"].contains(list.text(token + 1)) { names.insert(list.text(token + 2)) }
+    }
+    return names
+  }
+
+  private static func statementEnd(_ token: Int, _ list: TokenList) -> Int {
+    var position = token
+    while position < list.count {
+      switch list.text(position) {
+      case ";": return position
+      case "(", "[", "{": position = list.after(position)
+      default: position += 1
+      }
+    }
+    return list.count
+  }
+}
