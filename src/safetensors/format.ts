@@ -1,0 +1,55 @@
+import { MetalAttentionError } from "../errors.ts";
+
+/** Element types of a file, and bytes per element. */
+export const elementSizes = {
+  F64: 8,
+  I64: 8,
+  F32: 4,
+  I32: 4,
+  U32: 4,
+  F16: 2,
+  BF16: 2,
+  I8: 1,
+  U8: 1,
+  BOOL: 1,
+} as const;
+
+/** Element types that are read and written here. */
+export type SafetensorsDType = keyof typeof elementSizes;
+
+/** A row-major tensor. */
+export interface SafetensorsTensor {
+  readonly dtype: SafetensorsDType;
+  /** Elements along each axis, the slowest first; [] is a scalar. */
+  readonly shape: readonly number[];
+  /** Little-endian elements. The start has no alignment of its own. */
+  readonly bytes: Uint8Array;
+}
+
+/** What a file holds. */
+export interface Safetensors {
+  /** By name. */
+  readonly tensors: ReadonlyMap<string, SafetensorsTensor>;
+  /** Free text by key. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/** Longest header that is read, in bytes: the limit of the format's own library. */
+export const maxHeaderLength = 100_000_000;
+
+/** The header's key for metadata, which no tensor can have as its name. */
+export const metadataKey = "__metadata__";
+
+/** Bytes before the header: its length, a little-endian u64. */
+export const lengthBytes = 8;
+
+/** Bytes of `shape` elements; undefined where the product is not exact as a number. */
+export function byteLengthOf(dtype: SafetensorsDType, shape: readonly number[]): number | undefined {
+  const length = shape.reduce((product, extent) => product * extent, elementSizes[dtype]);
+  return Number.isSafeInteger(length) ? length : undefined;
+}
+
+/** The error for a file or tensor that breaks the format. */
+export function malformed(where: string, reason: string, cause?: unknown): MetalAttentionError {
+  return new MetalAttentionError("invalid-argument", `${where}: ${reason}`, { argument: where, cause });
+}

@@ -1,0 +1,139 @@
+import * as z from "zod";
+import {
+  byteLengthOf,
+  elementSizes,
+  lengthBytes,
+  malformed,
+  maxHeaderLength,
+  metadataKey,
+  type Safetensors,
+  type SafetensorsDType,
+  type SafetensorsTensor,
+} from "./format.ts";
+import { repeatedKey } from "./json-keys.ts";
+
+const extent = z.int().min(0);
+const dtypeNames = Object.keys(elementSizes) as [SafetensorsDType, ...SafetensorsDType[]];
+const tensorEntry = z.strictObject({
+  dtype: z.enum(dtypeNames),
+  shape: z.array(extent).max(32),
+  data_offsets: z.tuple([extent, extent]),
+});
+const metadataEntry = z.record(z.string(), z.string());
+
+/**
+ * Reads a safetensors file. The tensors' bytes are views into the file's.
+ *
+ * Errors: `invalid-argument` naming the path, for a file that cannot be read
+ * or that {@link decodeSafetensors} refuses.
+ *
+ * @example
+ * const { tensors } = await readSafetensors("layer.safetensors");
+ * console.log(tensors.get("q")?.shape);
+ */
+export async function readSafetensors(path: string): Promise<Safetensors> {
+  let bytes: Uint8Array;
+  try {
+    bytes = await Bun.file(path).bytes();
+  } catch (error) {
+    throw malformed(path, error instanceof Error ? error.message : String(error), error);
+  }
+  return decodeSafetensors(bytes, path);
+}
+
+/**
+ * Reads the bytes of a safetensors file: an 8-byte length, a JSON header, then
+ * the data of all tensors without gap or overlap. `label` stands for the file
+ * in messages.
+ *
+ * Errors: `invalid-argument` for a file that is cut, a header beyond 100 MB or
+ * not JSON, a key given twice, an unknown dtype, a shape that does not fit its
+ * bytes, and data that overlaps, leaves a gap or leaves the file.
+ */
+export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Safetensors {
+  const header = readHeader(bytes, label);
+  const data = bytes.subarray(lengthBytes + header.byteLength);
+  const tensors = new Map<string, SafetensorsTensor>();
+  const ranges: Range[] = [];
+  let metadata = new Map<string, string>();
+  for (const [name, value] of Object.entries(header.entries)) {
+    if (name === metadataKey) {
+      metadata = new Map(Object.entries(check(metadataEntry, value, `${label}: ${metadataKey}`)));
+      continue;
+    }
+    const where = `${label}: tensor ${JSON.stringify(name)}`;
+    const { dtype, shape, data_offsets } = check(tensorEntry, value, where);
+    const [start, end] = data_offsets;
+    const needed = byteLengthOf(dtype, shape);
+    if (start > end || end > data.length) {
+      throw malformed(where, `bytes ${start} to ${end} are outside the ${data.length} bytes of data`);
+    }
+    if (needed !== end - start) {
+      throw malformed(
+        where,
+        `${dtype} [${shape}] takes ${needed ?? "too many"} bytes, the offsets span ${end - start}`,
+      );
+    }
+    tensors.set(name, { dtype, shape, bytes: data.subarray(start, end) });
+    ranges.push({ where, start, end });
+  }
+  checkCoverage(ranges, data.length, label);
+  return { tensors, metadata };
+}
+
+interface Range {
+  readonly where: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+function readHeader(bytes: Uint8Array, label: string): { byteLength: number; entries: Record<string, unknown> } {
+  if (bytes.length < lengthBytes) {
+    throw malformed(label, `${bytes.length} bytes are no safetensors file, which begins with an 8-byte length`);
+  }
+  const declared = new DataView(bytes.buffer, bytes.byteOffset, lengthBytes).getBigUint64(0, true);
+  if (declared > BigInt(maxHeaderLength)) {
+    throw malformed(
+      label,
+      `the header is said to have ${declared} bytes, more than ${maxHeaderLength}: no safetensors?`,
+    );
+  }
+  const byteLength = Number(declared);
+  const present = bytes.length - lengthBytes;
+  if (byteLength > present) {
+    throw malformed(label, `the header has ${byteLength} bytes, but only ${present} follow: the file is cut`);
+  }
+  let text: string;
+  let value: unknown;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(lengthBytes, lengthBytes + byteLength));
+    value = JSON.parse(text);
+  } catch (error) {
+    throw malformed(label, `the header is not JSON: ${error instanceof Error ? error.message : String(error)}`, error);
+  }
+  if (typeof value !== "object" || value === null || !text.startsWith("{")) {
+    throw malformed(label, "the header is no JSON object");
+  }
+  const repeated = repeatedKey(text);
+  if (repeated !== undefined) throw malformed(label, `the header has the key ${JSON.stringify(repeated)} twice`);
+  return { byteLength, entries: value as Record<string, unknown> };
+}
+
+/** Every byte of the data belongs to one tensor. */
+function checkCoverage(ranges: Range[], length: number, label: string): void {
+  let covered = 0;
+  for (const { where, start, end } of ranges.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
+    if (start < covered)
+      throw malformed(where, `its data begins at ${start}, inside the tensor that ends at ${covered}`);
+    if (start > covered) throw malformed(where, `its data begins at ${start}, after a gap from ${covered}`);
+    covered = end;
+  }
+  if (covered !== length) throw malformed(label, `${length - covered} bytes at the end belong to no tensor`);
+}
+
+function check<S extends z.ZodType>(schema: S, value: unknown, where: string): z.output<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw malformed(where, [issue?.path.join("."), issue?.message].filter(Boolean).join(": "), result.error);
+}

@@ -1,0 +1,223 @@
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  decodeSafetensors,
+  encodeSafetensors,
+  floatValues,
+  readSafetensors,
+  type SafetensorsDType,
+  type SafetensorsTensor,
+  writeSafetensors,
+} from "../../src/safetensors/index.ts";
+import { expectRefusal, rejectionOf } from "../helpers/errors.ts";
+import { seededRandom } from "../helpers/random.ts";
+
+/** A file from its parts, by hand: independent of the writer. */
+function file(header: unknown, dataLength = 0, declaredLength?: bigint): Uint8Array {
+  const text = new TextEncoder().encode(typeof header === "string" ? header : JSON.stringify(header));
+  const bytes = new Uint8Array(8 + text.length + dataLength);
+  new DataView(bytes.buffer).setBigUint64(0, declaredLength ?? BigInt(text.length), true);
+  bytes.set(text, 8);
+  for (let i = 0; i < dataLength; i++) bytes[8 + text.length + i] = i;
+  return bytes;
+}
+
+const f32 = (start: number, end: number, shape: number[] = [(end - start) / 4]) => ({
+  dtype: "F32",
+  shape,
+  data_offsets: [start, end],
+});
+
+describe("reading", () => {
+  test("a file written by hand, its data at an odd offset", () => {
+    const header =
+      '{"b":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"a":{"dtype":"F32","shape":[1,2],"data_offsets":[3,11]},"__metadata__":{"made":"by hand"}}   ';
+    const bytes = file(header, 11);
+    const data = new DataView(bytes.buffer, bytes.length - 8);
+    data.setFloat32(0, 1.5, true);
+    data.setFloat32(4, -2, true);
+    const { tensors, metadata } = decodeSafetensors(bytes);
+    expect([...tensors.keys()].sort()).toEqual(["a", "b"]);
+    const a = tensors.get("a") as SafetensorsTensor;
+    expect(a.shape).toEqual([1, 2]);
+    expect([...floatValues(a)]).toEqual([1.5, -2]);
+    expect([...(tensors.get("b") as SafetensorsTensor).bytes]).toEqual([0, 1, 2]);
+    expect([...metadata]).toEqual([["made", "by hand"]]);
+  });
+
+  test("scalars, empty tensors and names that objects have by themselves", () => {
+    const header =
+      '{"__proto__":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"constructor":{"dtype":"I64","shape":[0,7],"data_offsets":[4,4]}}';
+    const { tensors } = decodeSafetensors(file(header, 4));
+    expect(tensors.get("__proto__")?.bytes.length).toBe(4);
+    expect(tensors.get("constructor")?.shape).toEqual([0, 7]);
+    expect(tensors.get("toString")).toBeUndefined();
+  });
+
+  const cases: [what: string, bytes: Uint8Array, ...parts: (string | number)[]][] = [
+    ["an empty file", new Uint8Array(0), "0 bytes"],
+    ["seven bytes", new Uint8Array(7), "7 bytes"],
+    ["a header longer than the file", file({}, 0, 900n), 900, 2, "cut"],
+    ["a header beyond the limit", file({}, 0, 100_000_001n), 100000001, 100000000],
+    ["a header length with the highest bit", file({}, 0, 2n ** 63n), "9223372036854775808"],
+    ["a header that is no JSON", file("{,}"), "not JSON"],
+    ["a header that is no UTF-8", new Uint8Array([1, 0, 0, 0, 0, 0, 0, 0, 0xff]), "not JSON"],
+    ["a header that is an array", file("[]"), "no JSON object"],
+    ["a header that is a number", file("17"), "no JSON object"],
+    ["white space before the header", file(" {}"), "no JSON object"],
+    ["an entry that is no object", file({ a: 3 }), '"a"'],
+    ["an entry without offsets", file({ a: { dtype: "F32", shape: [1] } }, 4), '"a"', "data_offsets"],
+    ["an entry with a surplus field", file({ a: { ...f32(0, 4), more: 1 } }, 4), '"a"', "more"],
+    ["an unknown dtype", file({ a: { ...f32(0, 4), dtype: "F8" } }, 4), '"a"', "dtype"],
+    ["a negative extent", file({ a: f32(0, 4, [-1]) }, 4), '"a"', "shape.0"],
+    ["an extent with a fraction", file({ a: f32(0, 4, [0.5, 2]) }, 4), '"a"', "shape.0"],
+    ["a product beyond 2^53", file({ a: f32(0, 4, [2 ** 40, 2 ** 40]) }, 4), '"a"', "too many"],
+    ["a shape unlike the bytes", file({ a: f32(0, 8, [3]) }, 8), '"a"', 12, 8],
+    ["offsets beyond the end", file({ a: f32(0, 8) }, 4), '"a"', 8, 4],
+    ["offsets in reverse", file({ a: { ...f32(0, 0, [0]), data_offsets: [4, 0] } }, 4), '"a"', "4 to 0"],
+    ["an overlap", file({ a: f32(0, 8), b: f32(4, 12) }, 12), '"b"', 4, 8],
+    ["twice the same bytes", file({ a: f32(0, 8), b: f32(0, 8) }, 8), '"b"', 8],
+    ["a gap", file({ a: f32(0, 4), b: f32(8, 12) }, 12), '"b"', 8, 4],
+    ["bytes after the last tensor", file({ a: f32(0, 4) }, 6), "2 bytes at the end"],
+    ["metadata that is no text", file({ __metadata__: { n: 1 } }), "__metadata__"],
+    [
+      "a name given twice",
+      file(`{"a":${JSON.stringify(f32(0, 4))},"\\u0061":${JSON.stringify(f32(0, 4))}}`, 4),
+      '"a" twice',
+    ],
+    [
+      "a field given twice",
+      file('{"a":{"dtype":"F32","dtype":"U8","shape":[4],"data_offsets":[0,4]}}', 4),
+      '"dtype" twice',
+    ],
+  ];
+  test.each(cases)("refuses %s", (_, bytes, ...parts) => {
+    let argument: string | undefined;
+    try {
+      decodeSafetensors(bytes, "f.safetensors");
+    } catch (error) {
+      argument = (error as { argument?: string }).argument;
+    }
+    expect(argument).toStartWith("f.safetensors");
+    expectRefusal(() => decodeSafetensors(bytes, "f.safetensors"), "invalid-argument", argument, ...parts);
+  });
+
+  test("any cut of a good file, and any flipped bit of its header, is refused or read: never a crash", () => {
+    const good = encodeSafetensors({
+      tensors: new Map([
+        ["x", { dtype: "F16", shape: [3], bytes: new Uint8Array(6) }],
+        ["y", { dtype: "I32", shape: [1], bytes: new Uint8Array(4) }],
+      ]),
+    });
+    for (let length = 0; length < good.length; length++) {
+      expectRefusal(
+        () => decodeSafetensors(good.subarray(0, length), "cut"),
+        "invalid-argument",
+        argumentOf(good, length),
+      );
+    }
+    for (let bit = 0; bit < (good.length - 10) * 8; bit++) {
+      const bytes = good.slice();
+      bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7));
+      try {
+        decodeSafetensors(bytes);
+      } catch (error) {
+        expect((error as { code?: string }).code).toBe("invalid-argument");
+      }
+    }
+  });
+
+  /** A cut in the data is a matter of the tensor that lost bytes, a cut before it of the file. */
+  function argumentOf(good: Uint8Array, length: number): string {
+    const dataStart = good.length - 10;
+    if (length < dataStart) return "cut";
+    return length < dataStart + 4 ? 'cut: tensor "y"' : 'cut: tensor "x"';
+  }
+});
+
+describe("writing", () => {
+  const random = seededRandom(7);
+  const sizes: Record<SafetensorsDType, number> = {
+    F64: 8,
+    I64: 8,
+    F32: 4,
+    I32: 4,
+    U32: 4,
+    F16: 2,
+    BF16: 2,
+    I8: 1,
+    U8: 1,
+    BOOL: 1,
+  };
+  const tensors = new Map<string, SafetensorsTensor>(
+    (Object.entries(sizes) as [SafetensorsDType, number][]).map(([dtype, size], i) => [
+      `${9 - i}`,
+      { dtype, shape: [i, 3], bytes: Uint8Array.from({ length: i * 3 * size }, () => random() * 256) },
+    ]),
+  );
+  const metadata = new Map([
+    ["z", "ü"],
+    ["a", '"'],
+  ]);
+
+  test("every dtype comes back as it was", () => {
+    const back = decodeSafetensors(encodeSafetensors({ tensors, metadata }));
+    expect(back.tensors.size).toBe(10);
+    for (const [name, tensor] of tensors) expect(back.tensors.get(name)).toEqual(tensor);
+    expect(new Map(back.metadata)).toEqual(metadata);
+  });
+
+  test("the order of the maps does not matter, and elements are aligned", () => {
+    const bytes = encodeSafetensors({ tensors, metadata });
+    const reversed = encodeSafetensors({
+      tensors: new Map([...tensors].reverse()),
+      metadata: new Map([...metadata].reverse()),
+    });
+    expect(reversed).toEqual(bytes);
+    for (const { dtype, bytes: data } of decodeSafetensors(bytes).tensors.values()) {
+      expect(data.byteOffset % sizes[dtype]).toBe(0);
+    }
+  });
+
+  test("refuses a tensor that is not as long as its shape, and the name of the metadata", () => {
+    const x: SafetensorsTensor = { dtype: "F32", shape: [2, 3], bytes: new Uint8Array(20) };
+    expectRefusal(() => encodeSafetensors({ tensors: new Map([["x", x]]) }), "invalid-argument", "x", 24, 20);
+    const bytes = new Uint8Array(24);
+    expectRefusal(
+      () => encodeSafetensors({ tensors: new Map([["__metadata__", { ...x, bytes }]]) }),
+      "invalid-argument",
+      "__metadata__",
+    );
+  });
+
+  test("to a file and back; a failure leaves nothing behind and names the path", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "safetensors-"));
+    try {
+      const path = join(folder, "a.safetensors");
+      await writeSafetensors(path, { tensors });
+      expect((await readSafetensors(path)).tensors.get("7")).toEqual(tensors.get("7") as SafetensorsTensor);
+      const missing = join(folder, "none.safetensors");
+      expect((await rejectionOf(readSafetensors(missing))).message).toContain(missing);
+      // A folder cannot be replaced by a file.
+      expect((await rejectionOf(writeSafetensors(folder, { tensors }))).message).toContain(folder);
+      expect(readdirSync(folder)).toEqual(["a.safetensors"]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+test("float values of every float dtype, and no other", () => {
+  const tensor = (dtype: SafetensorsDType, values: ArrayBufferView): SafetensorsTensor => ({
+    dtype,
+    shape: [2],
+    bytes: new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
+  });
+  expect([...floatValues(tensor("F64", new Float64Array([0.5, 0.1])))]).toEqual([0.5, Math.fround(0.1)]);
+  expect([...floatValues(tensor("F32", new Float32Array([0.5, -3])))]).toEqual([0.5, -3]);
+  expect([...floatValues(tensor("F16", new Uint16Array([0x3800, 0xc200])))]).toEqual([0.5, -3]);
+  expect([...floatValues(tensor("BF16", new Uint16Array([0x3f00, 0xc040])))]).toEqual([0.5, -3]);
+  expectRefusal(() => floatValues(tensor("I32", new Int32Array(2)), "k"), "invalid-argument", "k", "I32");
+});
