@@ -1,4 +1,4 @@
-import type * as z from "zod";
+import type * as z from "zod/mini";
 import { display, refused } from "./checks.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
 import { Block } from "./ffi/block.ts";

@@ -1,4 +1,4 @@
-import type * as z from "zod";
+import type * as z from "zod/mini";
 import { display, refused } from "./checks.ts";
 import type { Device } from "./device.ts";
 import { Block } from "./ffi/block.ts";

@@ -56,8 +56,8 @@ export function kvCacheCopyBatch(pass: Pass, args: KvCacheCopyBatchArgs): void {
   }
 
   packStreams(block, srcK, cacheK, srcV, cacheV);
-  const [nHeads, capacity, headDim] = cacheK.shape as readonly [number, number, number];
-  packKvCacheCopyBatch(block, nHeads, headDim, capacity, seqPos);
+  const { shape } = cacheK;
+  packKvCacheCopyBatch(block, shape[0] as number, shape[2] as number, shape[1] as number, seqPos);
   const status = native.ma_kv_cache_copy_batch(handle, block.address);
   if (status !== 0) throw streamError(native, status, dual);
 }

@@ -43,7 +43,9 @@ export function kvCacheCopyHeadMajor(pass: Pass, args: KvCacheCopyHeadMajorArgs)
   const seqPosStart = checkU32(args.seqPosStart, "seqPosStart");
   const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
   const givenTokens = args.nTokens;
-  const [nHeads, srcSeqLen, headDim] = src.shape as readonly [number, number, number];
+  const nHeads = src.shape[0] as number;
+  const srcSeqLen = src.shape[1] as number;
+  const headDim = src.shape[2] as number;
   checkAxis("cache", "nHeads", cache.shape[0] as number, nHeads, "src");
   checkAxis("cache", "headDim", cache.shape[2] as number, headDim, "src");
   const capacity = cache.shape[1] as number;

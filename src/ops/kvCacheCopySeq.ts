@@ -65,12 +65,13 @@ export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
     checkAxis("v.src", "headDim", srcV.shape[2] as number, srcK.shape[2] as number, "k.src");
     checkAxis("v.cache", "capacity", cacheV.shape[1] as number, cacheK.shape[1] as number, "k.cache");
   }
-  const [nSrcTokens, nHeads, headDim] = srcK.shape as readonly [number, number, number];
+  const { shape } = srcK;
   const nTokens =
-    givenTokens === undefined ? defaultTokens(nSrcTokens, srcTokOffset) : checkU32(givenTokens, "nTokens");
+    givenTokens === undefined ? defaultTokens(shape[0] as number, srcTokOffset) : checkU32(givenTokens, "nTokens");
 
   packStreams(block, srcK, cacheK, srcV, cacheV);
-  packKvCacheCopySeq(block, nHeads, headDim, cacheK.shape[1] as number, seqPosStart, nTokens, srcTokOffset);
+  const capacity = cacheK.shape[1] as number;
+  packKvCacheCopySeq(block, shape[1] as number, shape[2] as number, capacity, seqPosStart, nTokens, srcTokOffset);
   const status = native.ma_kv_cache_copy_seq(handle, block.address);
   if (status !== 0) throw streamError(native, status, dual);
 }

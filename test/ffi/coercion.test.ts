@@ -151,6 +151,14 @@ describe.each([...ops])("$name", ({ call, valid, integers, optional, flags, tens
     call(pass, valid);
     expect(pass.describe().length).toBe(1);
     pass.commitAndWait();
+    expect(pass.info.state).toBe("completed");
+  });
+
+  test("refuses a pass that was committed", () => {
+    using pass = device.pass();
+    pass.commitAndWait();
+    expectRefusal(() => call(pass, valid), "invalid-state", undefined);
+    expect(pass.describe()).toEqual([]);
   });
 
   test("refuses every number that is no u32", () => {
