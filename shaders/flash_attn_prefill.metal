@@ -116,11 +116,12 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
   constexpr short LD = D + 8;   // elements from row to row in threadgroup memory
   constexpr short THREADS = 32 * WM;
   constexpr bool kSeparateTiles = (BQ + 2 * BK) * LD * sizeof(T) <= 32768;
+  constexpr short kTiles = kSeparateTiles ? 2 : 1;
 
   threadgroup T q_tile[BQ * LD];
-  threadgroup T kv_tiles[(kSeparateTiles ? 2 : 1) * BK * LD];
+  threadgroup T kv_tiles[kTiles * BK * LD];
   threadgroup T *k_tile = kv_tiles;
-  threadgroup T *v_tile = kv_tiles + (kSeparateTiles ? BK * LD : 0);
+  threadgroup T *v_tile = kv_tiles + (kTiles - 1) * BK * LD;
 
   const int batch = group.z;
   const int head = group.y;
