@@ -26,7 +26,9 @@ public func lastError(buffer: UnsafeMutablePointer<CChar>?, capacity: UInt32) ->
 #else
   @_cdecl("ma_layout_json")
 #endif
-public func layoutJson(buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutableRawPointer?) -> Int32 {
+public func layoutJSON(
+  buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutableRawPointer?
+) -> Int32 {
   status("ma_layout_json") { () throws(StatusError) in
     try write(LayoutTable.json, to: buffer, capacity: capacity, needed: needed)
   }

@@ -68,7 +68,7 @@ extension LayoutTable {
     StructLayout(
       AttnMaskParams.self,
       [
-        LayoutField("M_strides", \AttnMaskParams.M_strides, .i64, count: 3),
+        LayoutField("M_strides", \AttnMaskParams.M_strides, .i64, count: 3)
       ]),
   ]
 }

@@ -75,6 +75,6 @@ extension CopyKernel {
       .joined(separator: ", ")
     return StatusError(
       StatusCode.unsupported,
-      "no kernel copies \(source) to \(cache) here; supported \(isDual ? "for K and V together" : ""): \(pairs)")
+      "no kernel copies \(source) to \(cache) here; supported\(isDual ? " for K and V together" : ""): \(pairs)")
   }
 }

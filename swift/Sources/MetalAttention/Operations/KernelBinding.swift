@@ -21,7 +21,8 @@ enum KernelBinding {
     case UInt32(MA_BINDING_THREADGROUP): self = try Self.threadgroup(binding, argument)
     default:
       throw StatusError(
-        StatusCode.invalidArgument, "\(argument): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
+        StatusCode.invalidArgument,
+        "\(argument): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
     }
   }
 

@@ -1,0 +1,33 @@
+import Testing
+
+@testable import MetalAttention
+
+@Suite struct KernelNamesTests {
+  @Test(arguments: [
+    ("kernel void add(device float *a [[buffer(0)]]) {}", ["add"]),
+    ("[[kernel]] void add(device float *a [[buffer(0)]]) {}", ["add"]),
+    ("[[max_total_threads_per_threadgroup(64)]] kernel void add(uint i [[thread_position_in_grid]]) {}", ["add"]),
+    ("template <typename T> [[kernel]] void add(device T *a) {}", []),
+    ("template [[host_name(\"add_f32\")]] [[kernel]] void add<float>(device float *a);", ["add_f32"]),
+    ("template [[host_name(\"add_f32\")]] kernel decltype(add<float>) add<float>;", ["add_f32"]),
+    ("// kernel void no();\n/* kernel void no(); */ kernel void yes() {}", ["yes"]),
+    ("#define K kernel void no() \\\n  kernel void no()\nkernel void yes() {}", ["yes"]),
+    ("constant char text[] = \"kernel void no()\"; kernel void yes() {}", ["yes"]),
+    ("void helper() {}\nkernel void a() { helper(); }\nkernel void b() {}", ["a", "b"]),
+    ("", []), ("/*", []), ("\"", []), ("kernel", []), ("host_name", []),
+  ])
+  func namesAreReadFromText(source: String, names: [String]) {
+    #expect(KernelNames.scan(source) == names)
+  }
+
+  @Test func theIncludeIsReplacedAndLinesStay() {
+    let text = ShaderInclude.expand("a\n  # include  \"ShaderTypes.h\" // structs\nb", name: "my \"file\".metal")
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    #expect(lines[0] == "#line 1 \"my \\\"file\\\".metal\"")
+    #expect(lines[1] == "a")
+    #expect(lines[2] == "#line 1 \"ShaderTypes.h\"")
+    #expect(text.hasSuffix("#line 3 \"my \\\"file\\\".metal\"\nb\n"))
+    #expect(text.contains("} AttnParams;"))
+    #expect(!text.contains("\n#pragma once"))
+  }
+}
