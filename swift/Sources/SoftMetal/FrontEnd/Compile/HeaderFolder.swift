@@ -10,6 +10,7 @@ enum HeaderFolder {
     ("metal_geometric", PackageResources.metal_geometric),
     ("metal_integer", PackageResources.metal_integer),
     ("metal_math", PackageResources.metal_math),
+    ("metal_quadgroup", PackageResources.metal_quadgroup),
     ("metal_relational", PackageResources.metal_relational),
     ("metal_simdgroup", PackageResources.metal_simdgroup),
     ("metal_simdgroup_matrix", PackageResources.metal_simdgroup_matrix),
