@@ -1,0 +1,93 @@
+import { expect } from "bun:test";
+import type { Device, Pass, Tensor } from "../../src/index.ts";
+import type { ElementBits, FloatName, CopyStream as ReferenceStream } from "../../src/reference/index.ts";
+import {
+  bitDifferences,
+  bitsOf,
+  fillEdgesAndNoise,
+  fillPattern,
+  newBits,
+  type PlacedTensor,
+  placeTensor,
+} from "./elements.ts";
+
+/** Dtypes of a source and its cache. */
+export interface DtypePair {
+  readonly from: FloatName;
+  readonly to: FloatName;
+}
+
+/** Shapes and places of a source and its cache; offsets in elements. */
+export interface StreamPlan extends DtypePair {
+  readonly srcShape: readonly number[];
+  readonly cacheShape: readonly number[];
+  readonly srcOffset?: number | undefined;
+  readonly cacheOffset?: number | undefined;
+  readonly seed: number;
+  /** Fills the source and what surrounds it; edges of the dtype and noise unless given. */
+  readonly fill?: ((bits: ElementBits) => void) | undefined;
+}
+
+/** A source with difficult values, a cache full of a pattern, and what the cache must hold afterwards. */
+export class TestStream {
+  readonly src: Tensor;
+  readonly cache: Tensor;
+  readonly #plan: StreamPlan;
+  readonly #placedSrc: PlacedTensor;
+  readonly #placedCache: PlacedTensor;
+
+  constructor(device: Device, plan: StreamPlan) {
+    this.#plan = plan;
+    this.#placedSrc = placeTensor(device, plan.from, plan.srcShape, plan.srcOffset ?? 0);
+    this.#placedCache = placeTensor(device, plan.to, plan.cacheShape, plan.cacheOffset ?? 0);
+    this.src = this.#placedSrc.part;
+    this.cache = this.#placedCache.part;
+    this.reset();
+  }
+
+  reset(): void {
+    this.#fillSource(bitsOf(this.#placedSrc.whole));
+    fillPattern(bitsOf(this.#placedCache.whole), this.#plan.seed);
+  }
+
+  #fillSource(bits: ElementBits): void {
+    const { fill, from, seed } = this.#plan;
+    if (fill === undefined) fillEdgesAndNoise(bits, from, seed);
+    else fill(bits);
+  }
+
+  /** The bits of the cache and of what surrounds it, now. */
+  snapshot(): ElementBits {
+    return bitsOf(this.#placedCache.whole).slice();
+  }
+
+  /** Compares every byte of the cache, of what surrounds it and of the source with the oracle's work. */
+  expectCopied(reference: (stream: ReferenceStream) => void): void {
+    const { from, to, seed } = this.#plan;
+    const src = newBits(from, this.#placedSrc.whole.length);
+    this.#fillSource(src);
+    const cache = newBits(to, this.#placedCache.whole.length);
+    fillPattern(cache, seed);
+    const partOf = ({ part, offset }: PlacedTensor, bits: typeof src) => bits.subarray(offset, offset + part.length);
+    reference({
+      src: partOf(this.#placedSrc, src),
+      srcDtype: from,
+      cache: partOf(this.#placedCache, cache),
+      cacheDtype: to,
+    });
+    expect(bitDifferences(to, bitsOf(this.#placedCache.whole), cache, from !== to)).toEqual([]);
+    expect(bitDifferences(from, bitsOf(this.#placedSrc.whole), src)).toEqual([]);
+  }
+
+  expectUntouched(): void {
+    this.expectCopied(() => {});
+  }
+}
+
+/** Commits one pass with what `encode` appends, and checks that it is the one dispatch of `kernel`. */
+export function runOneDispatch(device: Device, kernel: string, encode: (pass: Pass) => void): void {
+  using pass = device.pass();
+  encode(pass);
+  expect(pass.describe().map((dispatch) => dispatch.kernel)).toEqual([kernel]);
+  pass.commitAndWait();
+}

@@ -1,0 +1,161 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { type Device, kvCacheCopySeq } from "../../src/index.ts";
+import { encode, type FloatName, referenceKvCacheCopySeq } from "../../src/reference/index.ts";
+import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { testTable } from "../helpers/table.ts";
+import { openWithThreads } from "../helpers/threads.ts";
+import { tokenCases } from "./tokenCases.ts";
+
+const devices = [openWithThreads(1), openWithThreads(2)];
+afterAll(() => {
+  for (const device of devices) device.dispose();
+});
+
+const pairs: readonly (DtypePair & { readonly kernel: string })[] = [
+  { from: "f32", to: "f32", kernel: "kv_cache_copy_seq_f32" },
+  { from: "f32", to: "f16", kernel: "kv_cache_copy_seq_f32_to_f16" },
+  { from: "bf16", to: "f32", kernel: "kv_cache_copy_seq_bf16" },
+  { from: "f32", to: "bf16", kernel: "kv_cache_copy_seq_f32_to_bf16" },
+  { from: "bf16", to: "bf16", kernel: "kv_cache_copy_seq_bf16_to_bf16" },
+  { from: "f16", to: "f16", kernel: "kv_cache_copy_seq_f16_to_f16" },
+];
+
+for (const { from, to, kernel } of pairs) {
+  testTable(`kvCacheCopySeq, ${from} to ${to}`, tokenCases, (entry) => {
+    const { nHeads, headDim, srcTokens, capacity, args, resolved, srcOffset, cacheOffset } = entry;
+    const plan = {
+      from,
+      to,
+      srcShape: [srcTokens, nHeads, headDim],
+      cacheShape: [nHeads, capacity, headDim],
+      srcOffset,
+      cacheOffset,
+    };
+    for (const device of devices) {
+      const k = new TestStream(device, { ...plan, seed: 1 });
+      const v = new TestStream(device, { ...plan, seed: 2 });
+      const expectBoth = () => {
+        for (const stream of [k, v]) stream.expectCopied((reference) => referenceKvCacheCopySeq(reference, resolved));
+      };
+      for (const { src, cache } of [k, v]) {
+        runOneDispatch(device, kernel, (pass) => kvCacheCopySeq(pass, { src, cache, ...args }));
+      }
+      expectBoth();
+      const singles = [k.snapshot(), v.snapshot()];
+      for (let repeat = 0; repeat < 2; repeat++) {
+        k.reset();
+        v.reset();
+        runOneDispatch(device, `${kernel}_kv_dual`, (pass) => kvCacheCopySeq(pass, { k, v, ...args }));
+        expectBoth();
+        // A NaN may be any NaN for the oracle, but not for the dual kernel.
+        expect([k.snapshot(), v.snapshot()]).toEqual(singles);
+      }
+    }
+  });
+}
+
+/** As floats: each number of the format, the tie between it and the next, and the floats around that tie. */
+function everyTie(dtype: "f16" | "bf16"): Uint32Array {
+  const fractionBits = dtype === "f16" ? 10 : 7;
+  const infinity = dtype === "f16" ? 0x7c00 : 0x7f80;
+  const bits: number[] = [];
+  const value = (pattern: number): number => {
+    const exponent = pattern >> fractionBits;
+    const fraction = (pattern & (2 ** fractionBits - 1)) / 2 ** fractionBits;
+    const bias = dtype === "f16" ? 15 : 127;
+    return exponent === 0 ? fraction * 2 ** (1 - bias) : (1 + fraction) * 2 ** (exponent - bias);
+  };
+  for (let pattern = 0; pattern < infinity; pattern++) {
+    // The number after the largest finite one would be 2^16 or 2^128.
+    const tie = encode("f32", (value(pattern) + value(pattern + 1)) / 2);
+    for (const word of [encode("f32", value(pattern)), tie - 1, tie, tie + 1]) bits.push(word, word + 2 ** 31);
+  }
+  return Uint32Array.from(bits);
+}
+
+describe("kvCacheCopySeq", () => {
+  const [device] = devices as [Device];
+
+  test.each(["f16", "bf16"] as const)("rounds every number of %s and every tie as IEEE 754 says", (to) => {
+    const ties = everyTie(to);
+    const headDim = 128;
+    const nTokens = Math.ceil(ties.length / headDim);
+    const stream = new TestStream(device, {
+      from: "f32",
+      to,
+      srcShape: [nTokens, 1, headDim],
+      cacheShape: [1, nTokens, headDim],
+      seed: 1,
+      fill: (bits) => bits.fill(0).set(ties),
+    });
+    const { src, cache } = stream;
+    runOneDispatch(device, `kv_cache_copy_seq_f32_to_${to}`, (pass) =>
+      kvCacheCopySeq(pass, { src, cache, seqPosStart: 0 }),
+    );
+    const resolved = { nHeads: 1, headDim, capacity: nTokens, seqPosStart: 0, nTokens, srcTokOffset: 0 };
+    stream.expectCopied((reference) => referenceKvCacheCopySeq(reference, resolved));
+  });
+
+  test.each([
+    ["bf16", "f32", "kv_cache_copy_seq_bf16"],
+    ["bf16", "bf16", "kv_cache_copy_seq_bf16_to_bf16"],
+    ["f16", "f16", "kv_cache_copy_seq_f16_to_f16"],
+  ] as const)("copies all 65,536 patterns of %s to %s", (from: FloatName, to: FloatName, kernel) => {
+    const stream = new TestStream(device, {
+      from,
+      to,
+      srcShape: [128, 2, 256],
+      cacheShape: [2, 128, 256],
+      seed: 1,
+      fill: (bits) => {
+        for (let i = 0; i < bits.length; i++) bits[i] = i;
+      },
+    });
+    const { src, cache } = stream;
+    runOneDispatch(device, kernel, (pass) => kvCacheCopySeq(pass, { src, cache, seqPosStart: 5 }));
+    const resolved = { nHeads: 2, headDim: 256, capacity: 128, seqPosStart: 5, nTokens: 128, srcTokOffset: 0 };
+    stream.expectCopied((reference) => referenceKvCacheCopySeq(reference, resolved));
+  });
+
+  test("no token, no head or no element: success without a dispatch", () => {
+    const plan = { from: "f32", to: "f16", srcShape: [3, 2, 4], cacheShape: [2, 3, 4], seed: 1 } as const;
+    const stream = new TestStream(device, plan);
+    const { src, cache } = stream;
+    const noSource = src.slice(0, 0);
+    const noCache = cache.slice(0, 0);
+    using pass = device.pass();
+    kvCacheCopySeq(pass, { src, cache, seqPosStart: 7, nTokens: 0 });
+    kvCacheCopySeq(pass, { src, cache, seqPosStart: 0, srcTokOffset: 3 });
+    kvCacheCopySeq(pass, { k: stream, v: new TestStream(device, plan), seqPosStart: 0, nTokens: 0 });
+    kvCacheCopySeq(pass, { src: noSource, cache, seqPosStart: 0 });
+    kvCacheCopySeq(pass, { src: noSource.reshape([3, 0, 4]), cache: noCache, seqPosStart: 0 });
+    kvCacheCopySeq(pass, { src: noSource.reshape([3, 2, 0]), cache: noCache.reshape([2, 3, 0]), seqPosStart: 0 });
+    expect(pass.describe()).toEqual([]);
+    pass.commitAndWait();
+    stream.expectUntouched();
+  });
+
+  test("a prompt longer than a ring keeps its last tokens", () => {
+    const capacity = 6;
+    const nSrcTokens = 20;
+    const stream = new TestStream(device, {
+      from: "f32",
+      to: "bf16",
+      srcShape: [nSrcTokens, 2, 8],
+      cacheShape: [2, capacity, 8],
+      seed: 6,
+    });
+    const first = nSrcTokens - capacity;
+    const window = { seqPosStart: first, srcTokOffset: first, nTokens: capacity };
+    runOneDispatch(device, "kv_cache_copy_seq_f32_to_bf16", (pass) =>
+      kvCacheCopySeq(pass, { src: stream.src, cache: stream.cache, ...window }),
+    );
+    // Token by token, the whole prompt leaves the same ring.
+    stream.expectCopied((reference) => {
+      for (let token = 0; token < nSrcTokens; token++) {
+        const one = { nHeads: 2, headDim: 8, capacity, seqPosStart: token, nTokens: 1, srcTokOffset: token };
+        referenceKvCacheCopySeq(reference, one);
+      }
+    });
+  });
+});
