@@ -30,7 +30,7 @@ enum CompilerFlags {
       "-Xclang", "-disable-lifetime-markers", "-mllvm", "-no-stack-coloring",
     ]
     flags += ["-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed"]
-    flags += ["-Wno-unused-function", "-Wno-defaulted-function-deleted"]
+    flags += ["-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted"]
     #if arch(x86_64)
       flags += ["-march=native", "-mno-avx512bf16", "-mno-red-zone", "-mprefer-vector-width=512"]
     #else

@@ -28,7 +28,9 @@ struct Reachability {
     self.constants = constants
     nodesByName = Self.names(context)
     for declaration in context.declarations {
-      var node = scan(declaration.tokens)
+      // One declaration can hold several function constants, which do not reach each other.
+      let isConstant = declaration.attribute("function_constant") != nil && declaration.kind == .variable
+      var node = isConstant ? Node() : scan(declaration.tokens)
       // Operators are used without their name.
       if declaration.kind == .function { node.successors.formUnion(nodesByName["operator"] ?? []) }
       nodes.append(node)

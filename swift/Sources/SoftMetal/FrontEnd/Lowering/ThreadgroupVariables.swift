@@ -56,7 +56,9 @@ struct ThreadgroupVariables {
         context.report("expected the name of a threadgroup variable", at: declarator.lowerBound)
         return
       }
-      if let initializer = declarator.first(where: { $0 > variable && ["=", "{", "("].contains(list.text($0)) }) {
+      var initializer = variable + 1
+      while list.text(initializer) == "[" { initializer = list.after(initializer) }
+      if initializer < declarator.upperBound {
         context.report(
           "variable '\(list.text(variable))' in the threadgroup address space cannot have an initializer",
           at: initializer)
