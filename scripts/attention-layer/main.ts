@@ -1,0 +1,105 @@
+/** One attention layer over a text, on the device: what `scripts/demo` runs. */
+import { join } from "node:path";
+import { Device } from "../../src/index.ts";
+import { type SafetensorsTensor, writeSafetensors } from "../../src/safetensors/index.ts";
+import { Progress } from "../lib/progress.ts";
+import { formatBytes, formatTable, formatTime } from "../lib/table.ts";
+import { checkResults } from "./accuracy.ts";
+import { inputsFromSafetensors, inputsFromText, type LayerInputs, swapAxes } from "./inputs.ts";
+import { parseOptions, usage } from "./options.ts";
+import { type LayerResults, runLayer, type Step } from "./run.ts";
+
+const readme = join(import.meta.dir, "../../README.md");
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  console.error(`scripts/demo: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}
+
+async function main(): Promise<number> {
+  const options = parseOptions(process.argv.slice(2), readme);
+  if (options.help) {
+    console.log(usage);
+    return 0;
+  }
+  using progress = new Progress();
+  const { input } = options;
+  const start = performance.now();
+  const inputs = await progress.wait("q, k, v", () =>
+    input === undefined ? inputsFromText(options.text) : inputsFromSafetensors(input),
+  );
+  const source: Step = {
+    name: input === undefined ? "text to q, k, v" : "file to q, k, v",
+    kernel: "",
+    dispatches: 0,
+    bytes: inputs.q.byteLength + inputs.k.byteLength + inputs.v.byteLength,
+    hostTime: (performance.now() - start) / 1000,
+  };
+
+  using device = Device.open();
+  const { tokens, heads, kvHeads, headDim } = inputs;
+  console.log(`${inputs.description}; ${heads} query heads, ${kvHeads} K/V heads of ${headDim}`);
+  console.log(`on ${device.info.name} (${device.info.backend})\n`);
+  const results = runLayer(device, inputs, progress);
+  console.log(stepTable([source, ...results.steps]));
+
+  const accuracy = progress.run("comparing with the float64 oracle", () => checkResults(inputs, results));
+  console.log(`\n${accuracy.lines.join("\n")}`);
+  if (options.output !== undefined) {
+    const { output } = options;
+    await progress.wait(`writing ${output}`, () => writeSafetensors(output, { tensors: keptTensors(inputs, results) }));
+    console.log(`\n${tokens} tokens of q, k, v, out, cache and ring are in ${output}`);
+  }
+  return accuracy.right ? 0 : 1;
+}
+
+function stepTable(steps: readonly Step[]): string {
+  const header = ["step", "kernel", "dispatches", "bytes", "host time", "device time"];
+  const rows = steps.map(({ name, kernel, dispatches, bytes, hostTime, deviceTime }) => [
+    name,
+    kernel || "-",
+    dispatches === 0 ? "-" : String(dispatches),
+    bytes === 0 ? "-" : formatBytes(bytes),
+    formatTime(hostTime),
+    deviceTime === undefined ? "-" : formatTime(deviceTime),
+  ]);
+  return formatTable(header, rows, header.slice(2));
+}
+
+/** What `--output` keeps, head-major; q, k and v so that `--input` takes them. */
+function keptTensors(inputs: LayerInputs, { out, cache, ring }: LayerResults): Map<string, SafetensorsTensor> {
+  const { tokens, heads, kvHeads, headDim } = inputs;
+  const float = (values: Float32Array, count: number): SafetensorsTensor => ({
+    dtype: "F32",
+    shape: [1, count, tokens, headDim],
+    bytes: bytesOf(swapAxes(values.subarray(0, tokens * count * headDim), tokens, count, headDim)),
+  });
+  const half = (tensor: typeof ring.k): SafetensorsTensor => ({
+    dtype: "F16",
+    shape: tensor.shape,
+    bytes: tensor.bytes,
+  });
+  return new Map([
+    ["q", float(inputs.q, heads)],
+    ["k", float(inputs.k, kvHeads)],
+    ["v", float(inputs.v, kvHeads)],
+    [
+      "out",
+      {
+        dtype: "BF16",
+        shape: [1, heads, tokens, headDim],
+        bytes: bytesOf(swapAxes(out.view(), tokens, heads, headDim)),
+      },
+    ],
+    ["cache.k", half(cache.k)],
+    ["cache.v", half(cache.v)],
+    ["ring.k", half(ring.k)],
+    ["ring.v", half(ring.v)],
+  ]);
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView<ArrayBuffer>): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}

@@ -1,0 +1,168 @@
+import {
+  type Device,
+  flashAttnPrefill,
+  kvCacheCopyBatch,
+  kvCacheCopySeq,
+  type Pass,
+  type Tensor,
+} from "../../src/index.ts";
+import type { Progress } from "../lib/progress.ts";
+import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
+
+/** A row of the table. Times in seconds. */
+export interface Step {
+  readonly name: string;
+  readonly kernel: string;
+  readonly dispatches: number;
+  /** Read and written, each tensor counted once. */
+  readonly bytes: number;
+  /** Spent in this process: checking, packing and encoding, or computing. */
+  readonly hostTime: number;
+  /** From the device's start to its end; absent where it took no part. */
+  readonly deviceTime?: number;
+}
+
+/** What the layer made. The tensors belong to the device. */
+export interface LayerResults {
+  readonly steps: readonly Step[];
+  /** Attention output, bf16 [1, tokens, heads, headDim]. */
+  readonly out: Tensor<"bf16">;
+  /** K and V of every token of the prompt, f16 [kvHeads, tokens, headDim]. */
+  readonly cache: KeyValue<"f16">;
+  /** K and V of the last tokens, f16 [kvHeads, ringSlots, headDim]; position p in slot p mod ringSlots. */
+  readonly ring: KeyValue<"f16">;
+}
+
+/** A tensor for K and one for V. */
+export interface KeyValue<T extends "f32" | "f16" | "bf16"> {
+  readonly k: Tensor<T>;
+  readonly v: Tensor<T>;
+}
+
+/** Runs the layer: prefill, the prompt into cache and ring, the decode tokens into the ring. */
+export function runLayer(device: Device, inputs: LayerInputs, progress: Progress): LayerResults {
+  const { tokens, heads, kvHeads, headDim } = inputs;
+  const steps: Step[] = [];
+  const keyValue = <T extends "f32" | "f16" | "bf16">(dtype: T, shape: readonly number[]): KeyValue<T> => ({
+    k: device.tensor(dtype, shape),
+    v: device.tensor(dtype, shape),
+  });
+  const q = device.tensor("bf16", [1, tokens, heads, headDim]);
+  const out = device.tensor("bf16", [1, tokens, heads, headDim]);
+  const attended = keyValue("bf16", [1, tokens, kvHeads, headDim]);
+  const all = keyValue("f32", [tokens + decodeTokens, kvHeads, headDim]);
+  const cache = keyValue("f16", [kvHeads, tokens, headDim]);
+  const ring = keyValue("f16", [kvHeads, ringSlots, headDim]);
+
+  const uploaded = [q, attended.k, attended.v, all.k, all.v];
+  const uploadStart = performance.now();
+  progress.run("q, k, v to the device", () => {
+    const promptLength = tokens * kvHeads * headDim;
+    q.set(inputs.q);
+    attended.k.set(inputs.k.subarray(0, promptLength));
+    attended.v.set(inputs.v.subarray(0, promptLength));
+    all.k.set(inputs.k);
+    all.v.set(inputs.v);
+  });
+  steps.push({
+    name: "q, k, v to the device",
+    kernel: "",
+    dispatches: 0,
+    bytes: bytesOf(uploaded),
+    hostTime: (performance.now() - uploadStart) / 1000,
+  });
+
+  const prefill = (pass: Pass) =>
+    flashAttnPrefill(pass, { q, k: attended.k, v: attended.v, out, causal: true, layout: "sequence-major" });
+  const prompt = { k: all.k.slice(0, tokens), v: all.v.slice(0, tokens) };
+  const promptToCache = (pass: Pass) =>
+    kvCacheCopySeq(pass, {
+      k: { src: prompt.k, cache: cache.k },
+      v: { src: prompt.v, cache: cache.v },
+      seqPosStart: 0,
+    });
+  // A ring keeps the end of a longer prompt.
+  const ringStart = Math.max(0, tokens - ringSlots);
+  const promptToRing = (pass: Pass) =>
+    kvCacheCopySeq(pass, {
+      k: { src: prompt.k, cache: ring.k },
+      v: { src: prompt.v, cache: ring.v },
+      seqPosStart: ringStart,
+      srcTokOffset: ringStart,
+    });
+  const decoded = Array.from({ length: decodeTokens }, (_, i) => ({
+    position: tokens + i,
+    k: token(all.k, tokens + i),
+    v: token(all.v, tokens + i),
+  }));
+  const decode = (pass: Pass) => {
+    for (const { position, k, v } of decoded) {
+      kvCacheCopyBatch(pass, {
+        k: { src: k, cache: ring.k },
+        v: { src: v, cache: ring.v },
+        seqPos: position % ringSlots,
+      });
+    }
+  };
+
+  const rowBytes = kvHeads * headDim * (4 + 2) * 2;
+  const work: readonly [name: string, bytes: number, encode: (pass: Pass) => void][] = [
+    ["causal prefill", bytesOf([q, attended.k, attended.v, out]), prefill],
+    ["K and V into the cache", tokens * rowBytes, promptToCache],
+    ["the prompt's end into the ring", (tokens - ringStart) * rowBytes, promptToRing],
+    [`${decodeTokens} decode tokens into the ring`, decodeTokens * rowBytes, decode],
+  ];
+  steps.push(
+    compile(
+      device,
+      work.map(([, , encode]) => encode),
+      progress,
+    ),
+  );
+  for (const [name, bytes, encode] of work) steps.push(runStep(device, name, bytes, encode, progress));
+  return { steps, out, cache, ring };
+}
+
+/** Encodes everything into a pass that never runs, so that the first compile of a kernel has a row of its own. */
+function compile(device: Device, work: readonly ((pass: Pass) => void)[], progress: Progress): Step {
+  using pass = device.pass();
+  const start = performance.now();
+  progress.run("compiling the shaders (kept for the next run)", () => {
+    for (const encode of work) encode(pass);
+  });
+  return {
+    name: "shaders compiled or loaded",
+    kernel: "",
+    dispatches: 0,
+    bytes: 0,
+    hostTime: (performance.now() - start) / 1000,
+  };
+}
+
+function runStep(device: Device, name: string, bytes: number, encode: (pass: Pass) => void, progress: Progress): Step {
+  using pass = device.pass();
+  const start = performance.now();
+  encode(pass);
+  const hostTime = (performance.now() - start) / 1000;
+  progress.run(name, () => pass.commitAndWait());
+  const dispatches = pass.describe();
+  const kernels = [...new Set(dispatches.map(({ kernel }) => kernel))];
+  return {
+    name,
+    kernel: kernels.join(", "),
+    dispatches: dispatches.length,
+    bytes,
+    hostTime,
+    deviceTime: pass.info.gpuTime,
+  };
+}
+
+/** Row `index` of [tokens, heads, headDim], as [heads, headDim]. */
+function token<T extends "f32">(values: Tensor<T>, index: number): Tensor<T> {
+  using row = values.slice(index, index + 1);
+  return row.reshape(values.shape.slice(1));
+}
+
+function bytesOf(tensors: readonly Tensor[]): number {
+  return tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
+}

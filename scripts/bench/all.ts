@@ -1,0 +1,21 @@
+import type { Benchmark } from "./benchmark.ts";
+import { copyF32 } from "./copy-f32.ts";
+import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
+import { loadToFirstResult } from "./load-to-first-result.ts";
+import { opHostCost } from "./op-host-cost.ts";
+import { prefillOneThread } from "./prefill-1t.ts";
+import { prefillTwoThreads } from "./prefill-2t.ts";
+import { shaderCold } from "./shader-cold.ts";
+import { shaderWarm } from "./shader-warm.ts";
+
+/** Every benchmark, in the order of the report. */
+export const benchmarks: readonly Benchmark[] = [
+  opHostCost,
+  copyF32,
+  copySeqF32F16,
+  prefillOneThread,
+  prefillTwoThreads,
+  shaderCold,
+  shaderWarm,
+  loadToFirstResult,
+];

@@ -1,0 +1,2 @@
+/** A process that does nothing: what starting Bun costs. */
+export {};

@@ -1,0 +1,38 @@
+import type { Pass, Tensor } from "../../src/index.ts";
+import { type PreparedBenchmark, secondsOf } from "./benchmark.ts";
+import { openDevice } from "./environment.ts";
+
+/** Bytes that a copy reads. */
+export const sourceBytes = 64 * 2 ** 20;
+
+/**
+ * A copy on one thread in GB/s of its source, beside `Uint8Array.set` of the
+ * same bytes between memory of the same kind.
+ */
+export function prepareCopy(
+  srcShape: readonly number[],
+  cacheDType: "f32" | "f16",
+  cacheShape: readonly number[],
+  encode: (pass: Pass, src: Tensor, cache: Tensor) => void,
+): PreparedBenchmark {
+  const device = openDevice(1);
+  const src = device.tensor("f32", srcShape);
+  const cache = device.tensor(cacheDType, cacheShape);
+  const copy = device.tensor("u8", [sourceBytes]);
+  src.view().forEach((_, i, values) => {
+    values[i] = (i % 1000) / 8;
+  });
+  const from = src.bytes;
+  const to = copy.bytes;
+  const gigabytesPerSecond = (action: () => void) => sourceBytes / 1e9 / secondsOf(action);
+  return {
+    measure: () =>
+      gigabytesPerSecond(() => {
+        using pass = device.pass();
+        encode(pass, src, cache);
+        pass.commitAndWait();
+      }),
+    baseline: () => gigabytesPerSecond(() => to.set(from)),
+    dispose: () => device.dispose(),
+  };
+}
