@@ -54,12 +54,7 @@ final class SoftDevice: MTLDevice {
 
   func makeLibrary(source: String, options: MTLCompileOptions?) throws -> any MTLLibrary {
     let options = options ?? MTLCompileOptions()
-    do {
-      return SoftLibrary(
-        try ShaderCompiler.compile(source: source, options: .init(fastMath: options.fastMathEnabled)))
-    } catch let error as ShaderCompilerError {
-      throw MTLLibraryError(error)
-    }
+    return try SoftLibrary(source: source, options: .init(fastMath: options.fastMathEnabled))
   }
 
   func makeComputePipelineState(

@@ -10,14 +10,6 @@ import Glibc
 struct CacheFolder {
   let path: String
 
-  /// Where the cache should be: SOFTMETAL_CACHE_DIR, or a folder of the user.
-  static var preferredPath: String {
-    if let path = Files.environment("SOFTMETAL_CACHE_DIR") { return path }
-    if let path = Files.environment("XDG_CACHE_HOME"), path.hasPrefix("/") { return path + "/metal-attention" }
-    if let path = Files.environment("HOME"), path.hasPrefix("/") { return path + "/.cache/metal-attention" }
-    return "/tmp/metal-attention-\(geteuid())"
-  }
-
   /// Opens the folder, and makes it where it is missing. Nil when it cannot be
   /// written or when others could write it.
   init?(_ path: String) {

@@ -23,7 +23,8 @@ enum HostIdentity {
   }()
 
   /// The file that holds this code: another build may lower otherwise.
-  static let library: String = libraryPath.flatMap { Files.identity($0) } ?? Files.identity("/proc/self/exe") ?? "unknown"
+  static let library: String =
+    libraryPath.flatMap { Files.identity($0) } ?? Files.identity("/proc/self/exe") ?? "unknown"
 
   private static let libraryPath: String? = {
     // Swift does not import dladdr. It fills in: file name, base, symbol name, symbol.

@@ -3,20 +3,22 @@ import Glibc
 /// Compiled shaders on disk, shared by the processes of one user.
 struct ShaderCache {
   let folder: CacheFolder
+  /// Bytes that objects may take.
+  let limit: Int
 
   /// The cache, or nil when its folder cannot be used.
-  static func open() -> ShaderCache? {
-    let path = CacheFolder.preferredPath
-    return opened.withLock { known in
-      if let cache = known[path], access(cache.folder.path + "/objects", W_OK) == 0 { return cache }
-      guard let folder = CacheFolder(path) else { return nil }
-      let cache = ShaderCache(folder: folder)
-      known[path] = cache
-      return cache
+  static func open(_ settings: CompilerSettings) -> ShaderCache? {
+    let path = settings.cachePath
+    let folder = opened.withLock { known -> CacheFolder? in
+      if let folder = known[path], access(folder.path + "/objects", W_OK) == 0 { return folder }
+      let folder = CacheFolder(path)
+      known[path] = folder
+      return folder
     }
+    return folder.map { ShaderCache(folder: $0, limit: settings.cacheLimit) }
   }
 
-  private static let opened = Guarded<[String: ShaderCache]>([:])
+  private static let opened = Guarded<[String: CacheFolder]>([:])
 
   /// The object that a source was compiled to, by the key of the source.
   func load(sourceKey: String) -> (metadata: CacheEntry.Metadata, object: [UInt8])? {
@@ -54,11 +56,6 @@ struct ShaderCache {
 
   // MARK: Size
 
-  /// Bytes that objects may take: SOFTMETAL_CACHE_LIMIT, or 512 MiB.
-  static var limit: Int {
-    Files.environment("SOFTMETAL_CACHE_LIMIT").flatMap { Int($0) } ?? 512 << 20
-  }
-
   /// Removes the objects used longest ago until the rest fits the limit.
   private func trim(keeping key: String) {
     struct Item {
@@ -75,9 +72,9 @@ struct ShaderCache {
       total += Int(status.st_size)
       if name != key { items.append(Item(path: path, size: Int(status.st_size), time: status.st_mtim)) }
     }
-    guard total > Self.limit else { return }
+    guard total > limit else { return }
     items.sort { ($0.time.tv_sec, $0.time.tv_nsec) < ($1.time.tv_sec, $1.time.tv_nsec) }
-    for item in items where total > Self.limit {
+    for item in items where total > limit {
       unlink(item.path)
       total -= item.size
     }

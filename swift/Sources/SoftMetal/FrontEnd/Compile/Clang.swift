@@ -14,33 +14,32 @@ struct Clang: Sendable {
   /// clang-20 and newer, clang on the search path.
   ///
   /// - Throws: `ShaderCompilerError` of kind `noCompiler`.
-  static func find() throws -> Clang {
-    let key = "\(Files.environment("SOFTMETAL_CLANG") ?? "")\n\(Files.environment("PATH") ?? "")"
-    if let clang = known.withLock({ $0[key] }), Files.identity(clang.path) == clang.identity { return clang }
-    let clang = try search()
-    known.withLock { $0[key] = clang }
+  static func find(_ settings: CompilerSettings) throws -> Clang {
+    if let clang = known.withLock({ $0[settings] }), Files.identity(clang.path) == clang.identity { return clang }
+    let clang = try search(settings)
+    known.withLock { $0[settings] = clang }
     return clang
   }
 
-  private static let known = Guarded<[String: Clang]>([:])
+  private static let known = Guarded<[CompilerSettings: Clang]>([:])
 
-  private static func search() throws -> Clang {
-    if let path = Files.environment("SOFTMETAL_CLANG") {
-      guard let program = path.contains("/") ? executable(path) : onSearchPath(path) else {
+  private static func search(_ settings: CompilerSettings) throws -> Clang {
+    if let path = settings.clang {
+      guard let program = path.contains("/") ? executable(path) : onSearchPath(path, settings) else {
         throw missing("SOFTMETAL_CLANG names '\(path)', which is no program")
       }
-      return try probe(program)
+      return try probe(program, settings)
     }
     for version in [19, 18, 20, 21, 22, 23, 24] {
       let name = "clang-\(version)"
-      if let path = onSearchPath(name) ?? executable("/usr/lib/llvm-\(version)/bin/clang"),
+      if let path = onSearchPath(name, settings) ?? executable("/usr/lib/llvm-\(version)/bin/clang"),
         let identity = Files.identity(path)
       {
         return Clang(path: path, version: version, identity: identity)
       }
     }
-    guard let path = onSearchPath("clang") else { throw missing("no clang on the search path") }
-    return try probe(path)
+    guard let path = onSearchPath("clang", settings) else { throw missing("no clang on the search path") }
+    return try probe(path, settings)
   }
 
   private static func missing(_ reason: String) -> ShaderCompilerError {
@@ -54,9 +53,8 @@ struct Clang: Sendable {
     access(path, X_OK) == 0 && Files.identity(path) != nil ? path : nil
   }
 
-  private static func onSearchPath(_ name: String) -> String? {
-    let folders = Files.environment("PATH") ?? "/usr/local/bin:/usr/bin:/bin"
-    for folder in folders.split(separator: ":") {
+  private static func onSearchPath(_ name: String, _ settings: CompilerSettings) -> String? {
+    for folder in settings.searchPath {
       if let path = executable(folder + "/" + name) { return path }
     }
     return nil
@@ -65,11 +63,11 @@ struct Clang: Sendable {
   // MARK: Version
 
   /// Asks a clang for its version, once for each state of its file.
-  private static func probe(_ path: String) throws -> Clang {
+  private static func probe(_ path: String, _ settings: CompilerSettings) throws -> Clang {
     guard let identity = Files.identity(path) else { throw missing("'\(path)' cannot be read") }
     var hash = Hash128()
     hash.combine(identity)
-    let cache = ShaderCache.open()
+    let cache = ShaderCache.open(settings)
     let note = cache.map { $0.folder.path + "/clang-" + hash.name }
     if let note, let bytes = Files.read(note), let version = Int(String(decoding: bytes, as: UTF8.self)) {
       return Clang(path: path, version: version, identity: identity)

@@ -3,7 +3,8 @@
 struct CompiledShader: Sendable {
   /// File name that diagnostics carry.
   let label: String
-  /// The ELF shared object; it exports `sm_object`.
+  /// The ELF shared object; it exports `sm_object`. Empty for a library whose
+  /// kernels are compiled one by one.
   let object: [UInt8]
   /// Host names of the kernels, in the order of the source.
   let functionNames: [String]

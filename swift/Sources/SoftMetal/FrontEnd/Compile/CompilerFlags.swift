@@ -9,13 +9,16 @@ enum CompilerFlags {
   ]
 
   /// Expands the user's macros, with stubs for the headers of the language.
-  static func preprocess(_ input: String, to output: String, stubs: String, options: ShaderCompiler.Options) -> [String] {
+  static func preprocess(_ input: String, to output: String, stubs: String, options: ShaderCompiler.Options) -> [String]
+  {
     ["-x", "c++", "-std=c++17", "-E", "-nostdinc", "-Wno-unknown-pragmas", "-I", stubs]
       + defines + userDefines(options) + diagnostics + [input, "-o", output]
   }
 
   /// Compiles lowered text into a shared object.
-  static func compile(_ input: String, to output: String, headers: String, options: ShaderCompiler.Options, clang: Clang)
+  static func compile(
+    _ input: String, to output: String, headers: String, options: ShaderCompiler.Options, clang: Clang
+  )
     -> [String]
   {
     code(options, clang) + ["-isystem", headers] + diagnostics + [input, "-o", output]
@@ -27,7 +30,10 @@ enum CompilerFlags {
       "-x", "c++", "-std=c++17", "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
+      // Lanes write into the matrix lane's frame before it gets there: no variable may share another's place.
       "-Xclang", "-disable-lifetime-markers", "-mllvm", "-no-stack-coloring",
+      // Loops of matrix operations are empty for all lanes but one: worth a copy of the loop.
+      "-mllvm", "-unswitch-threshold=2000",
     ]
     flags += ["-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed"]
     flags += ["-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted"]

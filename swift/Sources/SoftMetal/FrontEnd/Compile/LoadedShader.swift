@@ -1,5 +1,6 @@
 import CSoftMetal
 import Glibc
+import Synchronization
 
 /// One copy of a compiled shader in memory, with its function constants set.
 ///
@@ -117,12 +118,27 @@ final class LoadedShader: @unchecked Sendable {
       throw ShaderCompilerError(
         kind: .hostFailure, message: "\(shader.label): cannot write the object: \(Files.lastError)")
     }
-    guard let handle = dlopen("/proc/self/fd/\(file)", RTLD_NOW | RTLD_LOCAL) else {
+    guard let handle = dlopen(uniquePath(of: file), RTLD_NOW | RTLD_LOCAL) else {
       let reason = dlerror().map { String(cString: $0) } ?? "unknown error"
       throw ShaderCompilerError(kind: .hostFailure, message: "\(shader.label): cannot load the object: \(reason)")
     }
     return handle
   }
+
+  /// A path of `file` that no earlier load has used: the loader takes equal paths
+  /// for the same object, and file numbers come back. The bits of a count choose
+  /// between two ways to write "this folder".
+  private static func uniquePath(of file: Int32) -> String {
+    var bits = loads.add(1, ordering: .relaxed).newValue
+    var path = "/proc/self/fd/"
+    while bits > 0 {
+      path += bits & 1 == 0 ? "./" : ".//"
+      bits >>= 1
+    }
+    return path + String(file)
+  }
+
+  private static let loads = Atomic<UInt64>(0)
 
   private static let mathematics = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL)
 
@@ -137,7 +153,7 @@ final class LoadedShader: @unchecked Sendable {
 
   /// A file without a name.
   private static func temporaryFile() -> Int32? {
-    for folder in [CacheFolder.preferredPath, Files.environment("TMPDIR") ?? "/tmp", "/dev/shm"] {
+    for folder in CompilerSettings.environment.temporaryFolders {
       var template = Array((folder + "/object-XXXXXX").utf8CString)
       let file = template.withUnsafeMutableBufferPointer { buffer -> Int32 in
         guard let path = buffer.baseAddress else { return -1 }

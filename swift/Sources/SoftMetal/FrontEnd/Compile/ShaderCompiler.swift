@@ -18,15 +18,20 @@ enum ShaderCompiler {
   /// - Parameters:
   ///   - source: one MSL translation unit.
   ///   - label: the file name that diagnostics show.
+  ///   - kernel: compile this kernel alone. Nil: the library, with all of them,
+  ///     or only checked and without an object where they are compiled one by one.
+  ///   - settings: where the compiler and the cache are.
   /// - Throws: `ShaderCompilerError`.
   static func compile(
-    source: String, label: String = "program_source", options: Options = Options()
+    source: String, label: String = "program_source", options: Options = Options(),
+    kernel: String? = nil, settings: CompilerSettings = .environment
   ) throws -> CompiledShader {
     let job = Job(
-      source: Array(source.utf8), label: label, options: options, clang: try Clang.find(), cache: ShaderCache.open())
+      source: Array(source.utf8), label: label, options: options, kernel: kernel, clang: try Clang.find(settings),
+      cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return job.shader(entry, wasCached: true) }
-    let work = try WorkFolder(cache: job.cache)
+    let work = try WorkFolder(cache: job.cache, settings)
     let lowered = try job.lower(work)
     let key = job.key(of: lowered)
     // A second process waits here for the first, and finds its object.
@@ -50,6 +55,7 @@ private struct Job {
   let source: [UInt8]
   let label: String
   let options: ShaderCompiler.Options
+  let kernel: String?
   let clang: Clang
   let cache: ShaderCache?
 
@@ -58,6 +64,7 @@ private struct Job {
     var hash = environmentHash
     hash.combine(HostIdentity.library)
     hash.combine(label)
+    hash.combine(kernel ?? "")
     hash.combine(source)
     return hash.name
   }
@@ -66,6 +73,7 @@ private struct Job {
   func key(of lowered: LoweredShader) -> String {
     var hash = environmentHash
     hash.combine(lowered.text)
+    hash.combine(isCheckOnly(lowered) ? "check" : "")
     return hash.name
   }
 
@@ -75,6 +83,11 @@ private struct Job {
     hash.combine(HostIdentity.processor)
     for flag in CompilerFlags.code(options, clang) { hash.combine(flag) }
     return hash
+  }
+
+  /// A library whose kernels are compiled one by one is only checked.
+  private func isCheckOnly(_ lowered: LoweredShader) -> Bool {
+    kernel == nil && lowered.compilesSeparately
   }
 
   func shader(_ entry: Entry, wasCached: Bool) -> CompiledShader {
@@ -88,10 +101,10 @@ private struct Job {
   func lower(_ work: WorkFolder) throws -> LoweredShader {
     let text = SourceText(source)
     guard Preprocessing.isNeeded(text) else {
-      return try Lowering.lower(text, origin: SourceOrigin(label: label, source: text))
+      return try Lowering.lower(text, origin: SourceOrigin(label: label, source: text), kernel: kernel)
     }
     let output = try preprocess(text, work)
-    return try Lowering.lower(output, origin: SourceOrigin(label: label, source: text, preprocessed: output))
+    return try Lowering.lower(output, origin: SourceOrigin(label: label, source: text, preprocessed: output), kernel: kernel)
   }
 
   private func preprocess(_ text: SourceText, _ work: WorkFolder) throws -> SourceText {
@@ -114,9 +127,13 @@ private struct Job {
     guard let headers = HeaderFolder.headers(in: work.headerParent), Files.write(lowered.text, to: input) else {
       throw cannotWrite(work)
     }
-    let arguments = CompilerFlags.compile(input, to: output, headers: headers, options: options, clang: clang)
+    let isCheckOnly = isCheckOnly(lowered)
+    let arguments =
+      CompilerFlags.compile(input, to: output, headers: headers, options: options, clang: clang)
+      + (isCheckOnly ? ["-fsyntax-only"] : [])
     let log = try run(arguments, output: output, lowered.sourceMap, headers: headers, work)
-    guard let object = Files.read(output), !object.isEmpty else { throw cannotWrite(work) }
+    let object = isCheckOnly ? [] : Files.read(output) ?? []
+    guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
     let metadata = CacheEntry.Metadata(
       functionNames: lowered.functionNames, optionalConstants: lowered.optionalConstants, log: log)
     return (metadata, object)

@@ -9,19 +9,16 @@ final class WorkFolder {
   /// In the cache's folder, or else in one for temporary files.
   ///
   /// - Throws: `ShaderCompilerError` that names every folder tried.
-  init(cache: ShaderCache?) throws {
-    var tried: [String] = []
+  init(cache: ShaderCache?, _ settings: CompilerSettings) throws {
+    var tried = [settings.cachePath]
     if let cache {
-      tried.append(cache.folder.path)
       if let path = Self.make(in: cache.folder.path) {
         self.path = path
         headerParent = cache.folder.path
         return
       }
-    } else {
-      tried.append(CacheFolder.preferredPath)
     }
-    for parent in [Files.environment("TMPDIR") ?? "/tmp", "/tmp", "/dev/shm"] where !tried.contains(parent) {
+    for parent in settings.temporaryFolders where !tried.contains(parent) {
       tried.append(parent)
       if let path = Self.make(in: parent) {
         self.path = path

@@ -87,10 +87,22 @@ struct DeclarationScanner {
   private static let typeWords: Set<String> = ["struct", "class", "union", "enum"]
 
   private func isParameterList(_ index: Int) -> Bool {
-    guard index > 0 else { return false }
-    let before = list.text(index - 1)
-    if list.isIdentifier(index - 1) { return !Self.operatorWords.contains(before) }
-    return before == ">" || isOperatorName(index)
+    let last = declaratorEnd(before: index)
+    guard last >= 0 else { return false }
+    if list.isIdentifier(last) { return !Self.operatorWords.contains(list.text(last)) }
+    return list.text(last) == ">" || isOperatorName(index)
+  }
+
+  /// The last token of the name before a parameter list that opens at `index`:
+  /// attributes of the name may stand in between.
+  private func declaratorEnd(before index: Int) -> Int {
+    var last = index - 1
+    while last >= 0, list.text(last) == "]", list.partner[last] >= 0,
+      Attribute.isListStart(list.partner[last], of: list)
+    {
+      last = list.partner[last] - 1
+    }
+    return last
   }
 
   /// Whether the token before `index` ends a name such as `operator+`.
@@ -153,7 +165,8 @@ struct DeclarationScanner {
     let attributeEnd = shape.body.map { $0.lowerBound - 1 } ?? tokens.upperBound
     let isOperator = shape.kind == .function && (1...3).contains { list.text(shape.nameToken + 1 - $0) == "operator" }
     return Declaration(
-      kind: shape.kind, name: isOperator ? "operator" : list.text(shape.nameToken), nameToken: shape.nameToken, qualifier: qualifier,
+      kind: shape.kind, name: isOperator ? "operator" : list.text(shape.nameToken), nameToken: shape.nameToken,
+      qualifier: qualifier,
       tokens: tokens, templateParameters: parameters, headStart: start,
       attributes: Attribute.attributes(in: tokens.lowerBound..<attributeEnd, of: list),
       parameters: shape.parameters, body: shape.kind == .function ? shape.body : nil)
@@ -194,7 +207,9 @@ struct DeclarationScanner {
         position = list.after(position)
         continue
       case "<":
-        if list.isIdentifier(position - 1), list.text(position - 1) != "operator", let close = list.closingAngle(position) {
+        if list.isIdentifier(position - 1), list.text(position - 1) != "operator",
+          let close = list.closingAngle(position)
+        {
           position = close
         }
       case "{":
@@ -224,8 +239,8 @@ struct DeclarationScanner {
   private func function(_ shape: Shape, open: Int, in range: Range<Int>) -> Shape {
     var shape = shape
     let close = list.after(open) - 1
-    shape.nameToken = open - 1
-    if list.text(open - 1) == ">", let angle = list.openingAngle(open - 1) { shape.nameToken = angle - 1 }
+    shape.nameToken = declaratorEnd(before: open)
+    if list.text(shape.nameToken) == ">", let angle = list.openingAngle(shape.nameToken) { shape.nameToken = angle - 1 }
     shape.parameters = open + 1..<max(close, open + 1)
     shape.kind = .function
     if list.text(range.upperBound - 1) == "}", list.partner[range.upperBound - 1] >= 0 {

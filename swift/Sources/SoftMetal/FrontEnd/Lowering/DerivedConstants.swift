@@ -30,7 +30,8 @@ enum DerivedConstants {
       .map { list.text($0) }.joined(separator: " ")
     var dimensions = declaration.nameToken + 1
     while list.text(dimensions) == "[" { dimensions = list.after(dimensions) }
-    let dimensionText = dimensions > declaration.nameToken + 1 ? list.joined(declaration.nameToken + 1..<dimensions) : ""
+    let dimensionText =
+      dimensions > declaration.nameToken + 1 ? list.joined(declaration.nameToken + 1..<dimensions) : ""
     guard dimensions < end, list.text(dimensions) == "=" || list.text(dimensions) == "{" else { return nil }
     if list.splitAtCommas(dimensions..<end).count > 1 {
       context.report("declare '\(name)' alone: its value depends on function constants", at: declaration.nameToken)

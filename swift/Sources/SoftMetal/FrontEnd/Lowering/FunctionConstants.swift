@@ -63,7 +63,8 @@ enum FunctionConstants {
   /// Replaces `constant` by the storage macro and drops what does not go with it.
   static func rewriteStorage(_ tokens: Range<Int>, _ keyword: Int, _ context: inout LoweringContext) {
     let list = context.list
-    for token in tokens where token != keyword && ["static", "const", "constexpr", "extern"].contains(list.text(token)) {
+    for token in tokens where token != keyword && ["static", "const", "constexpr", "extern"].contains(list.text(token))
+    {
       context.blank(token..<token + 1)
     }
     context.edits.replace(list.tokens[keyword].range, with: "SM_CONSTANT_STORAGE")

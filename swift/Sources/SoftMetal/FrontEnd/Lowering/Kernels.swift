@@ -128,7 +128,8 @@ enum Kernels {
   private static func template(named name: String, _ context: LoweringContext) -> Int? {
     let candidates = context.declarations.indices.filter { index in
       let declaration = context.declarations[index]
-      return declaration.kind == .function && declaration.name == name && !(declaration.templateParameters ?? []).isEmpty
+      return declaration.kind == .function && declaration.name == name
+        && !(declaration.templateParameters ?? []).isEmpty
     }
     return candidates.first { context.declarations[$0].body != nil } ?? candidates.first
   }

@@ -6,8 +6,9 @@ enum Lowering {
   /// - Parameters:
   ///   - source: the user's text, or the preprocessor's output for it.
   ///   - origin: where the lines of `source` come from.
+  ///   - kernel: the host name of the only kernel to describe; nil for all.
   /// - Throws: `ShaderCompilerError` with every error found.
-  static func lower(_ source: SourceText, origin: SourceOrigin) throws -> LoweredShader {
+  static func lower(_ source: SourceText, origin: SourceOrigin, kernel: String? = nil) throws -> LoweredShader {
     var context = LoweringContext(source)
     Refusals.check(&context)
     Attributes.lower(&context)
@@ -22,7 +23,8 @@ enum Lowering {
     let entries = Kernels.lower(&context, reachability)
     Refusals.check(entries, &context)
 
-    let tail = Tail(entries, constants, derived, context.list)
+    let described = entries.filter { kernel == nil || $0.hostName == kernel }
+    let tail = Tail(described, constants, derived, context.list)
     let edited = context.edits.apply(to: source)
     let map = SourceMap(origin: origin, input: source, edited: edited, tailOrigins: tail.origins)
     guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
@@ -31,6 +33,7 @@ enum Lowering {
       text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
       functionNames: entries.map(\.hostName),
       optionalConstants: FunctionConstants.optionalNames(context.list).sorted(),
+      compilesSeparately: entries.count > 1 && entries.contains { $0.facts.usesMatrices },
       sourceMap: map)
   }
 }

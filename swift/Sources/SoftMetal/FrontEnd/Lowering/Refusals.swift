@@ -7,6 +7,10 @@ enum Refusals {
     for token in list.indices where list.isIdentifier(token) {
       if let message = message(token, list) { context.report(message, at: token) }
     }
+    for token in list.indices where isLambda(token, list) {
+      context.report("lambda expressions are not supported in Metal", at: token)
+    }
+    Recursion.check(&context)
     for declaration in context.declarations where declaration.kind == .function && Kernels.isKernel(declaration, list) {
       let before = declaration.nameToken - 1
       if list.text(before) != "void" {
@@ -43,6 +47,16 @@ enum Refusals {
     if text == "delete", before == "=" || before == "operator" { return nil }
     if text == "new", before == "operator" { return nil }
     return words[text]
+  }
+
+  /// Whether the `[` at `token` begins a lambda: an index or a bound follows a
+  /// name or a closing bracket, a structured binding follows `auto`.
+  private static func isLambda(_ token: Int, _ list: TokenList) -> Bool {
+    guard list.text(token) == "[", list.text(token + 1) != "[", token > 0 else { return false }
+    let before = list.text(token - 1)
+    if before == "&" || before == "&&" { return list.text(token - 2) != "auto" }
+    if list.isIdentifier(token - 1) { return before == "return" }
+    return list.tokens[token - 1].kind == .punctuation && !["[", "]", ")", ">"].contains(before)
   }
 
   /// Checks of the entry points.

@@ -13,17 +13,21 @@ struct Tail {
   ) {
     text = "\nnamespace {\n"
     for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
-    addTable("SmKernel sm_kernels", entries.enumerated().map { index, entry in
-      let indices = constantIndices(entry, constants)
-      let array = indices.isEmpty ? "nullptr" : "sm_constants_\(index)"
-      return "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), \(indices.count), \(array))"
-    })
-    addTable("SmFunctionConstant sm_function_constants", constants.map { constant in
-      let name = constant.qualifiedName
-      let type = Self.literal(constant.typeName)
-      return "{\(Self.literal(constant.name)), (\(list.joined(constant.index))), sizeof(\(name)), \(type), "
-        + "::softmetal::constant_address(\(name)), &\(constant.definedFlag)}"
-    })
+    addTable(
+      "SmKernel sm_kernels",
+      entries.enumerated().map { index, entry in
+        let indices = constantIndices(entry, constants)
+        let array = indices.isEmpty ? "nullptr" : "sm_constants_\(index)"
+        return "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), \(indices.count), \(array))"
+      })
+    addTable(
+      "SmFunctionConstant sm_function_constants",
+      constants.map { constant in
+        let name = constant.qualifiedName
+        let type = Self.literal(constant.typeName)
+        return "{\(Self.literal(constant.name)), (\(list.joined(constant.index))), sizeof(\(name)), \(type), "
+          + "::softmetal::constant_address(\(name)), &\(constant.definedFlag)}"
+      })
     text += "void sm_initialize() {\n"
     for constant in derived { addLine(constant.statement, from: constant.offset) }
     text += "}\n}\n"

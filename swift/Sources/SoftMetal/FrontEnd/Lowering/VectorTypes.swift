@@ -3,7 +3,9 @@
 struct VectorTypes {
   static let builtIn: Set<String> = {
     var names: Set<String> = ["vec"]
-    for scalar in ["bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat"] {
+    for scalar in [
+      "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat",
+    ] {
       for width in 2...4 {
         names.insert("\(scalar)\(width)")
         names.insert("packed_\(scalar)\(width)")

@@ -30,7 +30,8 @@ struct EditList {
     let range = range ?? 0..<source.bytes.count
     var result = EditedText()
     var position = range.lowerBound
-    for edit in sortedEdits() where edit.range.lowerBound >= range.lowerBound && edit.range.upperBound <= range.upperBound {
+    for edit in sortedEdits()
+    where edit.range.lowerBound >= range.lowerBound && edit.range.upperBound <= range.upperBound {
       if edit.range.lowerBound < position { continue }
       result.copy(source.bytes[position..<edit.range.lowerBound])
       result.append(edit.replacement, from: edit.range)

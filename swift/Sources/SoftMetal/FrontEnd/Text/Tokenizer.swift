@@ -155,7 +155,8 @@ struct Tokenizer {
     let start = position
     while position < end {
       let byte = bytes[position]
-      if byte == UInt8(ascii: "e") || byte == UInt8(ascii: "E") || byte == UInt8(ascii: "p") || byte == UInt8(ascii: "P"),
+      if byte == UInt8(ascii: "e") || byte == UInt8(ascii: "E") || byte == UInt8(ascii: "p")
+        || byte == UInt8(ascii: "P"),
         peek(1) == UInt8(ascii: "+") || peek(1) == UInt8(ascii: "-")
       {
         position += 2
