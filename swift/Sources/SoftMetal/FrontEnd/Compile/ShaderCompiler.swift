@@ -104,7 +104,8 @@ private struct Job {
       return try Lowering.lower(text, origin: SourceOrigin(label: label, source: text), kernel: kernel)
     }
     let output = try preprocess(text, work)
-    return try Lowering.lower(output, origin: SourceOrigin(label: label, source: text, preprocessed: output), kernel: kernel)
+    return try Lowering.lower(
+      output, origin: SourceOrigin(label: label, source: text, preprocessed: output), kernel: kernel)
   }
 
   private func preprocess(_ text: SourceText, _ work: WorkFolder) throws -> SourceText {

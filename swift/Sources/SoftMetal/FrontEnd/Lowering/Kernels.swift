@@ -72,6 +72,7 @@ enum Kernels {
 
   private static func expression(_ declaration: Declaration, _ list: TokenList) -> String {
     let arguments = declaration.nameToken + 1..<max(declaration.parameters.lowerBound - 1, declaration.nameToken + 1)
+    guard list.text(arguments.lowerBound) == "<" else { return declaration.qualifier + declaration.name }
     return declaration.qualifier + declaration.name + list.joined(arguments)
   }
 

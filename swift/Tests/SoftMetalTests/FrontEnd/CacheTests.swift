@@ -1,0 +1,164 @@
+import Glibc
+import Testing
+
+@testable import SoftMetal
+
+@Suite struct CacheTests {
+  let folder: ShaderFolder
+
+  init() throws {
+    folder = try ShaderFolder()
+  }
+
+  func object() throws -> String {
+    try folder.settings.cachePath + "/objects/" + #require(folder.objects.first)
+  }
+
+  @Test func secondTimeComesFromTheCache() throws {
+    let first = try folder.compile(smallSource(1))
+    let second = try folder.compile(smallSource(1))
+    #expect(!first.wasCached && second.wasCached)
+    #expect(first.object == second.object)
+    #expect(first.functionNames == second.functionNames)
+    // Another label or text is another source.
+    #expect(try !folder.compile(smallSource(1), label: "other.metal").wasCached)
+    #expect(try !folder.compile(smallSource(2)).wasCached)
+    // Another build of the library lowers again, and finds the object.
+    ShaderFolder.remove(folder.settings.cachePath + "/sources")
+    mkdir(folder.settings.cachePath + "/sources", 0o700)
+    #expect(try folder.compile(smallSource(1)).wasCached)
+  }
+
+  @Test func theFolderIsPrivate() throws {
+    _ = try folder.compile(smallSource(1))
+    var status = stat()
+    #expect(stat(folder.settings.cachePath, &status) == 0)
+    #expect(status.st_mode & 0o777 == 0o700)
+    #expect(stat(try object(), &status) == 0)
+    #expect(status.st_mode & 0o077 == 0)
+    let left = Files.names(in: folder.settings.cachePath).filter { $0.hasPrefix("work-") }
+    #expect(left.isEmpty)
+    #expect(Files.names(in: folder.settings.cachePath + "/locks").isEmpty)
+  }
+
+  @Test func aFolderThatOthersReadIsClosed() throws {
+    mkdir(folder.settings.cachePath, 0o755)
+    _ = try folder.compile(smallSource(1))
+    var status = stat()
+    #expect(stat(folder.settings.cachePath, &status) == 0)
+    #expect(status.st_mode & 0o777 == 0o700)
+    #expect(folder.objects.count == 1)
+  }
+
+  @Test func aFolderThatOthersWriteIsNotUsed() throws {
+    mkdir(folder.settings.cachePath, 0o700)
+    chmod(folder.settings.cachePath, 0o777)
+    #expect(try !folder.compile(smallSource(1)).wasCached)
+    #expect(try !folder.compile(smallSource(1)).wasCached)
+    #expect(Files.names(in: folder.settings.cachePath).isEmpty)
+  }
+
+  @Test func damagedEntriesAreRebuilt() throws {
+    let good = try folder.compile(smallSource(1))
+    let path = try object()
+    let bytes = try #require(Files.read(path))
+    var damaged: [[UInt8]] = [[], Array(bytes[..<20]), Array(bytes[..<(bytes.count - 1)]), bytes + [0]]
+    for offset in [0, 8, 16, 24, 39, 40, bytes.count / 2, bytes.count - 1] {
+      var copy = bytes
+      copy[offset] ^= 0x10
+      damaged.append(copy)
+    }
+    for content in damaged {
+      #expect(Files.write(content, to: path))
+      let again = try folder.compile(smallSource(1))
+      #expect(!again.wasCached)
+      #expect(again.object == good.object)
+      #expect(try folder.compile(smallSource(1)).wasCached)
+    }
+  }
+
+  @Test func theOldestGoFirst() throws {
+    _ = try folder.compile(smallSource(1))
+    let size = try #require(Files.read(try object())).count
+    folder.settings.cacheLimit = 2 * size + size / 2
+    let first = try #require(folder.objects.first)
+    _ = try folder.compile(smallSource(2))
+    #expect(try folder.compile(smallSource(1)).wasCached)
+    usleep(20_000)
+    #expect(try folder.compile(smallSource(1)).wasCached)
+    _ = try folder.compile(smallSource(3))
+    #expect(folder.objects.count == 2)
+    #expect(folder.objects.contains(first))
+    #expect(Files.names(in: folder.settings.cachePath + "/sources").count == 2)
+    #expect(try !folder.compile(smallSource(2)).wasCached)
+  }
+
+  @Test func anUnusableFolderIsNoFailure() throws {
+    #expect(Files.write([], to: folder.path + "/file"))
+    for path in ["/proc/nothing/cache", folder.path + "/file", folder.path + "/file/cache"] {
+      folder.settings.cachePath = path
+      let shader = try LoadedShader(try folder.compile(smallSource(5)), constants: [:])
+      #expect(try shader.run("fill", count: 1) == [5])
+    }
+  }
+
+  @Test func nowhereToWriteIsATypedError() {
+    folder.settings.cachePath = "/proc/nothing/cache"
+    folder.settings.temporaryFolders = ["/proc/elsewhere"]
+    let error = #expect(throws: ShaderCompilerError.self) { try folder.compile(smallSource(1)) }
+    #expect(error?.kind == .hostFailure)
+    #expect(error?.message.has("/proc/nothing/cache, /proc/elsewhere") == true)
+  }
+
+  @Test func manyThreadsCompileOnce() async throws {
+    let settings = folder.settings
+    let fresh = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          try ShaderCompiler.compile(source: smallSource(77), label: "test.metal", settings: settings).wasCached
+        }
+      }
+      return try await group.filter { !$0 }.reduce(0) { count, _ in count + 1 }
+    }
+    #expect(fresh == 1)
+    #expect(folder.objects.count == 1)
+  }
+
+  @Test func locksExcludeEachOther() async throws {
+    let path = folder.path + "/lock"
+    let lock = try #require(EntryLock(path))
+    let released = Guarded(false)
+    let waiter = Task.detached {
+      let second = EntryLock(path)
+      let wasReleased = released.withLock { $0 }
+      second?.release()
+      return second != nil && wasReleased
+    }
+    usleep(50_000)
+    released.withLock { $0 = true }
+    lock.release()
+    #expect(await waiter.value)
+    #expect(access(path, F_OK) != 0)
+  }
+
+  @Test func hashesDiffer() {
+    func hash(_ parts: [[UInt8]]) -> String {
+      var hash = Hash128()
+      for part in parts { hash.combine(part) }
+      return hash.name
+    }
+    var seen: Set<String> = []
+    for length in 0..<64 {
+      let zeros = [UInt8](repeating: 0, count: length)
+      #expect(seen.insert(hash([zeros])).inserted)
+      for bit in 0..<length * 8 {
+        var bytes = zeros
+        bytes[bit / 8] = 1 << (bit % 8)
+        #expect(seen.insert(hash([bytes])).inserted)
+      }
+    }
+    #expect(hash([[1], [2]]) != hash([[1, 2]]))
+    #expect(hash([[1, 2]]) == hash([[1, 2]]))
+    #expect(hash([[]]).utf8.count == 32)
+  }
+}

@@ -1,0 +1,67 @@
+import Glibc
+import Testing
+
+@testable import SoftMetal
+
+@Suite struct ClangTests {
+  let folder: ShaderFolder
+
+  init() throws {
+    folder = try ShaderFolder()
+  }
+
+  /// A program that prints `text`.
+  func program(_ name: String, _ text: String) throws -> String {
+    let path = folder.path + "/" + name
+    #expect(Files.write(Array("#!/bin/sh\necho '\(text)'\n".utf8), to: path))
+    #expect(chmod(path, 0o700) == 0)
+    return path
+  }
+
+  func failure() -> ShaderCompilerError? {
+    #expect(throws: ShaderCompilerError.self) { try Clang.find(folder.settings) }
+  }
+
+  @Test func findsANumberedOne() throws {
+    folder.settings.clang = nil
+    let clang = try Clang.find(folder.settings)
+    #expect(clang.version >= 17)
+    #expect(access(clang.path, X_OK) == 0)
+  }
+
+  @Test func asksTheOneNamed() throws {
+    folder.settings.clang = try program("own", "Debian clang version 18.1.8 (x)\nTarget: y")
+    #expect(try Clang.find(folder.settings).version == 18)
+    // A changed program is asked again.
+    usleep(10_000)
+    _ = try program("own", "clang version 21.0.0git")
+    #expect(try Clang.find(folder.settings).version == 21)
+  }
+
+  @Test func missingOldAndStrangeOnesAreRefused() throws {
+    folder.settings.clang = "/nowhere/clang"
+    #expect(failure()?.message.has("'/nowhere/clang', which is no program") == true)
+    folder.settings.clang = try program("old", "Ubuntu clang version 14.0.0")
+    #expect(failure()?.message.has("is clang 14") == true)
+    folder.settings.clang = try program("strange", "gcc (Debian) 12.2.0")
+    #expect(failure()?.kind == .noCompiler)
+    folder.settings.clang = "/bin/false"
+    #expect(failure()?.kind == .noCompiler)
+  }
+
+  @Test func aCompilerThatBreaksIsAHostFailure() throws {
+    folder.settings.clang = try program("broken", "clang version 19.0.0")
+    let error = #expect(throws: ShaderCompilerError.self) { try folder.compile(smallSource(1)) }
+    #expect(error?.kind == .hostFailure)
+  }
+
+  @Test func childProcesses() throws {
+    let outcome = try #require(
+      ChildProcess.run("/bin/sh", ["-c", "echo $TMPDIR; echo b 1>&2; exit 3"], temporaryFolder: "/x"))
+    #expect(outcome.status == 3)
+    #expect(outcome.output == "/x\nb\n")
+    #expect(ChildProcess.run("/bin/sh", ["-c", "kill -9 $$"])?.status == -1)
+    #expect(ChildProcess.run("/nowhere/program", []) == nil)
+    #expect(ChildProcess.run("/bin/sh", ["-c", "printf '%s' \"$1\"", "x", "a b\"'$"])?.output == "a b\"'$")
+  }
+}

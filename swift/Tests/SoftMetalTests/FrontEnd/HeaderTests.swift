@@ -1,0 +1,20 @@
+import Testing
+
+@testable import SoftMetal
+
+@Suite struct HeaderTests {
+  @Test func everyHeaderOfTheSourceTreeIsEmbedded() {
+    let folder = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined() + "/Sources/CSoftMetal/msl"
+    let names = Files.names(in: folder)
+    #expect(names.count > 10)
+    #expect(Set(names) == Set(HeaderFolder.headers.map(\.name)))
+  }
+
+  @Test func eachHeaderCompilesAlone() throws {
+    let folder = try ShaderFolder()
+    for header in HeaderFolder.headers where header.name.hasPrefix("metal_") {
+      #expect(
+        try folder.log("#include <\(header.name)>\nkernel void f(device int *a) { a[0] = 1; }") == "", "\(header.name)")
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import Testing
+
+@testable import SoftMetal
+
+@Suite struct ReachabilityTests {
+  func execution(_ source: String) throws -> String {
+    let tail = try Lowered(source).tail
+    return tail.has("SM_EXECUTION_FIBRES") ? (tail.has(", 1, (f") ? "matrices" : "fibres") : "loop"
+  }
+
+  @Test(arguments: [
+    ("kernel void f(device int *a, uint i [[thread_position_in_grid]]) { a[i] = 1; }", "loop"),
+    (
+      "kernel void f(uint simd_lane [[thread_index_in_simdgroup]], uint simdgroup_id [[simdgroup_index_in_threadgroup]]) { int x = simd_lane + simdgroup_id; }",
+      "loop"
+    ),
+    ("kernel void f() { /* simd_sum(1) */ }", "loop"),
+    ("int g() { return simd_sum(1); } kernel void f() { }", "loop"),
+    ("kernel void f() { simd_sum(1); }", "fibres"),
+    ("kernel void f() { metal::simd_shuffle_xor<int>(1, 2); }", "fibres"),
+    ("kernel void f(threadgroup int *p [[threadgroup(0)]]) { }", "fibres"),
+    ("kernel void f() { threadgroup_barrier(mem_flags::mem_none); }", "fibres"),
+    ("kernel void f() { simdgroup_barrier(mem_flags::mem_none); }", "fibres"),
+    ("kernel void f() { quad_sum(1); }", "fibres"),
+    ("int h() { return simd_sum(1); } int g() { return h(); } kernel void f() { g(); }", "fibres"),
+    ("struct S { static int g() { return simd_max(1); } }; kernel void f() { S::g(); }", "fibres"),
+    ("using A = struct B; struct B { int g() { return simd_max(1); } }; kernel void f() { A a; }", "fibres"),
+    ("#define G(x) simd_sum(x)\nkernel void f() { G(1); }", "fibres"),
+    (
+      "struct S { int x; }; S operator+(S a, S b) { return S{simd_sum(a.x)}; } kernel void f() { S a, b; a + b; }",
+      "fibres"
+    ),
+    ("kernel void f() { simdgroup_float8x8 m; }", "matrices"),
+    ("kernel void f() { simdgroup_matrix<half, 8, 8> m; }", "matrices"),
+    (
+      "struct M { static void run() { simdgroup_load(a, b); } }; template <typename T> kernel void f() { T::run(); }\ntemplate [[host_name(\"x\")]] kernel void f<M>();",
+      "matrices"
+    ),
+  ])
+  func executions(source: String, expected: String) throws {
+    #expect(try execution(source) == expected)
+  }
+
+  @Test func constantsThroughFunctionsAndConditions() throws {
+    let tail = try Lowered(
+      """
+      constant int a [[function_constant(0)]];
+      constant int b [[function_constant(1)]], c [[function_constant(2)]];
+      constant int d [[function_constant(3)]];
+      constant int e = d + 1;
+      int g() { return a; }
+      kernel void f(device int *x, device int *y [[buffer(1), function_constant(c)]]) { x[0] = g(); }
+      kernel void h(device int *x) { x[0] = e; }
+      """
+    ).tail
+    #expect(tail.has("sm_constants_0[] = {0, 2};"))
+    #expect(tail.has("sm_constants_1[] = {3};"))
+  }
+}

@@ -1,0 +1,40 @@
+import Testing
+
+@testable import SoftMetal
+
+@Suite struct StructTests {
+  @Test(arguments: [
+    ("struct A { int x; };", "struct A { SM_STRUCT(A) int x; };"),
+    (
+      "template <typename T> struct A<T *> final\n{ T x; };",
+      "template <typename T> struct A<T *> final\n{ SM_STRUCT(A) T x; };"
+    ),
+    ("typedef struct A { int x; } A;", "typedef struct A { SM_STRUCT(A) int x; } A;"),
+    (
+      "struct alignas(16) A { struct B { int y; } b; };",
+      "struct alignas(16) A { SM_STRUCT(A) struct B { SM_STRUCT(B) int y; } b; };"
+    ),
+    (
+      "class A { public: float f() const { return A2(1); } };",
+      "class A { SM_STRUCT(A) public: float f() const { return A2(1); } };"
+    ),
+    (
+      "struct A { const device float *p; static constant int k = 1; };",
+      "struct A { SM_STRUCT(A) const device float *p; static constant int k = 1; };"
+    ),
+  ])
+  func getCopies(source: String, expected: String) throws {
+    #expect(try Lowered(source).body == expected)
+  }
+
+  @Test(arguments: [
+    "struct { int x; } a;", "union A { int x; };", "enum class A { x };", "enum struct A { x };", "struct A;",
+    "struct A a = { 1 };", "struct A { A(int x) : y(x) {} int y; };", "struct A { ~A() {} };",
+    "struct A { thread int &r; };", "struct A { const int n; };", "struct A f() { return {}; }",
+    "struct A { thread A &operator=(thread const A &o) { return *this; } };",
+    "template <class T, struct U> void f() {}",
+  ])
+  func stay(source: String) throws {
+    #expect(try Lowered(source).body == source)
+  }
+}
