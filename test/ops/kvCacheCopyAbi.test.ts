@@ -1,0 +1,387 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { Block } from "../../src/ffi/block.ts";
+import {
+  packKvCacheCopy,
+  packKvCacheCopyBatch,
+  packKvCacheCopyHeadMajor,
+  packKvCacheCopySeq,
+  packStreams,
+  structSizes,
+  type TensorRecord,
+} from "../../src/ffi/layout.ts";
+import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
+import { testTable } from "../helpers/table.ts";
+
+// TypeScript derives capacities and extents from shapes; a caller of the C ABI states them.
+
+const scene = new NativeScene();
+const otherScene = new NativeScene();
+afterAll(() => {
+  scene.close();
+  otherScene.close();
+});
+
+const { native } = scene;
+const source = scene.buffer(4096);
+const target = scene.buffer(4096);
+const sourceV = scene.buffer(4096);
+const targetV = scene.buffer(4096);
+const buffers = [source, target, sourceV, targetV];
+for (const [index, { bytes }] of buffers.entries()) bytes.fill(17 * (index + 1));
+
+const { f32, f16, bf16, u8 } = dtypeCodes;
+const maxU32 = 2 ** 32 - 1;
+
+/** The first `elements` of a buffer. */
+const part = ({ handle }: { handle: number }, dtype: number, elements: number): TensorRecord =>
+  tensorRecord(handle, dtype, 0, elements * (dtype === f32 ? 4 : 2));
+
+/** Packs the arguments of one call, and makes it. */
+interface Call {
+  readonly size: number;
+  readonly pack: (block: Block) => void;
+  readonly send: (pass: number, block: Block) => number;
+}
+
+interface RowArgs {
+  readonly src: TensorRecord;
+  readonly cache: TensorRecord;
+  readonly writePos: number;
+  readonly rowSize: number;
+  readonly nNew: number;
+  readonly cacheCap: number;
+  readonly isSliding: number;
+}
+
+function rows(spoil: Partial<RowArgs> = {}): Call {
+  const valid = { writePos: 1, rowSize: 8, nNew: 4, cacheCap: 6, isSliding: 0 };
+  const args = { src: part(source, f32, 32), cache: part(target, f32, 48), ...valid, ...spoil };
+  const { src, cache, writePos, rowSize, nNew, cacheCap, isSliding } = args;
+  return {
+    size: structSizes.MAKvCacheCopyArgs,
+    pack: (block) => packKvCacheCopy(block, src, cache, writePos, rowSize, nNew, cacheCap, isSliding),
+    send: (pass, block) => native.ma_kv_cache_copy(pass, block.bytes),
+  };
+}
+
+interface StreamArgs {
+  readonly srcK: TensorRecord;
+  readonly cacheK: TensorRecord;
+  readonly srcV: TensorRecord | undefined;
+  readonly cacheV: TensorRecord | undefined;
+}
+
+type SlotArgs = StreamArgs & Record<"nHeads" | "headDim" | "capacity" | "seqPos", number>;
+
+function slot(spoil: Partial<SlotArgs> = {}): Call {
+  const valid = { nHeads: 2, headDim: 8, capacity: 5, seqPos: 4, srcV: undefined, cacheV: undefined };
+  const args: SlotArgs = { srcK: part(source, f32, 16), cacheK: part(target, f16, 80), ...valid, ...spoil };
+  const { srcK, cacheK, srcV, cacheV, nHeads, headDim, capacity, seqPos } = args;
+  return {
+    size: structSizes.MAKvCacheCopyBatchArgs,
+    pack: (block) => {
+      packStreams(block, srcK, cacheK, srcV, cacheV);
+      packKvCacheCopyBatch(block, nHeads, headDim, capacity, seqPos);
+    },
+    send: (pass, block) => native.ma_kv_cache_copy_batch(pass, block.bytes),
+  };
+}
+
+type TokenArgs = Record<"nHeads" | "headDim" | "capacity" | "seqPosStart" | "nTokens" | "srcTokOffset", number>;
+
+const validTokens = { nHeads: 2, headDim: 8, capacity: 5, seqPosStart: 4, nTokens: 3, srcTokOffset: 1 };
+
+function tokens(spoil: Partial<StreamArgs & TokenArgs> = {}): Call {
+  const streams = { srcK: part(source, f32, 64), cacheK: part(target, f16, 80), srcV: undefined, cacheV: undefined };
+  const args: StreamArgs & TokenArgs = { ...streams, ...validTokens, ...spoil };
+  const { srcK, cacheK, srcV, cacheV, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset } = args;
+  return {
+    size: structSizes.MAKvCacheCopySeqArgs,
+    pack: (block) => {
+      packStreams(block, srcK, cacheK, srcV, cacheV);
+      packKvCacheCopySeq(block, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset);
+    },
+    send: (pass, block) => native.ma_kv_cache_copy_seq(pass, block.bytes),
+  };
+}
+
+type HeadMajorArgs = TokenArgs & {
+  readonly src: TensorRecord;
+  readonly cache: TensorRecord;
+  readonly srcSeqLen: number;
+};
+
+function headMajor(spoil: Partial<HeadMajorArgs> = {}): Call {
+  const tensors = { src: part(source, bf16, 64), cache: part(target, bf16, 80) };
+  const args: HeadMajorArgs = { ...tensors, ...validTokens, srcSeqLen: 4, ...spoil };
+  const { src, cache, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen } = args;
+  return {
+    size: structSizes.MAKvCacheCopyHeadMajorArgs,
+    pack: (block) =>
+      packKvCacheCopyHeadMajor(
+        block,
+        src,
+        cache,
+        nHeads,
+        headDim,
+        capacity,
+        seqPosStart,
+        nTokens,
+        srcTokOffset,
+        srcSeqLen,
+      ),
+    send: (pass, block) => native.ma_kv_cache_copy_head_major(pass, block.bytes),
+  };
+}
+
+interface AbiCase {
+  readonly name: string;
+  readonly call: Call;
+  readonly status: keyof typeof statusCodes;
+  readonly says: readonly (string | number)[];
+}
+
+function refused(name: string, call: Call, status: AbiCase["status"], ...says: (string | number)[]): AbiCase {
+  return { name, call, status, says };
+}
+
+const pass = scene.pass();
+const stale = scene.buffer(4096);
+native.ma_buffer_release(stale.handle);
+
+const rowCases: readonly AbiCase[] = [
+  refused("source too small by one element", rows({ src: part(source, f32, 31) }), "bufferTooSmall", "src", 124, 128),
+  refused(
+    "cache too small by one element",
+    rows({ cache: part(target, f32, 47) }),
+    "bufferTooSmall",
+    "cache",
+    188,
+    192,
+  ),
+  refused("cache too small for its unused end", rows({ cacheCap: 1000 }), "bufferTooSmall", "cache", 192, 32000),
+  refused(
+    "source range beyond its buffer",
+    rows({ src: tensorRecord(source.handle, f32, 4000, 128) }),
+    "bufferTooSmall",
+    "src",
+    4096,
+  ),
+  refused(
+    "source range that wraps around 2^64",
+    rows({
+      src: { ...tensorRecord(source.handle, f32, 0, 0), offsetLow: maxU32 - 3, offsetHigh: maxU32, lengthLow: 256 },
+    }),
+    "bufferTooSmall",
+    "src",
+    4096,
+  ),
+  refused(
+    "source offset inside an element",
+    rows({ src: tensorRecord(source.handle, f32, 2, 128) }),
+    "invalidArgument",
+    "src",
+    2,
+    4,
+  ),
+  refused("linear overflow", rows({ writePos: 3 }), "overflow", "writePos", 3, 4, 6),
+  refused("position beyond 2^32", rows({ writePos: maxU32 }), "overflow", "writePos", maxU32, 4),
+  refused("ring too small", rows({ isSliding: 1, cacheCap: 3 }), "overflow", "nNew", 4, 3),
+  refused("no slot", rows({ cacheCap: 0 }), "invalidArgument", "cacheCap", 0),
+  refused("ring of no slot", rows({ cacheCap: 0, isSliding: 1 }), "invalidArgument", "cacheCap", 0),
+  refused(
+    "a source of 2^66 bytes",
+    rows({ rowSize: maxU32, nNew: maxU32, cacheCap: maxU32, writePos: 0 }),
+    "overflow",
+    "rowSize",
+    maxU32,
+  ),
+  refused(
+    "a source of 2^64 bytes",
+    rows({ rowSize: 2 ** 31, nNew: 2 ** 31, cacheCap: 2 ** 31, writePos: 0 }),
+    "overflow",
+  ),
+  refused(
+    "a source of 2^62 bytes",
+    rows({ rowSize: 2 ** 30, nNew: 2 ** 30, cacheCap: 2 ** 31, writePos: 0 }),
+    "bufferTooSmall",
+  ),
+  refused(
+    "a cache of 2^65 bytes",
+    rows({ rowSize: 2 ** 31, nNew: 1, cacheCap: maxU32, writePos: 0 }),
+    "bufferTooSmall",
+  ),
+  refused("u8", rows({ src: part(source, u8, 32), cache: part(target, u8, 48) }), "unsupported", "u8"),
+  refused("a dtype that is none", rows({ src: part(source, 9, 64), cache: part(target, 9, 96) }), "invalidArgument", 9),
+  refused("a dtype of zero", rows({ src: part(source, 0, 64) }), "invalidArgument", "src"),
+  refused("no source", rows({ src: tensorRecord(0, 0, 0, 0) }), "invalidHandle", "src"),
+  refused("a stale cache", rows({ cache: part(stale, f32, 48) }), "invalidHandle", "cache"),
+  refused("a pass as cache", rows({ cache: part({ handle: pass }, f32, 48) }), "invalidHandle", "cache"),
+  refused(
+    "a cache of another device",
+    rows({ cache: part(otherScene.buffer(512), f32, 48) }),
+    "invalidHandle",
+    "cache",
+  ),
+  refused(
+    "source in the cache",
+    rows({ src: tensorRecord(target.handle, f32, 128, 128) }),
+    "invalidArgument",
+    "src",
+    "cache",
+    "overlap",
+  ),
+];
+
+const v = { srcV: part(sourceV, f32, 16), cacheV: part(targetV, f16, 80) };
+
+const slotCases: readonly AbiCase[] = [
+  refused("source too small by one element", slot({ srcK: part(source, f32, 15) }), "bufferTooSmall", "srcK", 60, 64),
+  refused(
+    "cache too small by one element",
+    slot({ cacheK: part(target, f16, 79) }),
+    "bufferTooSmall",
+    "cacheK",
+    158,
+    160,
+  ),
+  refused("V's source too small", slot({ ...v, srcV: part(sourceV, f32, 15) }), "bufferTooSmall", "srcV", 60, 64),
+  refused("V's cache too small", slot({ ...v, cacheV: part(targetV, f16, 79) }), "bufferTooSmall", "cacheV", 158, 160),
+  refused("slot beyond the cache", slot({ seqPos: 5 }), "overflow", "seqPos", 5),
+  refused("no slot", slot({ capacity: 0, seqPos: 0 }), "invalidArgument", "capacity", 0),
+  refused("2^96 elements", slot({ nHeads: maxU32, headDim: maxU32, capacity: maxU32, seqPos: 0 }), "overflow", maxU32),
+  refused("2^64 elements", slot({ nHeads: 2 ** 31, headDim: 2 ** 31, capacity: 4 }), "overflow"),
+  refused("V's source without its cache", slot({ srcV: v.srcV }), "invalidArgument", "cacheV"),
+  refused("V's cache without its source", slot({ cacheV: v.cacheV }), "invalidArgument", "srcV"),
+  refused("V of another dtype", slot({ ...v, cacheV: part(targetV, f32, 80) }), "unsupported", "f32"),
+  refused("one cache for K and V", slot({ ...v, cacheV: part(target, f16, 80) }), "invalidArgument", "overlap"),
+  refused("bf16", slot({ srcK: part(source, bf16, 16), cacheK: part(target, bf16, 80) }), "unsupported", "bf16", "f32"),
+];
+
+const tokenCases: readonly AbiCase[] = [
+  refused(
+    "source too small by one element",
+    tokens({ srcK: part(source, f32, 63) }),
+    "bufferTooSmall",
+    "srcK",
+    252,
+    256,
+  ),
+  refused(
+    "cache too small by one element",
+    tokens({ cacheK: part(target, f16, 79) }),
+    "bufferTooSmall",
+    "cacheK",
+    158,
+    160,
+  ),
+  refused(
+    "V's source too small",
+    tokens(dualTokens({ srcV: part(sourceV, f32, 63) })),
+    "bufferTooSmall",
+    "srcV",
+    252,
+    256,
+  ),
+  refused(
+    "V's cache too small",
+    tokens(dualTokens({ cacheV: part(targetV, f16, 79) })),
+    "bufferTooSmall",
+    "cacheV",
+    158,
+  ),
+  refused("ring too small", tokens({ capacity: 2 }), "overflow", "nTokens", 3, 2),
+  refused("no slot", tokens({ capacity: 0 }), "invalidArgument", "capacity", 0),
+  refused("position beyond 2^32", tokens({ seqPosStart: maxU32 }), "overflow", "seqPosStart", maxU32, 3),
+  refused("source position beyond 2^32", tokens({ srcTokOffset: maxU32 }), "overflow", "srcTokOffset", maxU32, 3),
+  refused("2^96 elements", tokens({ nHeads: maxU32, headDim: maxU32, capacity: maxU32 }), "overflow", maxU32),
+  refused(
+    "f16 to f32",
+    tokens({ srcK: part(source, f16, 64), cacheK: part(target, f32, 80) }),
+    "unsupported",
+    "f16",
+    "f32",
+  ),
+];
+
+function dualTokens(spoil: Partial<StreamArgs>): Partial<StreamArgs> {
+  return { srcV: part(sourceV, f32, 64), cacheV: part(targetV, f16, 80), ...spoil };
+}
+
+const headMajorCases: readonly AbiCase[] = [
+  refused(
+    "source too small by one element",
+    headMajor({ src: part(source, bf16, 63) }),
+    "bufferTooSmall",
+    "src",
+    126,
+    128,
+  ),
+  refused(
+    "cache too small by one element",
+    headMajor({ cache: part(target, bf16, 79) }),
+    "bufferTooSmall",
+    "cache",
+    158,
+  ),
+  refused("tokens beyond the source", headMajor({ srcTokOffset: 2 }), "bufferTooSmall", "srcTokOffset", 2, 3, 4),
+  refused("ring too small", headMajor({ capacity: 2 }), "overflow", "nTokens", 3, 2),
+  refused("no slot", headMajor({ capacity: 0 }), "invalidArgument", "capacity", 0),
+  refused(
+    "a source of 2^97 bytes",
+    headMajor({ nHeads: maxU32, headDim: maxU32, srcSeqLen: maxU32 }),
+    "overflow",
+    maxU32,
+  ),
+  refused("f32", headMajor({ src: part(source, f32, 64), cache: part(target, f32, 80) }), "unsupported", "f32", "bf16"),
+];
+
+function check({ call, status, says }: AbiCase): void {
+  const block = new Block(call.size);
+  call.pack(block);
+  const before = buffers.map(({ bytes }) => bytes.slice());
+  const result = call.send(pass, block);
+  const message = scene.lastError();
+  expect([result, message]).toEqual([statusCodes[status], message]);
+  for (const word of says) expect(message).toContain(String(word));
+  expect(scene.describe(pass)).toEqual([]);
+  expect(buffers.map(({ bytes }) => bytes)).toEqual(before);
+}
+
+testTable("ma_kv_cache_copy refuses", rowCases, check);
+testTable("ma_kv_cache_copy_batch refuses", slotCases, check);
+testTable("ma_kv_cache_copy_seq refuses", tokenCases, check);
+testTable("ma_kv_cache_copy_head_major refuses", headMajorCases, check);
+
+const nothing: readonly (readonly [string, Call])[] = [
+  ["rows: no token", rows({ nNew: 0 })],
+  ["rows: no element", rows({ rowSize: 0 })],
+  ["one token: no head", slot({ nHeads: 0 })],
+  ["one token: no element", slot({ headDim: 0 })],
+  ["tokens: none", tokens({ nTokens: 0 })],
+  ["tokens: no head", tokens({ nHeads: 0 })],
+  ["tokens: no element", tokens({ headDim: 0 })],
+  ["head-major: no token", headMajor({ nTokens: 0 })],
+  ["head-major: no head", headMajor({ nHeads: 0 })],
+  ["head-major: no element", headMajor({ headDim: 0 })],
+];
+
+describe("nothing to copy", () => {
+  test.each(nothing)("%s: success without a dispatch", (_, call) => {
+    const block = new Block(call.size);
+    call.pack(block);
+    expect(call.send(pass, block)).toBe(statusCodes.ok);
+    expect(scene.describe(pass)).toEqual([]);
+  });
+});
+
+test("the pass that refused all this takes and runs the valid calls", () => {
+  const calls = [rows(), slot(), slot(v), tokens(), tokens(dualTokens({})), headMajor()];
+  for (const call of calls) {
+    const block = new Block(call.size);
+    call.pack(block);
+    expect([call.send(pass, block), scene.lastError()]).toEqual([statusCodes.ok, scene.lastError()]);
+  }
+  expect(scene.describe(pass).length).toBe(calls.length);
+  scene.commitAndWait(pass);
+});
