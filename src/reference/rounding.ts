@@ -92,8 +92,8 @@ export function decode(format: FloatName, bits: number): number {
 
 /**
  * The bits of one format as the bits of another, rounded to nearest even. The
- * same format on both sides keeps every bit, NaN payloads included; otherwise a
- * NaN keeps its sign and as much of its payload as fits, and becomes quiet.
+ * same or a wider format keeps every bit, NaN payloads included; a narrower one
+ * keeps a NaN's sign and the upper bits of its payload, and makes it quiet.
  */
 export function convertBits(from: FloatName, to: FloatName, bits: number): number {
   if (from === to) return bits;
@@ -104,10 +104,10 @@ export function convertBits(from: FloatName, to: FloatName, bits: number): numbe
 function convertNaN(from: FloatFormat, to: FloatFormat, bits: number): number {
   const fromScale = 2 ** (from.precision - 1);
   const toScale = 2 ** (to.precision - 1);
-  const fraction = bits % fromScale;
-  const shifted = Math.floor((fraction * toScale) / fromScale);
-  const quiet = shifted % toScale >= toScale / 2 ? shifted : shifted + toScale / 2;
+  const shifted = Math.floor(((bits % fromScale) * toScale) / fromScale);
+  const narrows = to.precision < from.precision;
+  const fraction = narrows && shifted < toScale / 2 ? shifted + toScale / 2 : shifted;
   const signed = bits >= (from.maxExponent - from.minExponent + 3) * fromScale;
   const exponents = to.maxExponent - to.minExponent + 3;
-  return (signed ? exponents * toScale : 0) + (exponents - 1) * toScale + quiet;
+  return (signed ? exponents * toScale : 0) + (exponents - 1) * toScale + fraction;
 }

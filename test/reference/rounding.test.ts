@@ -81,6 +81,11 @@ describe("convertBits", () => {
     expect(convertBits("f16", "f16", 0xfdff)).toBe(0xfdff);
   });
 
+  test("a wider format keeps NaN payloads", () => {
+    expect(convertBits("bf16", "f32", 0xff90)).toBe(0xff900000);
+    expect(convertBits("f16", "f32", 0x7c01)).toBe(0x7f802000);
+  });
+
   test("a NaN stays a quiet NaN with its sign, whatever bits are cut off", () => {
     expect(convertBits("f32", "bf16", 0x7f800001)).toBe(0x7fc0);
     expect(convertBits("f32", "bf16", 0xffffffff)).toBe(0xffff);
