@@ -1,4 +1,4 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import {
   type AttentionStrides,
@@ -7,6 +7,7 @@ import {
   structSizes,
 } from "../ffi/layout.ts";
 import { nativeError } from "../ffi/status.ts";
+import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import { Tensor, type TensorRange } from "../tensor.ts";
 import { checkAxis, useTensor } from "./shapes.ts";
@@ -120,8 +121,9 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const k = useTensor(args.k, device, "k", 4, keyAxes);
   const v = useTensor(args.v, device, "v", 4, keyAxes);
   const out = useTensor(args.out, device, "out", 4, queryAxes);
-  const mask = args.mask === undefined ? undefined : Tensor.use(args.mask, device, "mask");
-  const tileClasses = args.tileClasses === undefined ? undefined : Tensor.use(args.tileClasses, device, "tileClasses");
+  const mask = useOptional(args.mask, device, "mask");
+  const tileClasses = useOptional(args.tileClasses, device, "tileClasses");
+  const causal = checkFlag(args.causal, "causal");
   const headAxis = sequenceMajor ? 2 : 1;
   const tokenAxis = sequenceMajor ? 1 : 2;
   const B = checkI32(q.shape[0] as number, "q", "B");
@@ -135,12 +137,19 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   checkSameShape("v", v, k, "k");
   checkSameShape("out", out, q, "q");
   if (H % nKvHeads !== 0) throw refused("k", `${nKvHeads} key heads do not divide the ${H} query heads of q`);
-  if (args.kvCapacity !== undefined) {
-    checkAxis("kvCapacity", "the value", checkU32(args.kvCapacity, "kvCapacity"), capacity, "the shape of k");
-  }
+  checkAxis(
+    "kvCapacity",
+    "the value",
+    checkOptionalU32(args.kvCapacity, capacity, "kvCapacity"),
+    capacity,
+    "the shape of k",
+  );
   const kL = checkOptionalU32(args.seqLenK, capacity, "seqLenK");
   if (kL > capacity) throw refused("seqLenK", `${kL} is beyond the kvCapacity ${capacity} of k and v`);
+  const scale = checkScale(args.scale, D);
+  const qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
 
+  // From here on no code of the caller runs, so that no other call can fill the record.
   const { params } = record;
   params.B = B;
   params.H = H;
@@ -148,10 +157,10 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   params.qL = qL;
   params.kL = kL;
   params.gqaFactor = H / nKvHeads;
-  params.scale = checkScale(args.scale, D);
-  params.qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
+  params.scale = scale;
+  params.qLOff = qLOff;
   record.nKvHeads = nKvHeads;
-  record.causal = checkFlag(args.causal, "causal");
+  record.causal = causal;
   record.q = q;
   record.k = k;
   record.v = v;
@@ -168,6 +177,10 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   packFlashAttnPrefill(block, record);
   const status = native.ma_flash_attn_prefill(handle, block.address);
   if (status !== 0) throw nativeError(native, status, (message) => message.replaceAll("qL_off", "qOffsetInK"));
+}
+
+function useOptional(value: unknown, device: DeviceLifetime, argument: string): TensorRange | undefined {
+  return value === undefined ? undefined : Tensor.use(value, device, argument);
 }
 
 /** Whether the axes are in the order [B, L, H, D]. */

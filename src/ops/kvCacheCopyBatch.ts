@@ -5,7 +5,7 @@ import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import { Tensor, type TensorRange } from "../tensor.ts";
 import { checkAxis, useTensor } from "./shapes.ts";
-import { type CopyStream, type CopyStreams, isDual, streamError } from "./streams.ts";
+import { type CopyStreams, isDual, streamError } from "./streams.ts";
 
 /**
  * Arguments of {@link kvCacheCopyBatch}. Each `src` is one token, f32,
@@ -40,16 +40,16 @@ export function kvCacheCopyBatch(pass: Pass, args: KvCacheCopyBatchArgs): void {
   const { native, handle, device } = Pass.use(pass);
   checkObject(args, "args");
   const seqPos = checkU32(args.seqPos, "seqPos");
-  const dual = isDual(args);
-  const first = dual ? (args.k as CopyStream) : (args as CopyStream);
-  const cacheK = useCache(first.cache, device, dual ? "k.cache" : "cache");
-  const srcK = useToken(first.src, device, dual ? "k.src" : "src", cacheK);
+  // A field is read once, so that a getter can neither change it nor call in between.
+  const { k, v, src, cache } = args;
+  const dual = isDual(k, v, src, cache);
+  const cacheK = useCache(k?.cache ?? cache, device, dual ? "k.cache" : "cache");
+  const srcK = useToken(k?.src ?? src, device, dual ? "k.src" : "src", cacheK);
   let srcV: TensorRange | undefined;
   let cacheV: TensorRange | undefined;
   if (dual) {
-    const { src, cache } = args.v as CopyStream;
-    cacheV = useCache(cache, device, "v.cache");
-    srcV = useToken(src, device, "v.src", cacheV);
+    cacheV = useCache(v?.cache, device, "v.cache");
+    srcV = useToken(v?.src, device, "v.src", cacheV);
     checkAxis("v.cache", "nHeads", cacheV.shape[0] as number, cacheK.shape[0] as number, "k.cache");
     checkAxis("v.cache", "capacity", cacheV.shape[1] as number, cacheK.shape[1] as number, "k.cache");
     checkAxis("v.cache", "headDim", cacheV.shape[2] as number, cacheK.shape[2] as number, "k.cache");

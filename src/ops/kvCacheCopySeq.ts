@@ -5,7 +5,7 @@ import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import type { TensorRange } from "../tensor.ts";
 import { checkAxis, defaultTokens, useTensor } from "./shapes.ts";
-import { type CopyStream, type CopyStreams, isDual, streamError } from "./streams.ts";
+import { type CopyStreams, isDual, streamError } from "./streams.ts";
 
 /**
  * Arguments of {@link kvCacheCopySeq}. Each `src` is token-major
@@ -50,16 +50,16 @@ export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
   const seqPosStart = checkU32(args.seqPosStart, "seqPosStart");
   const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
   const givenTokens = args.nTokens;
-  const dual = isDual(args);
-  const first = dual ? (args.k as CopyStream) : (args as CopyStream);
-  const srcK = useSource(first.src, device, dual ? "k.src" : "src");
-  const cacheK = useCache(first.cache, device, dual ? "k.cache" : "cache", srcK);
+  // A field is read once, so that a getter can neither change it nor call in between.
+  const { k, v, src, cache } = args;
+  const dual = isDual(k, v, src, cache);
+  const srcK = useSource(k?.src ?? src, device, dual ? "k.src" : "src");
+  const cacheK = useCache(k?.cache ?? cache, device, dual ? "k.cache" : "cache", srcK);
   let srcV: TensorRange | undefined;
   let cacheV: TensorRange | undefined;
   if (dual) {
-    const { src, cache } = args.v as CopyStream;
-    srcV = useSource(src, device, "v.src");
-    cacheV = useCache(cache, device, "v.cache", srcV);
+    srcV = useSource(v?.src, device, "v.src");
+    cacheV = useCache(v?.cache, device, "v.cache", srcV);
     checkAxis("v.src", "nSrcTokens", srcV.shape[0] as number, srcK.shape[0] as number, "k.src");
     checkAxis("v.src", "nHeads", srcV.shape[1] as number, srcK.shape[1] as number, "k.src");
     checkAxis("v.src", "headDim", srcV.shape[2] as number, srcK.shape[2] as number, "k.src");

@@ -17,9 +17,13 @@ export type CopyStreams =
   | { readonly src: Tensor; readonly cache: Tensor; readonly k?: undefined; readonly v?: undefined }
   | { readonly k: CopyStream; readonly v: CopyStream; readonly src?: undefined; readonly cache?: undefined };
 
-/** Refuses arguments that name both a single stream and K or V, or K without V. */
-export function isDual(args: CopyStreams): boolean {
-  const { k, v, src, cache } = args;
+/** Whether K and V were given. Refuses them beside a single stream, and one without the other. */
+export function isDual(
+  k: CopyStream | undefined,
+  v: CopyStream | undefined,
+  src: Tensor | undefined,
+  cache: Tensor | undefined,
+): boolean {
   if (k === undefined && v === undefined) return false;
   if (src !== undefined || cache !== undefined) {
     throw refused("src", "expected either src and cache, or k and v, got both");

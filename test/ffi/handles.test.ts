@@ -98,7 +98,7 @@ describe.each(kinds)("a %s handle in the C ABI", (kind) => {
   test.each(functions)("%s refuses zero, unknown handles and those of another kind", (_, call) => {
     const handles = openHandles();
     const foreign = kinds.filter((other) => other !== kind).map((other) => handles[other]);
-    for (const handle of [0, 0xffff_ffff, 0x7fff_ffff, handles[kind] ^ 0x8000_0000, ...foreign]) {
+    for (const handle of [0, 0xffff_ffff, 0x7fff_ffff, (handles[kind] ^ 0x8000_0000) >>> 0, ...foreign]) {
       expect([handle, call(handle)]).toEqual([handle, invalidHandle]);
       expect(nativeError(native, invalidHandle).message.length).toBeGreaterThan(0);
     }
