@@ -30,7 +30,9 @@ export interface LayerInputs {
 
 /** The bytes of a file as tokens. */
 export async function inputsFromText(path: string): Promise<LayerInputs> {
-  const bytes = await readFile(path);
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`${path} cannot be read: ${error.message}`, { cause: error });
+  });
   if (bytes.length === 0) throw new Error(`${path} is empty; a text of at least one byte is needed`);
   const tokens = Math.min(bytes.length, maxTokens);
   const decoded = Uint8Array.from({ length: decodeTokens }, (_, i) => bytes[(tokens + i) % bytes.length] ?? 0);

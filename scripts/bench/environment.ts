@@ -1,5 +1,5 @@
 import { dlopen, FFIType } from "bun:ffi";
-import { cpus, totalmem } from "node:os";
+import { cpus, loadavg, totalmem } from "node:os";
 import { Device } from "../../src/index.ts";
 
 const libc = dlopen(process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6", {
@@ -29,13 +29,14 @@ function cString(text: string): Buffer {
   return Buffer.from(`${text}\0`);
 }
 
-/** Processor, memory and versions, for the reader of the figures. */
+/** Processor, memory, versions and what else is running, for the reader of the figures. */
 export function describeMachine(): string {
   using device = Device.open();
   const processors = cpus();
   const memory = Math.round(totalmem() / 2 ** 30);
   return (
     `${processors[0]?.model.trim() ?? "unknown processor"}, ${processors.length} threads, ${memory} GiB, ` +
-    `${process.platform} ${process.arch}, Bun ${Bun.version}, device ${device.info.name} (${device.info.backend})`
+    `${process.platform} ${process.arch}, Bun ${Bun.version}, device ${device.info.name} (${device.info.backend}); ` +
+    `load ${loadavg()[0]?.toFixed(2)} before the run`
   );
 }

@@ -1,0 +1,95 @@
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { benchmarks } from "../../scripts/bench/all.ts";
+import { type Benchmark, median, runBenchmark } from "../../scripts/bench/benchmark.ts";
+import { verdict } from "../../scripts/bench/report.ts";
+
+const script = resolve(import.meta.dir, "../../scripts/bench/main.ts");
+
+function bench(...args: string[]) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args]);
+  return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+describe("rounds", () => {
+  test("the median of odd and even counts", () => {
+    expect(median([3, 1, 2])).toBe(2);
+    expect(median([4, 1, 3, 2])).toBe(2.5);
+    expect(median([7])).toBe(7);
+    expect(() => median([])).toThrow(RangeError);
+  });
+
+  test("both sides in every round, taking turns at being first, after one that does not count", async () => {
+    const calls: string[] = [];
+    let disposed = 0;
+    const benchmark: Benchmark = {
+      name: "x",
+      unit: "ms",
+      about: "",
+      baselineAbout: "",
+      target: { text: "at most 5", met: (value) => value <= 5 },
+      rounds: () => 3,
+      warmUp: true,
+      prepare: () => ({
+        measure: () => calls.push("m"),
+        baseline: async () => calls.push("b"),
+        dispose: () => disposed++,
+      }),
+    };
+    const result = await runBenchmark(benchmark, { quick: false });
+    expect(calls.join("")).toBe("bm" + "bm" + "mb" + "bm");
+    // Each side gives the number of calls so far.
+    expect(result).toEqual({ name: "x", value: 5, unit: "ms", baseline: 6, ratio: 5 / 6, rounds: 3 });
+    expect(disposed).toBe(1);
+    expect(verdict(benchmark, result)).toBe("PASS: at most 5");
+    expect(verdict(benchmark, { ...result, value: Number.NaN })).toBe("FAIL: at most 5");
+  });
+
+  test("names are those that were asked for; nine rounds but in a quick run", () => {
+    expect(benchmarks.map(({ name }) => name)).toEqual([
+      "op-host-cost",
+      "copy-f32",
+      "copy-seq-f32-f16",
+      "prefill-bf16-d256-causal-1t",
+      "prefill-bf16-d256-causal-2t",
+      "shader-cold",
+      "shader-warm",
+      "load-to-first-result",
+    ]);
+    for (const { rounds } of benchmarks) expect(rounds({ quick: false })).toBeGreaterThanOrEqual(9);
+  });
+});
+
+describe("the command", () => {
+  test("one benchmark into a JSON file", () => {
+    const folder = mkdtempSync(join(tmpdir(), "metal-attention-bench-test-"));
+    try {
+      const path = join(folder, "figures.json");
+      const { exitCode, stdout, stderr } = bench("--quick", "--only", "load-to-first-result", "--json", path);
+      expect({ exitCode, errors: stderr.replace(/^ {4}load-to-first-result: \d+ s\n/gm, "") }).toEqual({
+        exitCode: 0,
+        errors: "",
+      });
+      expect(stdout).toContain("load-to-first-result");
+      const figures = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>[];
+      expect(figures).toHaveLength(1);
+      const [figure = {}] = figures;
+      expect(Object.keys(figure)).toEqual(["name", "value", "unit", "baseline", "ratio", "rounds"]);
+      expect(figure["rounds"]).toBe(9);
+      expect(figure["value"]).toBeGreaterThan(0);
+      expect(figure["ratio"]).toBeCloseTo(Number(figure["value"]) / Number(figure["baseline"]), 9);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }, 60_000);
+
+  test("an unknown name lists those there are", () => {
+    const { exitCode, stderr } = bench("--only", "copy");
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('no benchmark "copy"');
+    expect(stderr).toContain("copy-seq-f32-f16");
+    expect(stderr).not.toMatch(/\.ts:\d+/);
+  });
+});

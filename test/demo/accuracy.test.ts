@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { checkResults } from "../../scripts/attention-layer/accuracy.ts";
+import type { LayerInputs } from "../../scripts/attention-layer/inputs.ts";
+import { type LayerResults, runLayer } from "../../scripts/attention-layer/run.ts";
+import { Progress } from "../../scripts/lib/progress.ts";
+import { normalArray } from "../../scripts/lib/random.ts";
+import { Device } from "../../src/index.ts";
+
+describe("the demo's checks fail where a result is wrong", () => {
+  const shape = { tokens: 40, heads: 4, kvHeads: 2, headDim: 256 };
+  const rows = (heads: number, tokens: number, seed: number) => normalArray(heads * tokens * shape.headDim, 1, seed);
+  const inputs: LayerInputs = {
+    description: "random",
+    ...shape,
+    q: rows(shape.heads, 40, 1),
+    k: rows(shape.kvHeads, 72, 2),
+    v: rows(shape.kvHeads, 72, 3),
+  };
+  let device: Device;
+  let results: LayerResults;
+  beforeAll(() => {
+    device = Device.open();
+    using progress = new Progress();
+    results = runLayer(device, inputs, progress);
+  });
+  afterAll(() => device.dispose());
+
+  test("nothing wrong", () => {
+    const { right, lines } = checkResults(inputs, results);
+    expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
+    expect(right).toBe(true);
+  });
+
+  /** Changes an element, checks, and changes it back. */
+  function check(elements: Uint16Array | Float16Array, index: number, value: number): string[] {
+    const before = elements[index] as number;
+    elements[index] = value;
+    try {
+      const { right, lines } = checkResults(inputs, results);
+      expect(right).toBe(false);
+      return lines.filter((line) => line.endsWith(": WRONG")).map((line) => line.slice(0, line.indexOf(":")));
+    } finally {
+      elements[index] = before;
+    }
+  }
+
+  test("one element of the attention output, too large or NaN", () => {
+    const bits = results.out.view();
+    expect(check(bits, 5, (bits[5] as number) ^ 0x0080)).toEqual(["attention"]);
+    expect(check(bits, bits.length - 1, 0x7fc0)).toEqual(["attention"]);
+  });
+
+  test("one bit of a cache, one of the ring, one slot of it that nothing was written to", () => {
+    for (const tensor of [results.cache.k, results.cache.v, results.ring.k, results.ring.v]) {
+      const { buffer, byteOffset, length } = tensor.view();
+      const bits = new Uint16Array(buffer, byteOffset, length);
+      const name = tensor === results.cache.k || tensor === results.cache.v ? "cache" : "ring";
+      expect(check(bits, 3, (bits[3] as number) ^ 1)).toEqual([name]);
+    }
+    expect(check(results.ring.v.view(), results.ring.v.length - 1, 1)).toEqual(["ring"]);
+  });
+});

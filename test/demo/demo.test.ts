@@ -1,0 +1,173 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import {
+  decodeSafetensors,
+  floatValues,
+  type SafetensorsTensor,
+  writeSafetensors,
+} from "../../src/safetensors/index.ts";
+
+const script = resolve(import.meta.dir, "../../scripts/attention-layer/main.ts");
+const folder = mkdtempSync(join(tmpdir(), "metal-attention-demo-"));
+const limit = 60_000;
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function demo(...args: string[]) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args], { cwd: folder });
+  return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+function textFile(name: string, length: number): string {
+  const path = join(folder, name);
+  writeFileSync(
+    path,
+    Uint8Array.from({ length }, (_, i) => 32 + ((i * i * 7 + i) % 90)),
+  );
+  return path;
+}
+
+function tensor(shape: readonly number[], value = 0.5): SafetensorsTensor {
+  const length = shape.reduce((product, extent) => product * extent, 1);
+  return { dtype: "F32", shape, bytes: new Uint8Array(new Float32Array(length).fill(value).buffer) };
+}
+
+async function inputFile(name: string, tensors: Record<string, SafetensorsTensor>): Promise<string> {
+  const path = join(folder, name);
+  await writeSafetensors(path, { tensors: new Map(Object.entries(tensors)) });
+  return path;
+}
+
+/** Cells of the table's rows, by step. */
+function table(stdout: string): Map<string, string[]> {
+  return new Map(
+    stdout.split("\n").flatMap((line) => {
+      const cells = line.split(/ {2,}/);
+      return cells.length === 6 && cells[0] !== undefined ? [[cells[0], cells.slice(1)] as const] : [];
+    }),
+  );
+}
+
+describe("a run", () => {
+  test(
+    "a text: the table, the checks, the results in a file that is input again",
+    async () => {
+      const first = join(folder, "first.safetensors");
+      const run = demo(textFile("text", 70), "--output", first);
+      expect(run.stderr).toBe("");
+      expect(run.exitCode).toBe(0);
+      const rows = table(run.stdout);
+      expect(rows.get("causal prefill")?.slice(0, 2)).toEqual(["flash_attn_prefill_bf16_d256", "1"]);
+      expect(rows.get("K and V into the cache")?.slice(0, 2)).toEqual(["kv_cache_copy_seq_f32_to_f16_kv_dual", "1"]);
+      expect(rows.get("32 decode tokens into the ring")?.slice(0, 2)).toEqual([
+        "kv_cache_copy_batch_f32_to_f16_kv_dual",
+        "32",
+      ]);
+      expect(run.stdout.match(/: ok$/gm)).toHaveLength(3);
+
+      const kept = decodeSafetensors(await Bun.file(first).bytes());
+      expect(
+        Object.fromEntries([...kept.tensors].map(([name, { dtype, shape }]) => [name, [dtype, ...shape]])),
+      ).toEqual({
+        q: ["F32", 1, 8, 70, 256],
+        k: ["F32", 1, 4, 70, 256],
+        v: ["F32", 1, 4, 70, 256],
+        out: ["BF16", 1, 8, 70, 256],
+        "cache.k": ["F16", 4, 70, 256],
+        "cache.v": ["F16", 4, 70, 256],
+        "ring.k": ["F16", 4, 1024, 256],
+        "ring.v": ["F16", 4, 1024, 256],
+      });
+      // The first token attends itself alone, so its output is its value, rounded.
+      const values = (name: string) => floatValues(kept.tensors.get(name) as SafetensorsTensor);
+      const out = values("out");
+      const v = values("v");
+      for (let i = 0; i < 256; i++)
+        expect(Math.abs((out[i] ?? 0) - (v[i] ?? 1))).toBeLessThanOrEqual(2 ** -8 * Math.abs(v[i] ?? 0));
+
+      const second = join(folder, "second.safetensors");
+      const again = demo("--input", first, "--output", second);
+      expect(again.stderr).toBe("");
+      expect(again.exitCode).toBe(0);
+      const keptAgain = decodeSafetensors(await Bun.file(second).bytes());
+      for (const name of ["q", "k", "v", "out", "cache.k", "cache.v"]) {
+        expect(keptAgain.tensors.get(name)).toEqual(kept.tensors.get(name) as SafetensorsTensor);
+      }
+    },
+    limit,
+  );
+
+  test(
+    "a text longer than the ring wraps, and one longer than the prompt is cut",
+    () => {
+      for (const length of [1100, 3000]) {
+        const run = demo(textFile("long", length));
+        expect(run.exitCode).toBe(0);
+        expect(run.stdout).toContain(`${Math.min(length, 2048)} of the ${length} bytes`);
+        expect(run.stdout.match(/: ok$/gm)).toHaveLength(3);
+      }
+    },
+    limit,
+  );
+
+  test(
+    "a single byte",
+    () => {
+      expect(demo(textFile("byte", 1)).exitCode).toBe(0);
+    },
+    limit,
+  );
+
+  test("--help", () => {
+    const { exitCode, stdout } = demo("--help");
+    expect(exitCode).toBe(0);
+    for (const part of ["usage: scripts/demo", "--input", "--output", "2,048", "1,024"]) expect(stdout).toContain(part);
+  });
+});
+
+describe("what it refuses, in one line", () => {
+  const q = tensor([8, 5, 256]);
+  const k = tensor([4, 5, 256]);
+  const files: [what: string, tensors: Record<string, SafetensorsTensor>, ...parts: string[]][] = [
+    ["no v", { q, k }, "no tensor v", "k, q"],
+    ["another head size", { q: tensor([8, 5, 128]), k, v: k }, "q is [8,5,128]", "256"],
+    ["two axes", { q: tensor([5, 256]), k, v: k }, "q is [5,256]", "[heads, tokens, 256]"],
+    ["a batch of 2", { q: tensor([2, 8, 5, 256]), k, v: k }, "q is [2,8,5,256]"],
+    ["v unlike k", { q, k, v: tensor([2, 5, 256]) }, "v is [2,5,256]", "[4, 5, 256]"],
+    ["k shorter than q", { q, k: tensor([4, 3, 256]), v: k }, "k is [4,3,256]", "[4, 5, 256]"],
+    ["heads that do not divide", { q, k: tensor([3, 5, 256]), v: tensor([3, 5, 256]) }, "3 heads of k", "8 heads of q"],
+    ["too many tokens", { q: tensor([1, 2049, 256]), k, v: k }, "2049", "2048"],
+    ["no tokens", { q: tensor([8, 0, 256]), k, v: k }, "[8,0,256]", "1 to 2048"],
+    ["integers", { q: { ...q, dtype: "I32" }, k, v: k }, "I32", "BF16"],
+    ["a NaN", { q, k, v: tensor([4, 5, 256], Number.NaN) }, "v holds NaN"],
+  ];
+  test.each(files)("a file with %s", async (_, tensors, ...parts) => {
+    expectRefusal(["--input", await inputFile("bad.safetensors", tensors)], ...parts, "bad.safetensors");
+  });
+
+  test("files that are not there, empty or something else", () => {
+    expectRefusal(["none.txt"], "none.txt");
+    expectRefusal(["--input", "none.safetensors"], "none.safetensors");
+    expectRefusal([textFile("empty", 0)], "empty");
+    expectRefusal([folder], folder.slice(-10));
+    expectRefusal(["--input", textFile("text.safetensors", 100)], "text.safetensors");
+  });
+
+  test("a command line that makes no sense", () => {
+    expectRefusal(["--what"], "--what");
+    expectRefusal(["a", "b"], '"b"');
+    expectRefusal(["a", "--input", "b"], "--input");
+    expectRefusal(["--output"], "--output");
+  });
+
+  /** One line on standard error (a file format's reason may take more), no stack, status 1. */
+  function expectRefusal(args: readonly string[], ...parts: string[]): void {
+    const { exitCode, stdout, stderr } = demo(...args);
+    expect(stdout).toBe("");
+    expect(stderr).toStartWith("scripts/demo: ");
+    expect(stderr).not.toMatch(/^\s+at |node:internal|\.ts:\d+/m);
+    for (const part of parts) expect(stderr).toContain(part);
+    expect(exitCode).toBe(1);
+  }
+});
