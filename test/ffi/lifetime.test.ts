@@ -2,7 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 import { Device, kvCacheCopy, type Tensor } from "../../src/index.ts";
+import { Pipeline } from "../../src/kernels.ts";
 import { DeviceLifetime } from "../../src/lifetime.ts";
+import { Pass } from "../../src/pass.ts";
 import { collectUntil } from "../helpers/gc.ts";
 
 const size = 1 << 20;
@@ -88,26 +90,32 @@ describe("a zero-copy view", () => {
     expect([...first]).toEqual([1, 2, 3, 4]);
   });
 
-  test("may be transferred: the tensor goes on, and the new owner's memory stays valid", async () => {
-    using device = Device.open();
-    function transferred(): ArrayBuffer {
-      using tensor = device.tensor("u8", [size]);
-      const view = tensor.bytes;
-      view.fill(7);
-      const owner = view.buffer.transfer();
-      expect(view.length).toBe(0);
-      expect(tensor.toFloat32Array()[size - 1]).toBe(7);
-      expect(tensor.bytes.length).toBe(size);
-      return owner;
-    }
-    const owner = transferred();
-    for (let i = 0; i < 20; i++) {
-      Bun.gc(true);
-      overwriteFreed(device);
-      await Bun.sleep(0);
-    }
-    expect(new Uint8Array(owner).every((byte) => byte === 7)).toBe(true);
-  });
+  test.each([true, false])(
+    "may be transferred: the new owner's memory stays valid (tensor used after it: %p)",
+    async (used) => {
+      function transferred(): ArrayBuffer {
+        using device = Device.open();
+        using tensor = device.tensor("u8", [size]);
+        const view = tensor.bytes;
+        view.fill(7);
+        const owner = view.buffer.transfer();
+        expect(view.length).toBe(0);
+        if (used) {
+          expect(tensor.toFloat32Array()[size - 1]).toBe(7);
+          expect(tensor.bytes.length).toBe(size);
+        }
+        return owner;
+      }
+      const owner = transferred();
+      using device = Device.open();
+      for (let i = 0; i < 20; i++) {
+        Bun.gc(true);
+        overwriteFreed(device);
+        await Bun.sleep(0);
+      }
+      expect(new Uint8Array(owner).every((byte) => byte === 7)).toBe(true);
+    },
+  );
 
   test("whose buffer is detached does not hinder an operation on its tensor", () => {
     using device = Device.open();
@@ -154,7 +162,19 @@ describe("left undisposed", () => {
     expect([...cache.toFloat32Array()]).toEqual([1, 2, 3, 4]);
   });
 
-  test("passes and pipelines go too: a device makes any number of them", async () => {
+  test("a pipeline goes when it has been collected", async () => {
+    using device = Device.open();
+    using pass = device.pass();
+    const lifetime = Pass.use(pass).device;
+    const constants = [0, 1].map((index) => ({ index, dtype: "bool", value: false }) as const);
+    const leak = () => Pipeline.use(device.pipeline("kv_cache_copy", { constants }), lifetime);
+    const handle = leak();
+    const info = new Block(16);
+    expect(lifetime.native.ma_pipeline_info(handle, info.bytes)).toBe(0);
+    expect(await collectUntil(() => lifetime.native.ma_pipeline_info(handle, info.bytes) === -2)).toBe(true);
+  });
+
+  test("passes go when they have been collected: a device makes any number of them", async () => {
     using device = Device.open();
     function leak(): void {
       for (let i = 0; i < 50; i++) device.pass();
