@@ -105,7 +105,7 @@ import Testing
   @Test func nowhereToWriteIsATypedError() {
     folder.settings.cachePath = "/proc/nothing/cache"
     folder.settings.temporaryFolders = ["/proc/elsewhere"]
-    let error = #expect(throws: ShaderCompilerError.self) { try folder.compile(smallSource(1)) }
+    let error = compilerError { try folder.compile(smallSource(1)) }
     #expect(error?.kind == .hostFailure)
     #expect(error?.message.has("/proc/nothing/cache, /proc/elsewhere") == true)
   }

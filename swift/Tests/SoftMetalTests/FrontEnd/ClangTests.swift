@@ -19,7 +19,7 @@ import Testing
   }
 
   func failure() -> ShaderCompilerError? {
-    #expect(throws: ShaderCompilerError.self) { try Clang.find(folder.settings) }
+    compilerError { try Clang.find(folder.settings) }
   }
 
   @Test func findsANumberedOne() throws {
@@ -51,7 +51,7 @@ import Testing
 
   @Test func aCompilerThatBreaksIsAHostFailure() throws {
     folder.settings.clang = try program("broken", "clang version 19.0.0")
-    let error = #expect(throws: ShaderCompilerError.self) { try folder.compile(smallSource(1)) }
+    let error = compilerError { try folder.compile(smallSource(1)) }
     #expect(error?.kind == .hostFailure)
   }
 

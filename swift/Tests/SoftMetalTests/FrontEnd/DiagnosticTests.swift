@@ -48,7 +48,7 @@ import Testing
 
   @Test func labelsMayHoldAnything() throws {
     for label in ["a b.metal", "quote\".metal", "back\\slash.metal", "colon:1:2.metal", "line\nbreak"] {
-      let error = #expect(throws: ShaderCompilerError.self) {
+      let error = compilerError {
         try folder.compile("kernel void f(device int *a) {\n  a[0] = x;\n}", label: label)
       }
       #expect(error?.message.has("\(label):2:10: error: ") == true, "\(error?.message ?? "")")

@@ -61,7 +61,7 @@ import Testing
       (ConstantValue("float", Float(1)), "'step' (index 4) has type int, the value has type float"),
       (ConstantValue("", UInt8(1)), "'step' (index 4) takes 4 bytes, the value has 1"),
     ] {
-      let error = #expect(throws: ShaderCompilerError.self) { try LoadedShader(compiled, constants: [4: value]) }
+      let error = compilerError { try LoadedShader(compiled, constants: [4: value]) }
       #expect(error?.kind == .constantMismatch)
       #expect(error?.message.has(part) == true)
     }
@@ -71,7 +71,7 @@ import Testing
     for bytes in [[], [1, 2, 3], [UInt8](repeating: 0x7F, count: 5000)] {
       let shader = CompiledShader(
         label: "x", object: bytes, functionNames: [], optionalConstants: [], log: "", wasCached: false)
-      let error = #expect(throws: ShaderCompilerError.self) { try LoadedShader(shader, constants: [:]) }
+      let error = compilerError { try LoadedShader(shader, constants: [:]) }
       #expect(error?.kind == .hostFailure)
     }
   }

@@ -50,3 +50,14 @@ func smallSource(_ value: Int) -> String {
   kernel void fill(device int *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = \(value); }
   """
 }
+
+/// The error that `body` ends with; nil, and a failed expectation, without one.
+func compilerError<Result>(_ body: () throws -> Result) -> ShaderCompilerError? {
+  do {
+    _ = try body()
+  } catch {
+    if let error = error as? ShaderCompilerError { return error }
+  }
+  Issue.record("no ShaderCompilerError was thrown")
+  return nil
+}

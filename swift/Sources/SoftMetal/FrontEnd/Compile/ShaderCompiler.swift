@@ -132,7 +132,7 @@ private struct Job {
     let arguments =
       CompilerFlags.compile(input, to: output, headers: headers, options: options, clang: clang)
       + (isCheckOnly ? ["-fsyntax-only"] : [])
-    let log = try run(arguments, output: output, lowered.sourceMap, headers: headers, work)
+    let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
     let metadata = CacheEntry.Metadata(
@@ -141,16 +141,17 @@ private struct Job {
   }
 
   /// Runs clang; returns its warnings.
-  private func run(_ arguments: [String], output: String, _ map: SourceMap, headers: String, _ work: WorkFolder) throws
-    -> String
-  {
+  private func run(
+    _ arguments: [String], output: String?, _ map: SourceMap, headers: String, _ work: WorkFolder
+  ) throws -> String {
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path) else {
       throw ShaderCompilerError(kind: .hostFailure, message: "cannot start \(clang.path): \(Files.lastError)")
     }
     let log = ClangLog.translate(outcome.output, map, headerFolder: headers)
     if log.errors > 0 { throw ShaderCompilerError(kind: .compileFailure, message: log.text) }
     // Without a status the output tells whether clang succeeded.
-    guard outcome.status == 0 || (outcome.status == nil && Files.identity(output) != nil) else {
+    let hasOutput = output.map { Files.identity($0) != nil } ?? true
+    guard outcome.status == 0 || (outcome.status == nil && hasOutput) else {
       throw ShaderCompilerError(
         kind: .hostFailure, message: "\(clang.path) failed with status \(outcome.status ?? -1):\n\(log.text)")
     }

@@ -32,14 +32,14 @@ struct Attribute {
 
   /// The attributes of the list that starts at token `index`.
   static func parseList(_ index: Int, of list: TokenList) -> [Attribute] {
-    let inside = index + 2..<max(list.after(index + 1) - 1, index + 2)
+    let inside = span(index + 2, list.after(index + 1) - 1)
     return list.splitAtCommas(inside).compactMap { part in
       let name = part.lowerBound
       guard name < part.upperBound, list.isIdentifier(name) else { return nil }
       guard list.text(name + 1) == "(", name + 1 < part.upperBound else {
         return Attribute(name: list.text(name), token: name, argument: part.upperBound..<part.upperBound)
       }
-      return Attribute(name: list.text(name), token: name, argument: name + 2..<list.after(name + 1) - 1)
+      return Attribute(name: list.text(name), token: name, argument: span(name + 2, list.after(name + 1) - 1))
     }
   }
 

@@ -46,7 +46,7 @@ struct TemplateParameter {
 
   /// The parameters between the `<` at token `open` and its partner at `close`.
   static func parse(_ open: Int, _ close: Int, of list: TokenList) -> [TemplateParameter] {
-    list.splitAtCommas(open + 1..<close).compactMap { part in
+    list.splitAtCommas(span(open + 1, close)).compactMap { part in
       var head = part
       var defaultArgument = part.upperBound..<part.upperBound
       if let equals = part.first(where: { list.text($0) == "=" }) {

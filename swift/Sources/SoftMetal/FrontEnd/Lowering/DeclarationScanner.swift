@@ -11,7 +11,7 @@ struct DeclarationScanner {
 
   static func scan(_ list: TokenList, macros: Set<String>) -> [Declaration] {
     var scanner = DeclarationScanner(list: list, macros: macros)
-    scanner.scan(list.indices, qualifier: "")
+    scanner.scan(list.indices, qualifier: "", depth: 0)
     return scanner.declarations
   }
 
@@ -20,7 +20,10 @@ struct DeclarationScanner {
     self.macros = macros
   }
 
-  private mutating func scan(_ range: Range<Int>, qualifier: String) {
+  /// Of nested namespaces; clang takes 256 brackets.
+  private static let maximumDepth = 256
+
+  private mutating func scan(_ range: Range<Int>, qualifier: String, depth: Int) {
     var position = range.lowerBound
     while position < range.upperBound {
       let text = list.text(position)
@@ -28,13 +31,15 @@ struct DeclarationScanner {
         position += 1
       } else if let open = scopeStart(position, in: range) {
         let close = min(list.partner[open], range.upperBound)
-        scan(open + 1..<close, qualifier: qualifier + scopeName(position, open))
+        if depth < Self.maximumDepth {
+          scan(span(open + 1, close), qualifier: qualifier + scopeName(position, open), depth: depth + 1)
+        }
         position = close + 1
       } else if macros.contains(text), list.text(position + 1) == "(" {
         position = list.after(position + 1)
       } else {
         let end = declarationEnd(position, in: range)
-        declarations.append(declaration(position..<end, qualifier: qualifier))
+        declarations.append(declaration(span(position, end), qualifier: qualifier))
         position = end
       }
     }
@@ -161,14 +166,14 @@ struct DeclarationScanner {
         break
       }
     }
-    let shape = isInstantiation ? Shape(kind: .instantiation, nameToken: start) : shape(start..<tokens.upperBound)
+    let shape = isInstantiation ? Shape(kind: .instantiation, nameToken: start) : shape(span(start, tokens.upperBound))
     let attributeEnd = shape.body.map { $0.lowerBound - 1 } ?? tokens.upperBound
     let isOperator = shape.kind == .function && (1...3).contains { list.text(shape.nameToken + 1 - $0) == "operator" }
     return Declaration(
       kind: shape.kind, name: isOperator ? "operator" : list.text(shape.nameToken), nameToken: shape.nameToken,
       qualifier: qualifier,
       tokens: tokens, templateParameters: parameters, headStart: start,
-      attributes: Attribute.attributes(in: tokens.lowerBound..<attributeEnd, of: list),
+      attributes: Attribute.attributes(in: span(tokens.lowerBound, attributeEnd), of: list),
       parameters: shape.parameters, body: shape.kind == .function ? shape.body : nil)
   }
 
@@ -241,10 +246,10 @@ struct DeclarationScanner {
     let close = list.after(open) - 1
     shape.nameToken = declaratorEnd(before: open)
     if list.text(shape.nameToken) == ">", let angle = list.openingAngle(shape.nameToken) { shape.nameToken = angle - 1 }
-    shape.parameters = open + 1..<max(close, open + 1)
+    shape.parameters = span(open + 1, close)
     shape.kind = .function
     if list.text(range.upperBound - 1) == "}", list.partner[range.upperBound - 1] >= 0 {
-      shape.body = list.partner[range.upperBound - 1] + 1..<range.upperBound - 1
+      shape.body = span(list.partner[range.upperBound - 1] + 1, range.upperBound - 1)
     }
     return shape
   }

@@ -23,7 +23,7 @@ enum DerivedConstants {
   private static func lower(_ declaration: Declaration, _ context: inout LoweringContext) -> DerivedConstant? {
     let list = context.list
     let end = declaration.tokens.upperBound - 1
-    let head = declaration.headStart..<declaration.nameToken
+    let head = span(declaration.headStart, declaration.nameToken)
     guard let keyword = head.first(where: { list.text($0) == "constant" }) else { return nil }
     let name = declaration.name
     let typeName = head.filter { !["constant", "static", "const", "constexpr", "extern"].contains(list.text($0)) }

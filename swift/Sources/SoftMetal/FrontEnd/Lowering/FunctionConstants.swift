@@ -27,14 +27,14 @@ enum FunctionConstants {
   private static func lower(_ declaration: Declaration, _ context: inout LoweringContext) -> [FunctionConstant] {
     let list = context.list
     let end = declaration.tokens.upperBound - 1
-    guard let keyword = (declaration.headStart..<end).first(where: { list.text($0) == "constant" }) else {
+    guard let keyword = span(declaration.headStart, end).first(where: { list.text($0) == "constant" }) else {
       context.report(
         "'\(declaration.name)' needs the 'constant' address space to be a function constant", at: declaration.nameToken)
       return []
     }
     var result: [FunctionConstant] = []
     var typeName = ""
-    for declarator in list.splitAtCommas(declaration.headStart..<end) {
+    for declarator in list.splitAtCommas(span(declaration.headStart, end)) {
       let attributes = Attribute.attributes(in: declarator, of: list)
       let plain = withoutAttributes(declarator, list)
       guard let name = plain.last(where: { list.isIdentifier($0) }),
@@ -54,7 +54,7 @@ enum FunctionConstants {
           name: list.text(name), qualifier: declaration.qualifier, typeName: typeName,
           index: constant.argument))
     }
-    rewriteStorage(declaration.headStart..<end, keyword, &context)
+    rewriteStorage(span(declaration.headStart, end), keyword, &context)
     let flags = result.map { " static unsigned char sm_defined_\($0.name) = 0;" }.joined()
     context.insert(flags, after: end)
     return result

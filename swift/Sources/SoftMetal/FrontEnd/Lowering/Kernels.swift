@@ -23,7 +23,7 @@ enum Kernels {
       if declaration.attribute("host_name") != nil { return true }
       return declaration.tokens.contains { list.text($0) == "kernel" }
     }
-    return (declaration.headStart..<declaration.nameToken).contains { list.text($0) == "kernel" }
+    return span(declaration.headStart, declaration.nameToken).contains { list.text($0) == "kernel" }
   }
 
   /// Indices of the functions that run as kernels: those marked, and the
@@ -65,13 +65,13 @@ enum Kernels {
 
   /// The host reaches kernels through the object's table only.
   private static func makeStatic(_ declaration: Declaration, _ context: inout LoweringContext) {
-    let head = declaration.headStart..<declaration.nameToken
+    let head = span(declaration.headStart, declaration.nameToken)
     guard !head.contains(where: { ["static", "extern"].contains(context.list.text($0)) }) else { return }
     context.insert("static ", before: declaration.headStart)
   }
 
   private static func expression(_ declaration: Declaration, _ list: TokenList) -> String {
-    let arguments = declaration.nameToken + 1..<max(declaration.parameters.lowerBound - 1, declaration.nameToken + 1)
+    let arguments = span(declaration.nameToken + 1, declaration.parameters.lowerBound - 1)
     guard list.text(arguments.lowerBound) == "<" else { return declaration.qualifier + declaration.name }
     return declaration.qualifier + declaration.name + list.joined(arguments)
   }
@@ -119,7 +119,7 @@ enum Kernels {
       if list.isIdentifier(position), list.text(position + 1) == "<",
         let function = template(named: list.text(position), context), let close = list.closingAngle(position + 1)
       {
-        return Target(function: function, name: position, arguments: position + 2..<close)
+        return Target(function: function, name: position, arguments: span(position + 2, close))
       }
       position += 1
     }

@@ -12,14 +12,14 @@ enum LoopPragmas {
       let end = list.after(token + 1)
       guard end == token + 4, list.tokens[token + 2].kind == .string else { continue }
       let literal = list.tokens[token + 2].range
-      if isUnroll(words(list.source.bytes, literal.lowerBound + 1..<literal.upperBound - 1)) {
+      if isUnroll(words(list.source.bytes, span(literal.lowerBound + 1, literal.upperBound - 1))) {
         context.blank(token..<end)
       }
     }
   }
 
   private static func isUnroll(_ bytes: [UInt8], _ range: Range<Int>) -> Bool {
-    let words = words(bytes, range.lowerBound + 1..<range.upperBound)
+    let words = words(bytes, span(range.lowerBound + 1, range.upperBound))
     return words.first == "pragma" && isUnroll(Array(words.dropFirst()))
   }
 

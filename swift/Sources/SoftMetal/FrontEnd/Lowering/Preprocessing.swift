@@ -36,7 +36,7 @@ enum Preprocessing {
   private static func hasComputedHostName(_ list: TokenList) -> Bool {
     list.indices.contains { token in
       list.text(token) == "host_name" && list.text(token + 1) == "("
-        && (token + 2..<max(list.after(token + 1) - 1, token + 2)).contains { list.tokens[$0].kind != .string }
+        && span(token + 2, list.after(token + 1) - 1).contains { list.tokens[$0].kind != .string }
     }
   }
 

@@ -70,7 +70,7 @@ struct Reachability {
       result[declaration.name, default: []].append(index)
       let list = context.list
       if declaration.kind == .variable {
-        for other in list.splitAtCommas(declaration.headStart..<declaration.tokens.upperBound).dropFirst() {
+        for other in list.splitAtCommas(span(declaration.headStart, declaration.tokens.upperBound)).dropFirst() {
           result[list.text(other.lowerBound), default: []].append(index)
         }
       }

@@ -10,7 +10,7 @@ enum Structs {
     for token in list.indices where list.text(token) == "struct" || list.text(token) == "class" {
       guard list.text(token - 1) != "enum", let (name, open) = definition(token, list) else { continue }
       let close = min(list.partner[open], list.count)
-      guard isPlain(list.text(name), open + 1..<close, list) else { continue }
+      guard isPlain(list.text(name), span(open + 1, close), list) else { continue }
       context.insert(" SM_STRUCT(\(list.text(name)))", after: open)
     }
   }
@@ -60,7 +60,7 @@ enum Structs {
         statement = position
         continue
       case ";":
-        if isUnassignable(statement..<position, list) { return false }
+        if isUnassignable(span(statement, position), list) { return false }
         statement = position + 1
       default: break
       }

@@ -14,7 +14,7 @@ struct ThreadgroupVariables {
           variables.lower(token, in: body, owner: owner, &context)
         }
       } else if declaration.kind == .variable {
-        let head = declaration.headStart..<declaration.nameToken
+        let head = span(declaration.headStart, declaration.nameToken)
         if head.contains(where: { context.list.text($0) == "threadgroup" }),
           !head.contains(where: { ["*", "&", "<"].contains(context.list.text($0)) })
         {
@@ -28,7 +28,7 @@ struct ThreadgroupVariables {
   private static func selfExpression(_ declaration: Declaration, _ list: TokenList) -> String {
     guard let parameters = declaration.templateParameters else { return declaration.name }
     if parameters.isEmpty {
-      return declaration.name + list.joined(declaration.nameToken + 1..<declaration.parameters.lowerBound - 1)
+      return declaration.name + list.joined(span(declaration.nameToken + 1, declaration.parameters.lowerBound - 1))
     }
     return declaration.name + "<" + parameters.map { $0.name + ($0.isPack ? "..." : "") }.joined(separator: ", ") + ">"
   }
@@ -43,13 +43,13 @@ struct ThreadgroupVariables {
     guard let start = statementStart(keyword, in: body, list), let end = statementEnd(keyword, in: body, list) else {
       return
     }
-    let declarators = list.splitAtCommas(start..<end)
+    let declarators = list.splitAtCommas(span(start, end))
     guard let first = declarators.first, let name = declaratorName(first, list) else { return }
     guard let owner else {
       reportOutside(name, &context)
       return
     }
-    let typeName = typeText(start..<name, &context)
+    let typeName = typeText(span(start, name), &context)
     context.edits.replace(list.tokens[keyword].range, with: "typedef    ")
     for (index, declarator) in declarators.enumerated() {
       guard let variable = index == 0 ? name : declaratorName(declarator, list) else {

@@ -26,10 +26,10 @@ struct VectorTypes {
     let classes = Self.classNames(list)
     for token in list.indices {
       if list.text(token) == "using", list.isIdentifier(token + 1), list.text(token + 2) == "=" {
-        add(token + 1, type: token + 3..<Self.statementEnd(token, list), classes, list)
+        add(token + 1, type: span(token + 3, Self.statementEnd(token, list)), classes, list)
       } else if list.text(token) == "typedef" {
         let end = Self.statementEnd(token, list)
-        if list.isIdentifier(end - 1) { add(end - 1, type: token + 1..<end - 1, classes, list) }
+        if list.isIdentifier(end - 1) { add(end - 1, type: span(token + 1, end - 1), classes, list) }
       }
     }
   }

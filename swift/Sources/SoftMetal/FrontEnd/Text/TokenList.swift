@@ -1,3 +1,9 @@
+/// `lower..<upper`, empty where `upper` is less: broken sources have brackets
+/// without content.
+func span(_ lower: Int, _ upper: Int) -> Range<Int> {
+  lower..<max(lower, upper)
+}
+
 /// The tokens of a source with its brackets paired and its preprocessor lines
 /// set apart.
 struct TokenList {
@@ -118,7 +124,7 @@ struct TokenList {
       }
       position += 1
     }
-    if start < range.upperBound || !parts.isEmpty { parts.append(start..<max(start, range.upperBound)) }
+    if start < range.upperBound || !parts.isEmpty { parts.append(span(start, range.upperBound)) }
     return parts
   }
 
