@@ -14,7 +14,7 @@ import Testing
   /// Whether each of a row of dispatches gets a barrier before it.
   private func barriers(_ dispatches: [Access]...) -> [Bool] {
     var tracker = HazardTracker()
-    return dispatches.map { tracker.admit($0[...]) }
+    return dispatches.map { tracker.admit(ContiguousArray($0), from: 0) }
   }
 
   @Test func readAfterWrite() {
@@ -64,7 +64,7 @@ import Testing
       let expected = dispatch.contains { new in
         since.contains { old in (new.isWrite || old.isWrite) && new.overlaps(old) }
       }
-      #expect(tracker.admit(dispatch[...]) == expected)
+      #expect(tracker.admit(ContiguousArray(dispatch), from: 0) == expected)
       since = expected ? dispatch : since + dispatch
       count += expected ? 1 : 0
     }

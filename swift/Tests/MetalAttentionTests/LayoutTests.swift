@@ -25,7 +25,9 @@ import Testing
     let strides = layout.fields.suffix(4).map { [$0.name, "\($0.offset)", "\($0.count)"] }
     #expect(layout.size == 160)
     #expect(
-      strides == [["Q_strides", "64", "3"], ["K_strides", "88", "3"], ["V_strides", "112", "3"], ["O_strides", "136", "3"]])
+      strides == [
+        ["Q_strides", "64", "3"], ["K_strides", "88", "3"], ["V_strides", "112", "3"], ["O_strides", "136", "3"],
+      ])
   }
 
   @Test func theJSONHoldsEveryStruct() {

@@ -40,7 +40,8 @@ import Testing
     expectRefused(ma_source_register(device.handle, nil, "a", 1), MA_ERROR_INVALID_ARGUMENT, "name is NULL")
     expectRefused(ma_source_register(device.handle, "a", nil, 1), MA_ERROR_INVALID_ARGUMENT, "source is NULL")
     expectRefused(ma_pipeline_create(device.handle, nil, nil, 0, &handle), MA_ERROR_INVALID_ARGUMENT, "kernel is NULL")
-    expectRefused(ma_pipeline_create(device.handle, "a", nil, 1, &handle), MA_ERROR_INVALID_ARGUMENT, "constants is NULL")
+    expectRefused(
+      ma_pipeline_create(device.handle, "a", nil, 1, &handle), MA_ERROR_INVALID_ARGUMENT, "constants is NULL")
     expectRefused(ma_pass_create(device.handle, 0, nil), MA_ERROR_INVALID_ARGUMENT, "pass is NULL")
     expectRefused(ma_pass_describe(pass, nil, 0, nil), MA_ERROR_INVALID_ARGUMENT, "needed is NULL")
     expectRefused(ma_encode_kernel(pass, nil), MA_ERROR_INVALID_ARGUMENT, "dispatch is NULL")

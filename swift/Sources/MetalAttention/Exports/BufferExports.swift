@@ -4,15 +4,16 @@
   @_cdecl("ma_buffer_create")
 #endif
 public func bufferCreate(
-  device: UInt32, length: UInt64, buffer: UnsafeMutableRawPointer?, contents: UnsafeMutableRawPointer?
+  device: UInt32, length: UInt64, buffer: UnsafeMutablePointer<UInt32>?,
+  contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> Int32 {
   status("ma_buffer_create") { () throws(StatusError) in
     let device = try HandleSpace.devices.open(device, "device")
     let (outBuffer, outContents) = (try unwrap(buffer, "buffer"), try unwrap(contents, "contents"))
     let buffer = try device.makeBuffer(length: length)
     let handle = try device.adopt(buffer, in: HandleSpace.buffers)
-    outBuffer.storeBytes(of: handle, as: UInt32.self)
-    outContents.storeBytes(of: buffer.metal.contents(), as: UnsafeMutableRawPointer.self)
+    store(handle, to: outBuffer)
+    store(buffer.metal.contents(), to: outContents)
   }
 }
 
@@ -21,12 +22,14 @@ public func bufferCreate(
 #else
   @_cdecl("ma_buffer_info")
 #endif
-public func bufferInfo(buffer: UInt32, length: UnsafeMutableRawPointer?, contents: UnsafeMutableRawPointer?) -> Int32 {
+public func bufferInfo(
+  buffer: UInt32, length: UnsafeMutablePointer<UInt64>?, contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> Int32 {
   status("ma_buffer_info") { () throws(StatusError) in
     let buffer = try HandleSpace.buffers.open(buffer, "buffer")
     let (outLength, outContents) = (try unwrap(length, "length"), try unwrap(contents, "contents"))
-    outLength.storeBytes(of: buffer.length, as: UInt64.self)
-    outContents.storeBytes(of: buffer.metal.contents(), as: UnsafeMutableRawPointer.self)
+    store(buffer.length, to: outLength)
+    store(buffer.metal.contents(), to: outContents)
   }
 }
 

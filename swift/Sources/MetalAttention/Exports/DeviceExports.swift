@@ -5,12 +5,12 @@ import CMetalAttention
 #else
   @_cdecl("ma_device_open")
 #endif
-public func deviceOpen(device: UnsafeMutableRawPointer?) -> Int32 {
+public func deviceOpen(device: UnsafeMutablePointer<UInt32>?) -> Int32 {
   status("ma_device_open") { () throws(StatusError) in
     let out = try unwrap(device, "device")
     let device = try Device()
     let handle = try HandleSpace.lock.withLock { () throws(StatusError) in try HandleSpace.devices.insert(device) }
-    out.storeBytes(of: handle, as: UInt32.self)
+    store(handle, to: out)
   }
 }
 
@@ -30,10 +30,10 @@ public func deviceClose(device: UInt32) -> Int32 {
 #else
   @_cdecl("ma_device_info")
 #endif
-public func deviceInfo(device: UInt32, info: UnsafeMutableRawPointer?) -> Int32 {
+public func deviceInfo(device: UInt32, info: UnsafeMutablePointer<MADeviceInfo>?) -> Int32 {
   status("ma_device_info") { () throws(StatusError) in
     let device = try HandleSpace.devices.open(device, "device")
     let out = try unwrap(info, "info")
-    out.storeBytes(of: device.info, as: MADeviceInfo.self)
+    store(device.info, to: out)
   }
 }

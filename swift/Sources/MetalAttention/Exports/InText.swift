@@ -20,11 +20,3 @@ func read(_ text: UnsafePointer<CChar>?, length: UInt64, _ argument: StaticStrin
   try require(!bytes.contains(0), StatusCode.invalidArgument, "\(argument) holds a NUL byte")
   return String(decoding: bytes, as: UTF8.self)
 }
-
-/// A caller's struct, at an address of any alignment.
-@inline(__always)
-func read<Struct: BitwiseCopyable>(
-  _: Struct.Type, at pointer: UnsafeRawPointer?, _ argument: StaticString
-) throws(StatusError) -> Struct {
-  try unwrap(pointer, argument).loadUnaligned(as: Struct.self)
-}

@@ -22,7 +22,7 @@ public func sourceRegister(
   @_cdecl("ma_kernel_names")
 #endif
 public func kernelNames(
-  device: UInt32, buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutableRawPointer?
+  device: UInt32, buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
 ) -> Int32 {
   status("ma_kernel_names") { () throws(StatusError) in
     let names = try HandleSpace.devices.open(device, "device").registry.kernelNames
@@ -36,8 +36,8 @@ public func kernelNames(
   @_cdecl("ma_pipeline_create")
 #endif
 public func pipelineCreate(
-  device: UInt32, kernel: UnsafePointer<CChar>?, constants: UnsafeRawPointer?, count: UInt32,
-  pipeline: UnsafeMutableRawPointer?
+  device: UInt32, kernel: UnsafePointer<CChar>?, constants: UnsafePointer<MAConstant>?, count: UInt32,
+  pipeline: UnsafeMutablePointer<UInt32>?
 ) -> Int32 {
   status("ma_pipeline_create") { () throws(StatusError) in
     let device = try HandleSpace.devices.open(device, "device")
@@ -45,7 +45,7 @@ public func pipelineCreate(
     let kernel = try read(kernel, "kernel")
     let key = try PipelineKey(kernel: kernel, constants: FunctionConstant.list(at: constants, count: count))
     let handle = try device.adopt(device.registry.pipeline(key), in: HandleSpace.pipelines)
-    out.storeBytes(of: handle, as: UInt32.self)
+    store(handle, to: out)
   }
 }
 
@@ -54,7 +54,7 @@ public func pipelineCreate(
 #else
   @_cdecl("ma_pipeline_info")
 #endif
-public func pipelineInfo(pipeline: UInt32, info: UnsafeMutableRawPointer?) -> Int32 {
+public func pipelineInfo(pipeline: UInt32, info: UnsafeMutablePointer<MAPipelineInfo>?) -> Int32 {
   status("ma_pipeline_info") { () throws(StatusError) in
     let pipeline = try HandleSpace.pipelines.open(pipeline, "pipeline")
     let out = try unwrap(info, "info")
@@ -62,7 +62,7 @@ public func pipelineInfo(pipeline: UInt32, info: UnsafeMutableRawPointer?) -> In
     info.maxTotalThreadsPerThreadgroup = pipeline.maxTotalThreadsPerThreadgroup
     info.threadExecutionWidth = UInt32(clamping: pipeline.state.threadExecutionWidth)
     info.staticThreadgroupMemoryLength = pipeline.staticThreadgroupMemoryLength
-    out.storeBytes(of: info, as: MAPipelineInfo.self)
+    store(info, to: out)
   }
 }
 

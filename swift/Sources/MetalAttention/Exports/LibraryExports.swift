@@ -27,7 +27,7 @@ public func lastError(buffer: UnsafeMutablePointer<CChar>?, capacity: UInt32) ->
   @_cdecl("ma_layout_json")
 #endif
 public func layoutJSON(
-  buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutableRawPointer?
+  buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
 ) -> Int32 {
   status("ma_layout_json") { () throws(StatusError) in
     try write(LayoutTable.json, to: buffer, capacity: capacity, needed: needed)
@@ -41,7 +41,7 @@ public func layoutJSON(
 #endif
 public func layoutRead(
   structName: UnsafePointer<CChar>?, field: UnsafePointer<CChar>?, element: UInt32, bytes: UnsafeRawPointer?,
-  length: UInt64, integer: UnsafeMutableRawPointer?, real: UnsafeMutableRawPointer?
+  length: UInt64, integer: UnsafeMutablePointer<Int64>?, real: UnsafeMutablePointer<Double>?
 ) -> Int32 {
   status("ma_layout_read") { () throws(StatusError) in
     let layout = try LayoutTable.find(read(structName, "structName"))
@@ -49,8 +49,8 @@ public func layoutRead(
     let bytes = UnsafeRawBufferPointer(start: try unwrap(bytes, "bytes"), count: Int(clamping: length))
     let (integer, real) = (try unwrap(integer, "integer"), try unwrap(real, "real"))
     switch try LayoutReader.read(field, element: element, of: layout, from: bytes) {
-    case .integer(let value): integer.storeBytes(of: value, as: Int64.self)
-    case .real(let value): real.storeBytes(of: value, as: Double.self)
+    case .integer(let value): store(value, to: integer)
+    case .real(let value): store(value, to: real)
     }
   }
 }

@@ -5,9 +5,9 @@ import CMetalAttention
 #else
   @_cdecl("ma_encode_kernel")
 #endif
-public func encodeKernel(pass: UInt32, dispatch: UnsafeRawPointer?) -> Int32 {
+public func encodeKernel(pass: UInt32, dispatch: UnsafePointer<MAKernelDispatch>?) -> Int32 {
   status("ma_encode_kernel") { () throws(StatusError) in
-    let dispatch = try read(MAKernelDispatch.self, at: dispatch, "dispatch")
+    let dispatch = try read(dispatch, "dispatch")
     try encode(into: pass) { (pass) throws(StatusError) in
       try KernelDispatch.encode(dispatch, into: pass)
       return nil
@@ -20,9 +20,9 @@ public func encodeKernel(pass: UInt32, dispatch: UnsafeRawPointer?) -> Int32 {
 #else
   @_cdecl("ma_kv_cache_copy")
 #endif
-public func kvCacheCopy(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+public func kvCacheCopy(pass: UInt32, args: UnsafePointer<MAKvCacheCopyArgs>?) -> Int32 {
   status("ma_kv_cache_copy") { () throws(StatusError) in
-    let args = try read(MAKvCacheCopyArgs.self, at: args, "args")
+    let args = try read(args, "args")
     try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopy.encode(args, into: pass) }
   }
 }
@@ -32,9 +32,9 @@ public func kvCacheCopy(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
 #else
   @_cdecl("ma_kv_cache_copy_batch")
 #endif
-public func kvCacheCopyBatch(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+public func kvCacheCopyBatch(pass: UInt32, args: UnsafePointer<MAKvCacheCopyBatchArgs>?) -> Int32 {
   status("ma_kv_cache_copy_batch") { () throws(StatusError) in
-    let args = try read(MAKvCacheCopyBatchArgs.self, at: args, "args")
+    let args = try read(args, "args")
     try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopyBatch.encode(args, into: pass) }
   }
 }
@@ -44,9 +44,9 @@ public func kvCacheCopyBatch(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
 #else
   @_cdecl("ma_kv_cache_copy_seq")
 #endif
-public func kvCacheCopySeq(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+public func kvCacheCopySeq(pass: UInt32, args: UnsafePointer<MAKvCacheCopySeqArgs>?) -> Int32 {
   status("ma_kv_cache_copy_seq") { () throws(StatusError) in
-    let args = try read(MAKvCacheCopySeqArgs.self, at: args, "args")
+    let args = try read(args, "args")
     try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopySeq.encode(args, into: pass) }
   }
 }
@@ -56,9 +56,9 @@ public func kvCacheCopySeq(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
 #else
   @_cdecl("ma_kv_cache_copy_head_major")
 #endif
-public func kvCacheCopyHeadMajor(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+public func kvCacheCopyHeadMajor(pass: UInt32, args: UnsafePointer<MAKvCacheCopyHeadMajorArgs>?) -> Int32 {
   status("ma_kv_cache_copy_head_major") { () throws(StatusError) in
-    let args = try read(MAKvCacheCopyHeadMajorArgs.self, at: args, "args")
+    let args = try read(args, "args")
     try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopyHeadMajor.encode(args, into: pass) }
   }
 }
@@ -68,9 +68,9 @@ public func kvCacheCopyHeadMajor(pass: UInt32, args: UnsafeRawPointer?) -> Int32
 #else
   @_cdecl("ma_flash_attn_prefill")
 #endif
-public func flashAttnPrefill(pass: UInt32, args: UnsafeRawPointer?) -> Int32 {
+public func flashAttnPrefill(pass: UInt32, args: UnsafePointer<MAFlashAttnPrefillArgs>?) -> Int32 {
   status("ma_flash_attn_prefill") { () throws(StatusError) in
-    let args = try read(MAFlashAttnPrefillArgs.self, at: args, "args")
+    let args = try read(args, "args")
     try encode(into: pass) { (pass) throws(StatusError) in try FlashAttnPrefill.encode(args, into: pass) }
   }
 }

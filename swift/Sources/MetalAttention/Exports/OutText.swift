@@ -14,7 +14,7 @@ func write(_ text: UnsafeRawBufferPointer, to buffer: UnsafeMutablePointer<CChar
 /// The pattern of functions that return text: its length goes to `needed`, as
 /// much as fits to `buffer`, which may be NULL when `capacity` is 0.
 func write(
-  _ text: String, to buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutableRawPointer?
+  _ text: String, to buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
 ) throws(StatusError) {
   let needed = try unwrap(needed, "needed")
   try require(
@@ -22,6 +22,6 @@ func write(
   var text = text
   text.withUTF8 { bytes in
     write(UnsafeRawBufferPointer(bytes), to: buffer, capacity: capacity)
-    needed.storeBytes(of: UInt64(bytes.count), as: UInt64.self)
+    store(UInt64(bytes.count), to: needed)
   }
 }

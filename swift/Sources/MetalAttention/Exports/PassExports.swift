@@ -5,7 +5,7 @@ import CMetalAttention
 #else
   @_cdecl("ma_pass_create")
 #endif
-public func passCreate(device: UInt32, mode: UInt32, pass: UnsafeMutableRawPointer?) -> Int32 {
+public func passCreate(device: UInt32, mode: UInt32, pass: UnsafeMutablePointer<UInt32>?) -> Int32 {
   status("ma_pass_create") { () throws(StatusError) in
     let device = try HandleSpace.devices.open(device, "device")
     let out = try unwrap(pass, "pass")
@@ -13,7 +13,7 @@ public func passCreate(device: UInt32, mode: UInt32, pass: UnsafeMutableRawPoint
       mode == UInt32(MA_PASS_CONCURRENT) || mode == UInt32(MA_PASS_SERIAL), StatusCode.invalidArgument,
       "mode is \(mode); it is 0 (concurrent) or 1 (serial)")
     let handle = try device.openPass(concurrent: mode == UInt32(MA_PASS_CONCURRENT))
-    out.storeBytes(of: handle, as: UInt32.self)
+    store(handle, to: out)
   }
 }
 
@@ -52,14 +52,14 @@ public func passWait(pass: UInt32) -> Int32 {
 #else
   @_cdecl("ma_pass_info")
 #endif
-public func passInfo(pass: UInt32, info: UnsafeMutableRawPointer?) -> Int32 {
+public func passInfo(pass: UInt32, info: UnsafeMutablePointer<MAPassInfo>?) -> Int32 {
   status("ma_pass_info") { () throws(StatusError) in
     let out = try unwrap(info, "info")
     let (info, failure) = try HandleSpace.lock.withLock { () throws(StatusError) in
       let pass = try HandleSpace.passes.resolve(pass, "pass")
       return (pass.info, pass.failure)
     }
-    out.storeBytes(of: info, as: MAPassInfo.self)
+    store(info, to: out)
     if let failure { ThreadMessage.set("ma_pass_info: \(failure.message)") }
   }
 }
@@ -70,7 +70,7 @@ public func passInfo(pass: UInt32, info: UnsafeMutableRawPointer?) -> Int32 {
   @_cdecl("ma_pass_describe")
 #endif
 public func passDescribe(
-  pass: UInt32, buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutableRawPointer?
+  pass: UInt32, buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
 ) -> Int32 {
   status("ma_pass_describe") { () throws(StatusError) in
     let description = try HandleSpace.lock.withLock { () throws(StatusError) in

@@ -6,7 +6,8 @@
 /// reused oldest first and only while `spareSlots` others are free.
 final class HandleTable<Object: AnyObject> {
   private struct Slot {
-    var object: Object?
+    /// Owned by the slot; unmanaged, so that a look-up need not count it.
+    var object: Unmanaged<Object>?
     var generation: UInt32
     /// The slot freed after this one.
     var nextFree: Int
@@ -37,20 +38,20 @@ final class HandleTable<Object: AnyObject> {
       index = firstFree
       firstFree = slots[index].nextFree
       freeCount -= 1
-      slots[index].object = object
+      slots[index].object = .passRetained(object)
     } else {
       try require(slots.count < limit, StatusCode.outOfMemory, "all \(limit) \(kind) handles are in use; release some")
       index = slots.count
-      slots.append(Slot(object: object, generation: 1, nextFree: -1))
+      slots.append(Slot(object: .passRetained(object), generation: 1, nextFree: -1))
     }
     let tag = (kind.rawValue << Self.generationBits) | slots[index].generation
     return (tag << Self.slotBits) | UInt32(index)
   }
 
   /// The object of a handle, or nil when it is zero, stale, foreign or of
-  /// another kind.
+  /// another kind. The table owns it: it lives as long as the lock is held.
   @inline(__always)
-  func find(_ handle: UInt32) -> Object? {
+  func find(_ handle: UInt32) -> Unmanaged<Object>? {
     guard let index = slotIndex(handle) else { return nil }
     return slots[index].object
   }
@@ -58,15 +59,15 @@ final class HandleTable<Object: AnyObject> {
   func remove(_ handle: UInt32) -> Object? {
     guard let index = slotIndex(handle), let object = slots[index].object else { return nil }
     free(index)
-    return object
+    return object.takeRetainedValue()
   }
 
   func removeAll(where isIncluded: (Object) -> Bool) -> [Object] {
     var removed: [Object] = []
     for index in slots.indices {
-      guard let object = slots[index].object, isIncluded(object) else { continue }
-      removed.append(object)
+      guard let object = slots[index].object, isIncluded(object.takeUnretainedValue()) else { continue }
       free(index)
+      removed.append(object.takeRetainedValue())
     }
     return removed
   }

@@ -42,12 +42,12 @@ struct FunctionConstant: Hashable {
   }
 
   /// Reads a caller's list.
-  static func list(at pointer: UnsafeRawPointer?, count: UInt32) throws(StatusError) -> [FunctionConstant] {
+  static func list(at pointer: UnsafePointer<MAConstant>?, count: UInt32) throws(StatusError) -> [FunctionConstant] {
     let limit: UInt32 = 256
     try require(
       count <= limit, StatusCode.invalidArgument, "count is \(count) constants; it is at most \(limit)")
     if count == 0 { return [] }
-    let list = try unwrap(pointer, "constants")
+    let list = UnsafeRawPointer(try unwrap(pointer, "constants"))
     var constants: [FunctionConstant] = []
     for position in 0..<Int(count) {
       let constant = list.loadUnaligned(

@@ -8,12 +8,19 @@ final class KernelRegistry {
   private var pipelines: [PipelineKey: Pipeline] = [:]
 
   /// Pipelines of built-in kernels by slot; guarded by the lock of
-  /// `HandleSpace`, under which dispatches are encoded.
-  private var slots = ContiguousArray<Pipeline?>(
-    repeating: nil, count: BuiltInKernel.all.count * PipelineSlot.variants)
+  /// `HandleSpace`, under which dispatches are encoded. In memory of its own,
+  /// as in `Pass`.
+  private let slots: UnsafeMutableBufferPointer<Pipeline?>
 
   init(_ device: any MTLDevice) {
     self.device = device
+    slots = .allocate(capacity: BuiltInKernel.all.count * PipelineSlot.variants)
+    slots.initialize(repeating: nil)
+  }
+
+  deinit {
+    slots.deinitialize()
+    slots.deallocate()
   }
 
   /// The pipeline of a built-in kernel, or nil when it is not compiled yet.

@@ -7,7 +7,7 @@ struct CopyStream {
 
   @inline(__always)
   init(
-    _ source: MATensor, _ sourceName: StaticString, to cache: MATensor, _ cacheName: StaticString, in pass: Pass
+    _ source: MATensor, _ sourceName: TensorName, to cache: MATensor, _ cacheName: TensorName, in pass: Pass
   ) throws(StatusError) {
     self.source = try Tensor(source, sourceName, in: pass)
     self.cache = try Tensor(cache, cacheName, in: pass)
@@ -17,7 +17,7 @@ struct CopyStream {
   /// of its tensors are absent.
   @inline(__always)
   static func optional(
-    _ source: MATensor, _ sourceName: StaticString, to cache: MATensor, _ cacheName: StaticString, in pass: Pass,
+    _ source: MATensor, _ sourceName: TensorName, to cache: MATensor, _ cacheName: TensorName, in pass: Pass,
     like first: CopyStream
   ) throws(StatusError) -> CopyStream? {
     let hasSource = Tensor.isPresent(source)

@@ -40,11 +40,11 @@ struct FlashAttnAccesses {
       tileClasses = nil
     }
 
-    try requireApart(q, "q")
-    try requireApart(k, "k")
-    try requireApart(v, "v")
-    if let mask { try requireApart(mask, "mask") }
-    if let tileClasses { try requireApart(tileClasses, "tileClasses") }
+    try requireApart(q, .q)
+    try requireApart(k, .k)
+    try requireApart(v, .v)
+    if let mask { try requireApart(mask, .mask) }
+    if let tileClasses { try requireApart(tileClasses, .tileClasses) }
   }
 
   @inline(__always)
@@ -57,7 +57,7 @@ struct FlashAttnAccesses {
   }
 
   @inline(__always)
-  private func requireApart(_ input: Access, _ name: StaticString) throws(StatusError) {
+  private func requireApart(_ input: Access, _ name: TensorName) throws(StatusError) {
     try require(
       !out.overlaps(input), StatusCode.invalidArgument,
       "out and \(name) overlap in one buffer: bytes \(out.start) to \(out.end) and \(input.start) to \(input.end)")

@@ -11,12 +11,12 @@ struct FlashAttnTensors {
 
   @inline(__always)
   init(_ args: MAFlashAttnPrefillArgs, in pass: Pass) throws(StatusError) {
-    q = try Tensor(args.q, "q", in: pass)
-    k = try Tensor(args.k, "k", in: pass)
-    v = try Tensor(args.v, "v", in: pass)
-    out = try Tensor(args.out, "out", in: pass)
-    mask = try Tensor.isPresent(args.mask) ? Tensor(args.mask, "mask", in: pass) : nil
-    tileClasses = try Tensor.isPresent(args.tileClasses) ? Tensor(args.tileClasses, "tileClasses", in: pass) : nil
+    q = try Tensor(args.q, .q, in: pass)
+    k = try Tensor(args.k, .k, in: pass)
+    v = try Tensor(args.v, .v, in: pass)
+    out = try Tensor(args.out, .out, in: pass)
+    mask = try Tensor.isPresent(args.mask) ? Tensor(args.mask, .mask, in: pass) : nil
+    tileClasses = try Tensor.isPresent(args.tileClasses) ? Tensor(args.tileClasses, .tileClasses, in: pass) : nil
     try requireDType(of: k)
     try requireDType(of: v)
     try requireDType(of: out)

@@ -29,7 +29,7 @@ enum KernelBinding {
   private static func buffer(
     _ binding: MABinding, _ argument: String, in pass: Pass
   ) throws(StatusError) -> KernelBinding {
-    guard let buffer = HandleSpace.buffers.find(binding.buffer) else {
+    guard let buffer = HandleSpace.buffers.find(binding.buffer)?.takeUnretainedValue() else {
       throw StatusError(
         StatusCode.invalidHandle,
         "\(argument): \(binding.buffer) is not the handle of an open buffer; it may have been released")

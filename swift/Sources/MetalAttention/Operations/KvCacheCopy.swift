@@ -4,7 +4,7 @@ import CMetalAttention
 enum KvCacheCopy {
   @inline(__always)
   static func encode(_ args: MAKvCacheCopyArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let stream = try CopyStream(args.src, "src", to: args.cache, "cache", in: pass)
+    let stream = try CopyStream(args.src, .src, to: args.cache, .cache, in: pass)
     let kernel = try CopyKernel.index(.rows, stream.source.dtype, stream.cache.dtype, isDual: false)
     let params = args.params
     try require(

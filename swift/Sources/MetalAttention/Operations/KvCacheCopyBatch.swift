@@ -5,8 +5,8 @@ import CMetalAttention
 enum KvCacheCopyBatch {
   @inline(__always)
   static func encode(_ args: MAKvCacheCopyBatchArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let k = try CopyStream(args.srcK, "srcK", to: args.cacheK, "cacheK", in: pass)
-    let v = try CopyStream.optional(args.srcV, "srcV", to: args.cacheV, "cacheV", in: pass, like: k)
+    let k = try CopyStream(args.srcK, .srcK, to: args.cacheK, .cacheK, in: pass)
+    let v = try CopyStream.optional(args.srcV, .srcV, to: args.cacheV, .cacheV, in: pass, like: k)
     let kernel = try CopyKernel.index(.batch, k.source.dtype, k.cache.dtype, isDual: v != nil)
     let params = args.params
     if params.nHeads == 0 || params.headDim == 0 { return nil }

@@ -5,7 +5,7 @@ import CMetalAttention
 enum KvCacheCopyHeadMajor {
   @inline(__always)
   static func encode(_ args: MAKvCacheCopyHeadMajorArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let stream = try CopyStream(args.src, "src", to: args.cache, "cache", in: pass)
+    let stream = try CopyStream(args.src, .src, to: args.cache, .cache, in: pass)
     let kernel = try CopyKernel.index(.headMajor, stream.source.dtype, stream.cache.dtype, isDual: false)
     let params = args.params
     if params.nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }

@@ -25,7 +25,9 @@ struct AccessSet {
       merged.end = max(merged.end, intervals[last].end)
       last += 1
     }
-    if last == first {
+    if first == intervals.count {
+      intervals.append(merged)
+    } else if last == first {
       intervals.insert(merged, at: first)
     } else {
       intervals[first] = merged

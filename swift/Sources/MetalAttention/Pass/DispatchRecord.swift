@@ -5,7 +5,8 @@ struct DispatchRecord {
   let needsBarrier: Bool
   let grid: GridSize
   let threadsPerThreadgroup: GridSize
-  let pipeline: Pipeline
+  /// Kept alive by the pass's device, whose registry keeps every pipeline.
+  let pipeline: Unmanaged<Pipeline>
   /// Where its accesses end in the list of the pass.
   let accessEnd: Int
 }

@@ -6,16 +6,20 @@ struct HazardTracker {
   private var reads = AccessSet()
   private var writes = AccessSet()
 
-  /// Whether a dispatch needs a barrier before it; records it either way.
-  mutating func admit(_ accesses: ArraySlice<Access>) -> Bool {
-    let conflicts = accesses.contains { access in
-      writes.overlaps(access) || (access.isWrite && reads.overlaps(access))
+  /// Whether the dispatch whose accesses begin at `start` needs a barrier
+  /// before it; records it either way.
+  mutating func admit(_ accesses: ContiguousArray<Access>, from start: Int) -> Bool {
+    var conflicts = false
+    for index in start..<accesses.count where !conflicts {
+      let access = accesses[index]
+      conflicts = writes.overlaps(access) || (access.isWrite && reads.overlaps(access))
     }
     if conflicts {
       reads.removeAll()
       writes.removeAll()
     }
-    for access in accesses {
+    for index in start..<accesses.count {
+      let access = accesses[index]
       if access.isWrite {
         writes.insert(access)
       } else {

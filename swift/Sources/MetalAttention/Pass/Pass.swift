@@ -10,13 +10,9 @@ final class Pass {
   private let isConcurrent: Bool
   private(set) var isEncoding = true
 
-  private(set) var records = ContiguousArray<DispatchRecord>()
-  /// What the dispatches touch, in their order, then what is bound for the
-  /// next one.
-  private(set) var accesses: [Access] = []
-  private var recordedAccesses = 0
-  private var hazards = HazardTracker()
-  private var currentPipeline: Pipeline?
+  /// In memory of its own: properties of a class are checked for exclusive
+  /// access at run time, on each use.
+  private let log: UnsafeMutablePointer<DispatchLog>
 
   init(
     device: Device, commandBuffer: any MTLCommandBuffer, encoder: any MTLComputeCommandEncoder, concurrent: Bool
@@ -25,9 +21,17 @@ final class Pass {
     self.commandBuffer = commandBuffer
     self.encoder = encoder
     isConcurrent = concurrent
-    records.reserveCapacity(64)
-    accesses.reserveCapacity(256)
+    log = .allocate(capacity: 1)
+    log.initialize(to: DispatchLog())
   }
+
+  deinit {
+    log.deinitialize(count: 1)
+    log.deallocate()
+  }
+
+  var records: ContiguousArray<DispatchRecord> { log.pointee.records }
+  var accesses: ContiguousArray<Access> { log.pointee.accesses }
 
   func requireEncoding() throws(StatusError) {
     try require(
@@ -37,10 +41,7 @@ final class Pass {
   /// Selects the kernel of the next dispatch.
   @inline(__always)
   func use(_ pipeline: Pipeline) {
-    if currentPipeline !== pipeline {
-      encoder.setComputePipelineState(pipeline.state)
-      currentPipeline = pipeline
-    }
+    if log.pointee.select(pipeline) { encoder.setComputePipelineState(pipeline.state) }
   }
 
   /// Binds a buffer from `offset` bytes on, which `noteAccess` must follow.
@@ -70,22 +71,21 @@ final class Pass {
   /// Notes bytes that the next dispatch touches.
   @inline(__always)
   func note(_ access: Access) {
-    accesses.append(access)
+    log.pointee.accesses.append(access)
   }
 
   /// Encodes the dispatch, behind a barrier where it needs one.
   func dispatch(_ operation: Operation, _ pipeline: Pipeline, _ form: DispatchForm, grid: GridSize, threads: GridSize) {
-    let needsBarrier = isConcurrent && hazards.admit(accesses[recordedAccesses...])
+    let needsBarrier = isConcurrent && log.pointee.conflicts()
     if needsBarrier { encoder.memoryBarrier(scope: .buffers) }
     switch form {
     case .threadgroups: encoder.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
     case .threads: encoder.dispatchThreads(grid.metal, threadsPerThreadgroup: threads.metal)
     }
-    recordedAccesses = accesses.count
-    records.append(
+    log.pointee.record(
       DispatchRecord(
         operation: operation, form: form, needsBarrier: needsBarrier, grid: grid, threadsPerThreadgroup: threads,
-        pipeline: pipeline, accessEnd: recordedAccesses))
+        pipeline: .passUnretained(pipeline), accessEnd: log.pointee.accesses.count))
   }
 
   /// Ends the encoding without sending it; Metal does not allow an encoder to

@@ -11,10 +11,10 @@ extension Pass {
 }
 
 extension DispatchRecord {
-  fileprivate func json(_ accesses: ArraySlice<Access>) -> String {
+  fileprivate func json(_ accesses: ContiguousArray<Access>.SubSequence) -> String {
     JSON.object([
       ("op", JSON.string("\(operation)")),
-      ("kernel", JSON.string(pipeline.kernel)),
+      ("kernel", JSON.string(pipeline.takeUnretainedValue().kernel)),
       ("form", JSON.string("\(form)")),
       ("grid", grid.json),
       ("threadsPerThreadgroup", threadsPerThreadgroup.json),

@@ -7,14 +7,14 @@ struct Tensor {
   unowned(unsafe) let buffer: Buffer
   let handle: UInt32
   let dtype: DType
-  let name: StaticString
+  let name: TensorName
   /// Bytes.
   let offset: UInt64
   let length: UInt64
 
   @inline(__always)
-  init(_ tensor: MATensor, _ name: StaticString, in pass: Pass) throws(StatusError) {
-    buffer = try HandleSpace.buffers.resolve(tensor.buffer, name)
+  init(_ tensor: MATensor, _ name: TensorName, in pass: Pass) throws(StatusError) {
+    buffer = try HandleSpace.buffers.resolve(tensor.buffer, "\(name)")
     try require(
       buffer.device === pass.device, StatusCode.invalidHandle,
       "\(name): its buffer belongs to another device than the pass")

@@ -1,0 +1,6 @@
+/// The tensor arguments of the operations, by their names in the C ABI.
+enum TensorName: UInt8 {
+  case src, cache
+  case srcK, cacheK, srcV, cacheV
+  case q, k, v, out, mask, tileClasses
+}
