@@ -1,4 +1,5 @@
 import { checkFlag, checkObject, checkOptionalU32, display, refused } from "../checks.ts";
+import type { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import {
   type AttentionStrides,
@@ -6,6 +7,7 @@ import {
   packFlashAttnPrefill,
   structSizes,
 } from "../ffi/layout.ts";
+import type { Native } from "../ffi/library.ts";
 import { nativeError } from "../ffi/status.ts";
 import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
@@ -176,7 +178,17 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
 
   packFlashAttnPrefill(block, record);
   const status = native.ma_flash_attn_prefill(handle, block.address);
-  if (status !== 0) throw nativeError(native, status, (message) => message.replaceAll("qL_off", "qOffsetInK"));
+  if (status !== 0) throw attentionError(native, status, args.seqLenK === undefined ? "k" : "seqLenK");
+}
+
+/** The library's error, with its numbers put down to the caller's arguments; kL comes from `keyLength`. */
+function attentionError(native: Native, status: number, keyLength: string): MetalAttentionError {
+  return nativeError(native, status, (message) =>
+    message
+      .replace(/^(ma_\w+: )(?=(?:B|H|D|qL) is )/, "$1q: ")
+      .replace(/^(ma_\w+: )(?=kL is )/, `$1${keyLength}: `)
+      .replaceAll("qL_off", "qOffsetInK"),
+  );
 }
 
 function useOptional(value: unknown, device: DeviceLifetime, argument: string): TensorRange | undefined {

@@ -1,10 +1,10 @@
 import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { packKvCacheCopy, structSizes } from "../ffi/layout.ts";
-import { nativeError } from "../ffi/status.ts";
 import { Pass } from "../pass.ts";
 import type { Tensor } from "../tensor.ts";
 import { checkAxis, useTensor } from "./shapes.ts";
+import { copyError } from "./streams.ts";
 
 /** Arguments of {@link kvCacheCopy}. */
 export interface KvCacheCopyArgs {
@@ -50,5 +50,5 @@ export function kvCacheCopy(pass: Pass, args: KvCacheCopyArgs): void {
 
   packKvCacheCopy(block, src, cache, writePos, rowSize, nNew, cache.shape[0] as number, isSliding);
   const status = native.ma_kv_cache_copy(handle, block.address);
-  if (status !== 0) throw nativeError(native, status);
+  if (status !== 0) throw copyError(native, status, false);
 }

@@ -5,7 +5,7 @@ import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import { Tensor, type TensorRange } from "../tensor.ts";
 import { checkAxis, useTensor } from "./shapes.ts";
-import { type CopyStreams, isDual, streamError } from "./streams.ts";
+import { type CopyStreams, copyError, isDual } from "./streams.ts";
 
 /**
  * Arguments of {@link kvCacheCopyBatch}. Each `src` is one token, f32,
@@ -49,17 +49,17 @@ export function kvCacheCopyBatch(pass: Pass, args: KvCacheCopyBatchArgs): void {
   let cacheV: TensorRange | undefined;
   if (dual) {
     cacheV = useCache(v?.cache, device, "v.cache");
-    srcV = useToken(v?.src, device, "v.src", cacheV);
     checkAxis("v.cache", "nHeads", cacheV.shape[0] as number, cacheK.shape[0] as number, "k.cache");
     checkAxis("v.cache", "capacity", cacheV.shape[1] as number, cacheK.shape[1] as number, "k.cache");
     checkAxis("v.cache", "headDim", cacheV.shape[2] as number, cacheK.shape[2] as number, "k.cache");
+    srcV = useToken(v?.src, device, "v.src", cacheV);
   }
 
   packStreams(block, srcK, cacheK, srcV, cacheV);
   const { shape } = cacheK;
   packKvCacheCopyBatch(block, shape[0] as number, shape[2] as number, shape[1] as number, seqPos);
   const status = native.ma_kv_cache_copy_batch(handle, block.address);
-  if (status !== 0) throw streamError(native, status, dual);
+  if (status !== 0) throw copyError(native, status, dual);
 }
 
 function useCache(value: unknown, device: DeviceLifetime, argument: string): TensorRange {

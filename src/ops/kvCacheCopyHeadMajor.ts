@@ -1,10 +1,10 @@
 import { checkObject, checkOptionalU32, checkU32 } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { packKvCacheCopyHeadMajor, structSizes } from "../ffi/layout.ts";
-import { nativeError } from "../ffi/status.ts";
 import { Pass } from "../pass.ts";
 import type { Tensor } from "../tensor.ts";
 import { checkAxis, defaultTokens, useTensor } from "./shapes.ts";
+import { copyError } from "./streams.ts";
 
 /** Arguments of {@link kvCacheCopyHeadMajor}. */
 export interface KvCacheCopyHeadMajorArgs {
@@ -53,5 +53,5 @@ export function kvCacheCopyHeadMajor(pass: Pass, args: KvCacheCopyHeadMajorArgs)
 
   packKvCacheCopyHeadMajor(block, src, cache, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen);
   const status = native.ma_kv_cache_copy_head_major(handle, block.address);
-  if (status !== 0) throw nativeError(native, status);
+  if (status !== 0) throw copyError(native, status, false);
 }

@@ -5,7 +5,7 @@ import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import type { TensorRange } from "../tensor.ts";
 import { checkAxis, defaultTokens, useTensor } from "./shapes.ts";
-import { type CopyStreams, isDual, streamError } from "./streams.ts";
+import { type CopyStreams, copyError, isDual } from "./streams.ts";
 
 /**
  * Arguments of {@link kvCacheCopySeq}. Each `src` is token-major
@@ -73,7 +73,7 @@ export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
   const capacity = cacheK.shape[1] as number;
   packKvCacheCopySeq(block, shape[1] as number, shape[2] as number, capacity, seqPosStart, nTokens, srcTokOffset);
   const status = native.ma_kv_cache_copy_seq(handle, block.address);
-  if (status !== 0) throw streamError(native, status, dual);
+  if (status !== 0) throw copyError(native, status, dual);
 }
 
 function useSource(value: unknown, device: DeviceLifetime, argument: string): TensorRange {

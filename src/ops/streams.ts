@@ -33,11 +33,14 @@ export function isDual(
   return true;
 }
 
-/** The library's error, with the tensors named as the caller wrote them. */
-export function streamError(native: Native, status: number, dual: boolean): MetalAttentionError {
+/** The library's error about a copy, with the tensors named as the caller wrote them. */
+export function copyError(native: Native, status: number, dual: boolean): MetalAttentionError {
+  const first = dual ? "k." : "";
   return nativeError(native, status, (message) =>
-    message.replace(/\b(src|cache)([KV])\b/g, (_, tensor: string, stream: string) =>
-      dual ? `${stream.toLowerCase()}.${tensor}` : tensor,
-    ),
+    message
+      // The capacity comes from the shape of a cache.
+      .replace(/^(ma_\w+: )(?=(?:capacity|cacheCap) is )/, `$1${first}cache: `)
+      .replace(/\b(src|cache)K\b/g, `${first}$1`)
+      .replace(/\b(src|cache)V\b/g, "v.$1"),
   );
 }
