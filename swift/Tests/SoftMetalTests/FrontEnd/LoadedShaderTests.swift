@@ -6,10 +6,10 @@ import Testing
   static let source = """
     #include <metal_stdlib>
     using namespace metal;
-    constant int step [[function_constant(4)]];
+    constant int stride [[function_constant(4)]];
     constant bool add [[function_constant(5)]];
     constant int base = add ? 100 : 0;
-    kernel void count(device int *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = base + step * int(i); }
+    kernel void count(device int *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = base + stride * int(i); }
     kernel void free(device int *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = 7; }
     template <typename T, int N> kernel void typed(device T *out [[buffer(0)]], uint i [[thread_position_in_grid]]) {
       threadgroup T shared[N];
@@ -27,7 +27,7 @@ import Testing
     let shader = try LoadedShader(compiled, constants: [:])
     #expect(shader.functionNames == compiled.functionNames)
     let count = try #require(shader.kernel(named: "count"))
-    #expect(Set(shader.missingConstants(of: count)) == ["step", "add"])
+    #expect(Set(shader.missingConstants(of: count)) == ["stride", "add"])
     let free = try #require(shader.kernel(named: "free"))
     #expect(shader.missingConstants(of: free) == [])
     #expect(shader.kernel(named: "typed") == nil)
@@ -51,15 +51,15 @@ import Testing
     let folder = try ShaderFolder()
     let shader = try LoadedShader(
       try folder.compile(Self.source), constants: [4: ConstantValue("int", Int32(1)), 5: ConstantValue("bool", false)],
-      namedConstants: ["step": ConstantValue("int", Int32(5))])
+      namedConstants: ["stride": ConstantValue("int", Int32(5))])
     #expect(try shader.run("count", count: 2) == [0, 5])
   }
 
   @Test func valuesOfAnotherTypeAreRefused() throws {
     let compiled = try ShaderFolder().compile(Self.source)
     for (value, part) in [
-      (ConstantValue("float", Float(1)), "'step' (index 4) has type int, the value has type float"),
-      (ConstantValue("", UInt8(1)), "'step' (index 4) takes 4 bytes, the value has 1"),
+      (ConstantValue("float", Float(1)), "'stride' (index 4) has type int, the value has type float"),
+      (ConstantValue("", UInt8(1)), "'stride' (index 4) takes 4 bytes, the value has 1"),
     ] {
       let error = compilerError { try LoadedShader(compiled, constants: [4: value]) }
       #expect(error?.kind == .constantMismatch)

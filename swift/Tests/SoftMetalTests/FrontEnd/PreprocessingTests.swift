@@ -57,9 +57,9 @@ import Testing
       #define K kernel void
       K good(device int *out) { out[0] = 1; }
 
-      K bad(device int *out) {   out[0] =   missing; }
+      K bad(device int *out) {   out[0] =   qqqq; }
       """)
-    #expect(log.has("test.metal:5:39: error: use of undeclared identifier 'missing'\nK bad(device"), "\(log)")
+    #expect(log.has("test.metal:5:39: error: use of undeclared identifier 'qqqq'\nK bad(device"), "\(log)")
   }
 
   @Test func failuresOfThePreprocessor() throws {

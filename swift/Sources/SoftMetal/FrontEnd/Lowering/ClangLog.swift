@@ -6,7 +6,7 @@ enum ClangLog {
     var log = ""
     var errors = 0
     for line in output.split(separator: "\n", omittingEmptySubsequences: true) {
-      if line.hasPrefix("In file included from ") { continue }
+      if line.hasPrefix("In file included from ") || line.hasSuffix(" generated.") { continue }
       guard let diagnostic = parse(line) else {
         log += prettify(String(line), headerFolder) + "\n"
         continue
@@ -22,6 +22,7 @@ enum ClangLog {
         log += "\(file):\(diagnostic.line):\(diagnostic.column): \(kind): \(message)\n"
       }
     }
+    if errors > 0 { log += DiagnosticText.count(errors) }
     return (log, errors)
   }
 

@@ -1,5 +1,10 @@
 /// The form of diagnostics: position, kind and message, the user's line, a caret.
 enum DiagnosticText {
+  /// The last line of a log.
+  static func count(_ errors: Int) -> String {
+    "\(errors) error\(errors == 1 ? "" : "s") generated.\n"
+  }
+
   static func format(_ origin: SourceOrigin, line: Int, column: Int, kind: String, message: String) -> String {
     var text = "\(origin.label):\(line):\(column): \(kind): \(message)\n"
     let bytes = origin.source.bytes(ofLine: line)

@@ -1,6 +1,8 @@
 /// A program-scope `constant` with `[[function_constant(n)]]`.
 struct FunctionConstant {
   let name: String
+  /// Offset of the name in the source.
+  let offset: Int
   let qualifier: String
   let typeName: String
   /// The attribute's argument.
@@ -51,7 +53,8 @@ enum FunctionConstants {
       context.insert(" = \(typeName)()", after: name)
       result.append(
         FunctionConstant(
-          name: list.text(name), qualifier: declaration.qualifier, typeName: typeName,
+          name: list.text(name), offset: list.tokens[name].range.lowerBound, qualifier: declaration.qualifier,
+          typeName: typeName,
           index: constant.argument))
     }
     rewriteStorage(span(declaration.headStart, end), keyword, &context)

@@ -44,7 +44,7 @@ struct SourceMap {
       return DiagnosticText.format(
         origin, line: position.line, column: position.column, kind: "error", message: diagnostic.message)
     }.joined()
-    log += "\(sorted.count) error\(sorted.count == 1 ? "" : "s") generated.\n"
+    log += DiagnosticText.count(sorted.count)
     return ShaderCompilerError(kind: .compileFailure, message: log)
   }
 }

@@ -13,21 +13,22 @@ struct Tail {
   ) {
     text = "\nnamespace {\n"
     for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
-    addTable(
-      "SmKernel sm_kernels",
-      entries.enumerated().map { index, entry in
-        let indices = constantIndices(entry, constants)
-        let array = indices.isEmpty ? "nullptr" : "sm_constants_\(index)"
-        return "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), \(indices.count), \(array))"
-      })
-    addTable(
-      "SmFunctionConstant sm_function_constants",
-      constants.map { constant in
-        let name = constant.qualifiedName
-        let type = Self.literal(constant.typeName)
-        return "{\(Self.literal(constant.name)), (\(list.joined(constant.index))), sizeof(\(name)), \(type), "
-          + "::softmetal::constant_address(\(name)), &\(constant.definedFlag)}"
-      })
+    addTable("SmKernel sm_kernels", entries.count) { tail, index in
+      let entry = entries[index]
+      let indices = tail.constantIndices(entry, constants)
+      let array = indices.isEmpty ? "nullptr" : "sm_constants_\(index)"
+      tail.addLine(
+        "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), \(indices.count), \(array)),",
+        from: list.tokens[entry.token].range.lowerBound)
+    }
+    addTable("SmFunctionConstant sm_function_constants", constants.count) { tail, index in
+      let constant = constants[index]
+      let name = constant.qualifiedName
+      tail.addLine(
+        "{\(Self.literal(constant.name)), (\(list.joined(constant.index))), sizeof(\(name)), "
+          + "\(Self.literal(constant.typeName)), ::softmetal::constant_address(\(name)), &\(constant.definedFlag)},",
+        from: constant.offset)
+    }
     text += "void sm_initialize() {\n"
     for constant in derived { addLine(constant.statement, from: constant.offset) }
     text += "}\n}\n"
@@ -44,9 +45,11 @@ struct Tail {
     text += "#line \(origins.count) \"\(Self.fileName)\"\n\(line)\n"
   }
 
-  private mutating func addTable(_ declaration: String, _ rows: [String]) {
-    guard !rows.isEmpty else { return }
-    text += "const \(declaration)[] = {\n" + rows.joined(separator: ",\n") + "\n};\n"
+  private mutating func addTable(_ declaration: String, _ count: Int, row: (inout Tail, Int) -> Void) {
+    guard count > 0 else { return }
+    text += "const \(declaration)[] = {\n"
+    for index in 0..<count { row(&self, index) }
+    text += "};\n"
   }
 
   private mutating func addKernel(
