@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
 
+/** Milliseconds for a case: the first one of a kernel may compile it. */
+const timeout = 60_000;
+
 /**
  * One test for each case, and one more that fails unless every case ran to its
  * end: a table that loses cases without a word is no test.
@@ -11,10 +14,14 @@ export function testTable<T extends { readonly name: string }>(
 ): void {
   describe(title, () => {
     const finished = new Set<string>();
-    test.each(cases.map((entry) => [entry.name, entry] as const))("%s", (name, entry) => {
-      run(entry);
-      finished.add(name);
-    });
+    test.each(cases.map((entry) => [entry.name, entry] as const))(
+      "%s",
+      (name, entry) => {
+        run(entry);
+        finished.add(name);
+      },
+      timeout,
+    );
     test(`all ${cases.length} cases ran`, () => {
       expect(cases.length).toBeGreaterThan(0);
       expect(finished.size).toBe(cases.length);

@@ -12,6 +12,7 @@ import {
   shapeOf,
 } from "../helpers/attention.ts";
 import { bitDifferences, bitsOf, fillPattern, newBits, placeTensor } from "../helpers/elements.ts";
+import { seededRandom } from "../helpers/random.ts";
 import { testTable } from "../helpers/table.ts";
 import { openWithThreads } from "../helpers/threads.ts";
 
@@ -106,6 +107,22 @@ const falling: AttentionValues = { q: () => 1, k: (normal, { token }) => -token 
 const tiny: AttentionValues = { v: (normal) => normal * 2 ** -120 };
 const huge: AttentionValues = { v: (normal) => normal * 2 ** 120 };
 
+/** Shapes that nobody chose. */
+function drawnPlans(count: number): PlanCase[] {
+  const random = seededRandom(77);
+  const draw = (from: number, to: number): number => from + Math.floor(random() * (to - from + 1));
+  return Array.from({ length: count }, (_, index) => {
+    const kvHeads = draw(1, 3);
+    const seqLenK = draw(1, 90);
+    const seqLenQ = draw(1, 90);
+    const offset = { qOffsetInK: draw(0, Math.max(0, seqLenK - seqLenQ)) };
+    const shape = { batch: draw(1, 2), heads: kvHeads * draw(1, 3), kvHeads, seqLenQ, seqLenK, ...offset };
+    const rest = { kvCapacity: seqLenK + draw(0, 20), causal: random() < 0.5, seed: index };
+    const layout = random() < 0.3 ? "sequence-major" : "head-major";
+    return plan({ ...shape, ...rest, layout }, `, drawn ${index}`);
+  });
+}
+
 const one = { heads: 1, kvHeads: 1 };
 const two = { heads: 2, kvHeads: 1 };
 
@@ -149,6 +166,7 @@ const cases: readonly PlanCase[] = [
   plan({ ...one, seqLenQ: 20, seqLenK: 40, scale: 1e-4 }, ", scale 1e-4"),
   plan({ ...two, seqLenQ: 37, seqLenK: 45, batch: 2, layout: "sequence-major" }, ", sequence-major"),
   plan({ ...two, seqLenQ: 37, seqLenK: 37, batch: 2, layout: "sequence-major", causal: true }, ", sequence-major"),
+  ...drawnPlans(16),
 ];
 
 testTable("flashAttnPrefill against the float64 oracle", cases, (entry) => {
@@ -159,6 +177,22 @@ testTable("flashAttnPrefill against the float64 oracle", cases, (entry) => {
   expect(error.nmse).toBeLessThanOrEqual(1e-5);
   // Neither a repeat nor the number of threads changes a bit.
   for (const again of devices) expect(bitDifferences("bf16", run(again, entry, problem), out)).toEqual([]);
+});
+
+test("the wide scores are as wide as they are called", () => {
+  const { q, k, scale } = attentionProblem({ ...one, seqLenQ: 40, seqLenK: 40, values: wide });
+  let largest = 0;
+  for (let i = 0; i < 40; i++) {
+    for (let j = 0; j < 40; j++) {
+      let score = 0;
+      for (let d = 0; d < headDim; d++) {
+        score += (q.values[i * headDim + d] as number) * (k.values[j * headDim + d] as number);
+      }
+      largest = Math.max(largest, Math.abs(score * scale));
+    }
+  }
+  expect(largest).toBeGreaterThan(250);
+  expect(largest).toBeLessThan(400);
 });
 
 describe("flashAttnPrefill, two ways to the same bits", () => {

@@ -92,7 +92,7 @@ const tokenCases = (["kvCacheCopySeq", "kvCacheCopyHeadMajor"] as const).flatMap
   const bytes = (tokens: number) => tokens * 16 * (seq ? 4 : 2);
   const src = (tokens: number, heads: number, headDim: number) =>
     scene.tensor(from, seq ? [tokens, heads, headDim] : [heads, tokens, headDim]);
-  const tooSmall = seq ? [bytes(8), bytes(7)] : [8, 7];
+  const tooSmall = seq ? [bytes(8), bytes(7)] : [4, 7];
   return [
     refused(op, "source too small", { srcTokOffset: 4, nTokens: 4 }, "buffer-too-small", "src", ...tooSmall),
     refused(op, "offset beyond the source", { srcTokOffset: 8, nTokens: 1 }, "buffer-too-small", "src", 8, 1),

@@ -1,4 +1,5 @@
 import type { CopyTokensParams } from "../../src/reference/index.ts";
+import { seededRandom } from "../helpers/random.ts";
 
 /** A copy of tokens into a head-major cache: the same for token-major and head-major sources. */
 export interface TokenCase {
@@ -29,6 +30,20 @@ function tokenCase(
 
 const headDims = [1, 2, 3, 4, 5, 7, 8, 12, 31, 64, 127, 128, 256, 257];
 
+const random = seededRandom(2024);
+const draw = (from: number, to: number): number => from + Math.floor(random() * (to - from + 1));
+
+/** Shapes that nobody chose. */
+const drawnCases = Array.from({ length: 40 }, (_, index) => {
+  const shape = [draw(1, 9), draw(1, 70)] as const;
+  const [srcTokens, capacity] = [draw(1, 20), draw(1, 24)];
+  const srcTokOffset = draw(0, srcTokens - 1);
+  const nTokens = draw(1, Math.min(srcTokens - srcTokOffset, capacity));
+  const args = { seqPosStart: draw(0, 3 * capacity), srcTokOffset, nTokens };
+  const offsets = { srcOffset: draw(0, 5), cacheOffset: draw(0, 5) };
+  return tokenCase(`drawn shape ${index}`, shape, [srcTokens, capacity], args, offsets);
+});
+
 export const tokenCases: readonly TokenCase[] = [
   ...headDims.flatMap((headDim) => [
     tokenCase(`linear, heads of ${headDim}`, [3, headDim], [3, 5], { seqPosStart: 1 }),
@@ -55,4 +70,5 @@ export const tokenCases: readonly TokenCase[] = [
   tokenCase("the largest positions", [2, 8], [3, 7], { seqPosStart: 2 ** 32 - 4 }),
   tokenCase("many tokens", [4, 64], [70, 100], { seqPosStart: 77 }),
   tokenCase("many heads", [37, 4], [3, 3], { seqPosStart: 1 }),
+  ...drawnCases,
 ];

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+
+/** A change of a shader's text that must fit in exactly one place. */
+export interface ShaderPatch {
+  readonly find: RegExp;
+  readonly replace: string;
+}
+
+/** The text of a shader of the library. */
+export function shaderText(file: string): string {
+  return readFileSync(new URL(`../../shaders/${file}`, import.meta.url), "utf8");
+}
+
+/** Applies `patch`; throws where it fits in no place or in several, so that no test goes on with an unchanged shader. */
+export function patchShader(text: string, { find, replace }: ShaderPatch): string {
+  const places = [...text.matchAll(new RegExp(find.source, `${find.flags}g`))];
+  if (places.length !== 1) throw new Error(`${find} fits in ${places.length} places of the shader, not in one`);
+  return text.replace(find, replace);
+}
+
+const instantiation = /^template \[\[host_name\("(\w+)"\)\]\][^;]*;$/gm;
+
+/** The text with one entry point of many, under another name: names belong to one source, and the rest need not compile. */
+export function keepEntryPoint(text: string, kernel: string, renamed: string): string {
+  let kept = 0;
+  const result = text.replace(instantiation, (statement, name: string) => {
+    if (name !== kernel) return "";
+    kept += 1;
+    return statement.replace(`"${kernel}"`, `"${renamed}"`);
+  });
+  if (kept !== 1) throw new Error(`the shader has ${kept} entry points ${kernel}, not one`);
+  return result;
+}

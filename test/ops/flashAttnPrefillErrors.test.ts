@@ -1,0 +1,274 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { Device, type DType, flashAttnPrefill, type MetalAttentionErrorCode, type Tensor } from "../../src/index.ts";
+import { bitsOf, fillPattern } from "../helpers/elements.ts";
+import { expectRefusal } from "../helpers/errors.ts";
+import { testTable } from "../helpers/table.ts";
+
+const device = Device.open();
+const otherDevice = Device.open();
+afterAll(() => {
+  device.dispose();
+  otherDevice.dispose();
+});
+
+type Fields = Record<string, unknown>;
+
+const watched: Tensor[] = [];
+
+function tensor(dtype: DType, shape: readonly number[], owner = device): Tensor {
+  const made: Tensor = owner.tensor(dtype, shape);
+  const { buffer, byteLength } = made.bytes;
+  fillPattern(new Uint16Array(buffer, 0, byteLength >> 1), watched.length);
+  watched.push(made);
+  return made;
+}
+
+const bf16 = (...shape: number[]): Tensor => tensor("bf16", shape);
+
+/** A tensor without elements. */
+const empty = (...shape: number[]): Tensor => bf16(2).slice(0, 0).reshape(shape);
+
+function disposed(...shape: number[]): Tensor {
+  const gone: Tensor = device.tensor("bf16", shape);
+  gone.dispose();
+  return gone;
+}
+
+/** Two batches, four query heads on two key heads, six queries, ten keys. */
+const valid = {
+  q: bf16(2, 4, 6, 256),
+  k: bf16(2, 2, 10, 256),
+  v: bf16(2, 2, 10, 256),
+  out: bf16(2, 4, 6, 256),
+};
+
+interface ErrorCase {
+  readonly name: string;
+  readonly spoil: Fields;
+  readonly code: MetalAttentionErrorCode;
+  readonly argument: string | undefined;
+  readonly says: readonly (string | number)[];
+}
+
+function refused(
+  name: string,
+  spoil: Fields,
+  code: MetalAttentionErrorCode,
+  argument: string | undefined,
+  ...says: readonly (string | number)[]
+): ErrorCase {
+  return { name, spoil, code, argument, says };
+}
+
+const coerced: readonly unknown[] = [
+  Number.NaN,
+  -1,
+  1.5,
+  2 ** 32,
+  2 ** 32 + 5,
+  Number.POSITIVE_INFINITY,
+  "1",
+  1n,
+  null,
+  true,
+  {},
+  [1],
+];
+
+const scalarCases: readonly ErrorCase[] = [
+  ...["qOffsetInK", "seqLenK", "kvCapacity"].flatMap((name) =>
+    coerced.map((value, index) => {
+      const says = typeof value === "number" ? [String(value)] : [];
+      return refused(`${name}, bad value ${index}`, { [name]: value }, "invalid-argument", name, ...says);
+    }),
+  ),
+  ...[Number.NaN, 0, -1, Number.POSITIVE_INFINITY, -Number.MIN_VALUE, "1", 1n, null, true, {}].map((scale, index) =>
+    refused(`scale, bad value ${index}`, { scale }, "invalid-argument", "scale"),
+  ),
+  ...[0, 1, Number.NaN, "true", null, 1n, {}].map((causal, index) =>
+    refused(`causal, bad value ${index}`, { causal }, "invalid-argument", "causal"),
+  ),
+  ...["rows", "", 1, null, {}].map((layout, index) =>
+    refused(`layout, bad value ${index}`, { layout }, "invalid-argument", "layout", "head-major", "sequence-major"),
+  ),
+];
+
+const shapeCases: readonly ErrorCase[] = [
+  refused(
+    "a head size of 128",
+    { q: bf16(2, 4, 6, 128), k: bf16(2, 2, 10, 128), v: bf16(2, 2, 10, 128), out: bf16(2, 4, 6, 128) },
+    "unsupported",
+    undefined,
+    128,
+    256,
+    "bf16",
+  ),
+  refused(
+    "head sizes that differ",
+    { k: bf16(2, 2, 10, 128), v: bf16(2, 2, 10, 128) },
+    "invalid-argument",
+    "k",
+    128,
+    256,
+  ),
+  refused("batches that differ", { k: bf16(1, 2, 10, 256), v: bf16(1, 2, 10, 256) }, "invalid-argument", "k", 1, 2),
+  refused(
+    "3 key heads for 4 query heads",
+    { k: bf16(2, 3, 10, 256), v: bf16(2, 3, 10, 256) },
+    "invalid-argument",
+    "k",
+    3,
+    4,
+  ),
+  refused(
+    "8 key heads for 4 query heads",
+    { k: bf16(2, 8, 10, 256), v: bf16(2, 8, 10, 256) },
+    "invalid-argument",
+    "k",
+    8,
+    4,
+  ),
+  refused("v of other heads", { v: bf16(2, 4, 10, 256) }, "invalid-argument", "v", "2,4,10,256", "2,2,10,256"),
+  refused("v of another length", { v: bf16(2, 2, 11, 256) }, "invalid-argument", "v", 11, 10),
+  refused("an output too short", { out: bf16(2, 4, 5, 256) }, "invalid-argument", "out", 5, 6),
+  refused("an output of other heads", { out: bf16(2, 2, 6, 256) }, "invalid-argument", "out", "2,2,6,256", "2,4,6,256"),
+  refused("a query of three axes", { q: bf16(4, 6, 256) }, "invalid-argument", "q", "4,6,256"),
+  refused("keys of five axes", { k: bf16(1, 2, 2, 10, 256) }, "invalid-argument", "k", "1,2,2,10,256"),
+  refused("head-major tensors as sequence-major", { layout: "sequence-major" }, "invalid-argument", "k", 6, 10),
+  refused("no query", { q: empty(2, 4, 0, 256), out: empty(2, 4, 0, 256) }, "invalid-argument", "q", 0),
+  refused("no key", { k: empty(2, 2, 0, 256), v: empty(2, 2, 0, 256) }, "invalid-argument", "k", 0),
+  refused("no query head", { q: empty(2, 0, 6, 256), out: empty(2, 0, 6, 256) }, "invalid-argument", "q", 0),
+  refused("no key head", { k: empty(2, 0, 10, 256), v: empty(2, 0, 10, 256) }, "invalid-argument", "k", 0),
+  refused(
+    "no batch",
+    { q: empty(0, 4, 6, 256), k: empty(0, 2, 10, 256), v: empty(0, 2, 10, 256), out: empty(0, 4, 6, 256) },
+    "invalid-argument",
+    "q",
+    0,
+  ),
+  refused("no key in use", { seqLenK: 0 }, "invalid-argument", "seqLenK", 0),
+  refused("more keys in use than there are", { seqLenK: 11 }, "invalid-argument", "seqLenK", 11, 10),
+  refused("another capacity than the shape's", { kvCapacity: 11 }, "invalid-argument", "kvCapacity", 11, 10),
+  refused("queries that reach past the keys", { qOffsetInK: 5 }, "invalid-argument", "qOffsetInK", 5, 6, 10),
+  refused("queries past the keys in use", { qOffsetInK: 3, seqLenK: 8 }, "invalid-argument", "qOffsetInK", 3, 6, 8),
+  refused("an offset near 2^32", { qOffsetInK: 2 ** 32 - 1, causal: true }, "overflow", "qOffsetInK", 2 ** 32 - 1),
+];
+
+const dtypes = ["f32", "f16", "u8", "i32"] as const;
+const all = (dtype: DType) => ({
+  q: tensor(dtype, valid.q.shape),
+  k: tensor(dtype, valid.k.shape),
+  v: tensor(dtype, valid.v.shape),
+  out: tensor(dtype, valid.out.shape),
+});
+
+const dtypeCases: readonly ErrorCase[] = [
+  ...dtypes.map((dtype) => refused(`all of ${dtype}`, all(dtype), "unsupported", undefined, dtype, "bf16")),
+  ...(["q", "k", "v", "out"] as const).flatMap((name) =>
+    dtypes.map((dtype) => {
+      // A query of another dtype shows where the keys are compared with it.
+      const argument = name === "q" ? "k" : name;
+      const spoil = { [name]: tensor(dtype, valid[name].shape) };
+      return refused(`${name} of ${dtype}`, spoil, "unsupported", argument, dtype, "bf16", name);
+    }),
+  ),
+  refused("a mask, which no kernel takes yet", { mask: bf16(6, 10) }, "unsupported", undefined, "mask"),
+  refused(
+    "tile classes without a mask",
+    { tileClasses: tensor("u8", [1, 1]) },
+    "invalid-argument",
+    "tileClasses",
+    "mask",
+  ),
+];
+
+const shared = bf16(40, 256);
+const sharedPart = (start: number, shape: readonly number[]): Tensor => {
+  const rows = shape.reduce((product, extent) => product * extent, 1) / 256;
+  return shared.slice(start, start + rows).reshape(shape);
+};
+const small = {
+  q: sharedPart(0, [1, 1, 6, 256]),
+  k: sharedPart(10, [1, 1, 10, 256]),
+  v: sharedPart(20, [1, 1, 10, 256]),
+};
+
+const overlapCases: readonly ErrorCase[] = [
+  refused("out is q", { out: valid.q }, "invalid-argument", "out", "q", "overlap"),
+  ...(
+    [
+      ["q", 5],
+      ["k", 8],
+      ["k", 19],
+      ["v", 29],
+    ] as const
+  ).map(([name, start]) => {
+    const spoil = { ...small, out: sharedPart(start, [1, 1, 6, 256]) };
+    return refused(`out overlaps ${name} from row ${start}`, spoil, "invalid-argument", "out", name, "overlap");
+  }),
+];
+
+const ownerCases: readonly ErrorCase[] = (["q", "k", "v", "out"] as const).flatMap((name) => {
+  const { shape } = valid[name];
+  return [
+    refused(`${name} disposed`, { [name]: disposed(...shape) }, "disposed", name),
+    refused(`${name} of another device`, { [name]: tensor("bf16", shape, otherDevice) }, "invalid-handle", name),
+    refused(`no ${name}`, { [name]: undefined }, "invalid-argument", name),
+    refused(`an array as ${name}`, { [name]: new Uint16Array(12288) }, "invalid-argument", name),
+  ];
+});
+
+function check({ spoil, code, argument, says }: ErrorCase): void {
+  const before = watched.map((tensor) => tensor.bytes.slice());
+  const args = { ...valid, ...spoil } as unknown as typeof valid;
+  using pass = device.pass();
+  expectRefusal(() => flashAttnPrefill(pass, args), code, argument, ...says);
+  expect(pass.describe()).toEqual([]);
+  flashAttnPrefill(pass, valid);
+  expectRefusal(() => flashAttnPrefill(pass, args), code, argument, ...says);
+  expect(pass.describe().length).toBe(1);
+  pass.commitAndWait();
+  const written = bitsOf(valid.out).slice();
+  valid.out.bytes.set(before[watched.indexOf(valid.out)] as Uint8Array);
+  expect(written).not.toEqual(bitsOf(valid.out));
+  expect(watched.map((tensor) => tensor.bytes.slice())).toEqual(before);
+}
+
+testTable("scalars", scalarCases, check);
+testTable("shapes", shapeCases, check);
+testTable("dtypes and masks", dtypeCases, check);
+testTable("overlaps", overlapCases, check);
+testTable("tensors that are none, disposed or foreign", ownerCases, check);
+
+describe("what is next to a refusal and allowed", () => {
+  test("an output between its inputs in one buffer", () => {
+    using pass = device.pass();
+    flashAttnPrefill(pass, { ...small, out: sharedPart(30, [1, 1, 6, 256]) });
+    flashAttnPrefill(pass, { ...small, q: sharedPart(0, [1, 1, 4, 256]), out: sharedPart(6, [1, 1, 4, 256]) });
+    expect(pass.describe().length).toBe(2);
+  });
+
+  test("keys that are also the values, and the queries", () => {
+    using pass = device.pass();
+    flashAttnPrefill(pass, { ...valid, v: valid.k });
+    flashAttnPrefill(pass, { q: valid.q, k: valid.q, v: valid.q, out: valid.out, causal: true });
+    expect(pass.describe().length).toBe(2);
+  });
+
+  test("queries up to the last key, and every optional argument undefined", () => {
+    using pass = device.pass();
+    flashAttnPrefill(pass, { ...valid, qOffsetInK: 4, seqLenK: 10, kvCapacity: 10, causal: true });
+    const undefinedArgs = { causal: undefined, scale: undefined, qOffsetInK: undefined, layout: undefined };
+    flashAttnPrefill(pass, { ...valid, ...undefinedArgs } as unknown as typeof valid);
+    expect(pass.describe().length).toBe(2);
+  });
+});
+
+test("a pass that is committed or disposed", () => {
+  const pass = device.pass();
+  pass.commitAndWait();
+  expectRefusal(() => flashAttnPrefill(pass, valid), "invalid-state", undefined, "commit");
+  expect(pass.describe()).toEqual([]);
+  pass.dispose();
+  expectRefusal(() => flashAttnPrefill(pass, valid), "disposed", "pass");
+});
