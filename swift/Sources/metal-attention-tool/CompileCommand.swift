@@ -17,7 +17,8 @@ struct CompileCommand: ParsableCommand {
       in it. One line a kernel says what its pipeline allows; a kernel that does not compile shows the compiler's \
       messages. The status is 0 when every kernel of every file compiled, and 1 otherwise.
 
-      A file may not name a kernel that the library has built in.
+      Function constants that are not given are false or 0. The files of the library itself can be compiled too: their \
+      kernels get other names for it, since a device knows each name once.
 
       EXAMPLE: metal-attention-tool compile scale.metal --constant 0=bool:true --constant 1=f32:0.5
       """)
@@ -53,25 +54,28 @@ struct CompileCommand: ParsableCommand {
   /// The number of kernels that failed.
   private func compile(file: String) throws -> Int {
     guard let contents = FileManager.default.contents(atPath: file),
-      let source = String(bytes: contents, encoding: .utf8)
+      let text = String(bytes: contents, encoding: .utf8)
     else { throw ValidationError("\(file) cannot be read as UTF-8 text") }
 
     let device = try OpenDevice()
     let builtIn = Set(try device.kernelNames())
-    try device.register(source: source, name: file)
+    let shader = ShaderText(text: text).renaming(builtIn, suffix: Self.suffix)
+    try device.register(source: shader.text, name: file)
     try device.compileRegisteredSources()
     let kernels = try device.kernelNames().filter { !builtIn.contains($0) }
     guard !kernels.isEmpty else { throw ValidationError("\(file) has no kernel") }
 
+    let given = constants.map(\.constant)
+    let others = shader.zeroConstants.filter { constant in !given.contains { $0.index == constant.index } }
     var failures = 0
     var lastMessage = ""
     for kernel in kernels {
       do {
-        let info = try device.compile(kernel: kernel, constants: constants.map(\.constant))
-        print("  ok      \(kernel): \(describe(info))")
+        let info = try device.compile(kernel: kernel, constants: given + others)
+        print("  ok      \(original(kernel, builtIn)): \(describe(info))")
       } catch {
         failures += 1
-        print("  failed  \(kernel)")
+        print("  failed  \(original(kernel, builtIn))")
         // A mistake outside the kernels gives every one of them the same log.
         let message = String(describing: error)
         if message != lastMessage { report(error) }
@@ -79,6 +83,15 @@ struct CompileCommand: ParsableCommand {
       }
     }
     return failures
+  }
+
+  /// Added to the names of kernels that the library has built in.
+  private static let suffix = "_"
+
+  /// The kernel's name in the file.
+  private func original(_ kernel: String, _ builtIn: Set<String>) -> String {
+    let name = String(kernel.dropLast(Self.suffix.count))
+    return kernel.hasSuffix(Self.suffix) && builtIn.contains(name) ? name : kernel
   }
 
   private func describe(_ info: MAPipelineInfo) -> String {
