@@ -36,7 +36,10 @@ enum CompilerFlags {
       "-mllvm", "-unswitch-threshold=2000",
     ]
     flags += ["-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed"]
-    flags += ["-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted"]
+    flags += [
+      "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
+      "-Wno-duplicate-decl-specifier",
+    ]
     #if arch(x86_64)
       flags += ["-march=native", "-mno-avx512bf16", "-mno-red-zone", "-mprefer-vector-width=512"]
     #else
