@@ -166,6 +166,7 @@ const cases: readonly PlanCase[] = [
   plan({ ...one, seqLenQ: 20, seqLenK: 40, scale: 1e-4 }, ", scale 1e-4"),
   plan({ ...two, seqLenQ: 37, seqLenK: 45, batch: 2, layout: "sequence-major" }, ", sequence-major"),
   plan({ ...two, seqLenQ: 37, seqLenK: 37, batch: 2, layout: "sequence-major", causal: true }, ", sequence-major"),
+  plan({ ...two, seqLenQ: 300, seqLenK: 300, batch: 2, causal: true }, ", many tiles"),
   ...drawnPlans(16),
 ];
 

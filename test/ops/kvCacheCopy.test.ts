@@ -56,6 +56,7 @@ const cases: readonly CopyCase[] = [
   { name: "a whole ring from its middle", rowSize: 4, rows: 7, cacheCap: 7, writePos: 3, isSliding: true },
   { name: "a position many turns on", rowSize: 4, rows: 3, cacheCap: 5, writePos: 5 * 1000 + 4, isSliding: true },
   { name: "the largest positions", rowSize: 4, rows: 3, cacheCap: 7, writePos: 2 ** 32 - 4, isSliding: true },
+  { name: "work for many threads", rowSize: 1024, rows: 200, cacheCap: 220, writePos: 1000, isSliding: true },
   { name: "more elements than one threadgroup", rowSize: 1000, rows: 9, cacheCap: 11, writePos: 5, isSliding: true },
 ];
 
