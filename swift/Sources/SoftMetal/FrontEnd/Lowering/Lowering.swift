@@ -28,7 +28,11 @@ enum Lowering {
     let edited = context.edits.apply(to: source)
     let map = SourceMap(origin: origin, input: source, edited: edited, tailOrigins: tail.origins)
     guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
-    let prefix = "#include <softmetal_object>\n#line 1 \"\(origin.escapedLabel)\"\n"
+    // Lane functions tell their call sites apart by address, and matrices lie in the kernel's own frame: both need
+    // every function inlined into the kernel.
+    let prefix =
+      "#include <softmetal_object>\n#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
+      + "#line 1 \"\(origin.escapedLabel)\"\n"
     return LoweredShader(
       text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
       functionNames: entries.map(\.hostName),

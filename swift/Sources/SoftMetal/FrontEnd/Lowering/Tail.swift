@@ -11,7 +11,7 @@ struct Tail {
   init(
     _ entries: [KernelEntry], _ constants: [FunctionConstant], _ derived: [DerivedConstant], _ list: TokenList
   ) {
-    text = "\nnamespace {\n"
+    text = "\n#pragma clang attribute pop\nnamespace {\n"
     for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
     addTable("SmKernel sm_kernels", entries.count) { tail, index in
       let entry = entries[index]

@@ -1,0 +1,184 @@
+/**
+ * Runs small kernels whose results are known without running them: computed
+ * in the test by other means, never recorded from a run.
+ *
+ * A suite is one shader source. Each case is one kernel of it, made from a few
+ * statements, so that a hundred cases cost one compilation.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { Device } from "../../src/index.ts";
+
+/** Element types of buffers; half and bfloat travel as their 16 bits. */
+const elements = {
+  float: Float32Array,
+  half: Uint16Array,
+  bfloat: Uint16Array,
+  char: Int8Array,
+  uchar: Uint8Array,
+  short: Int16Array,
+  ushort: Uint16Array,
+  int: Int32Array,
+  uint: Uint32Array,
+  long: BigInt64Array,
+  ulong: BigUint64Array,
+} as const;
+
+export type Element = keyof typeof elements;
+export type Values = readonly (number | bigint)[];
+
+/** Values of one buffer, by element type. */
+export interface Input {
+  readonly type: Element;
+  readonly values: Values;
+}
+
+export interface Case {
+  readonly name: string;
+  /**
+   * Statements of the kernel. In scope: `out` (device, type `out`), inputs `a`,
+   * `b`, `c`, `d` (const device), `i` (uint, thread position in the grid),
+   * `lane`, `group`, `local` (uint: lane, SIMD group, thread in threadgroup).
+   */
+  readonly code: string;
+  readonly out: Element;
+  readonly inputs?: readonly Input[];
+  readonly expected: Values;
+  /** Largest distance allowed, in units of the last place of float; 0 unless given. */
+  readonly ulps?: number;
+  /** Threads in the grid; as many as expected values unless given. */
+  readonly threads?: number;
+  /** Threads per threadgroup; all of them (at most 1,024) unless given. */
+  readonly threadgroup?: number;
+  /** Bytes of dynamic threadgroup memory, in scope as `threadgroup float *shared`. */
+  readonly shared?: number;
+}
+
+const counts = { held: 0, ran: 0 };
+
+afterAll(() => {
+  expect(counts.ran).toBe(counts.held);
+});
+
+/** The device of the language tests; one for all suites of a process. */
+let opened: Device | undefined;
+export function device(): Device {
+  opened ??= Device.open();
+  return opened;
+}
+
+/** Counts a case of another form than `Case` as held, and as run when the function it returns is called. */
+export function countCase(): () => void {
+  counts.held += 1;
+  return () => {
+    counts.ran += 1;
+  };
+}
+
+const inputNames = ["a", "b", "c", "d"];
+
+/** The source of a suite: the prelude, then one kernel a case. */
+export function suiteSource(prelude: string, cases: readonly Case[], prefix: string): string {
+  const kernels = cases.map((each, index) => {
+    const inputs = (each.inputs ?? []).map(
+      ({ type }, k) => `const device ${type} *${inputNames[k]} [[buffer(${k + 1})]],`,
+    );
+    const shared = each.shared === undefined ? "" : "threadgroup float *shared [[threadgroup(0)]],";
+    return `
+kernel void ${prefix}_${index}(device ${each.out} *out [[buffer(0)]], ${inputs.join(" ")} ${shared}
+    uint i [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
+    uint group [[simdgroup_index_in_threadgroup]], uint local [[thread_index_in_threadgroup]]) {
+  (void)i; (void)lane; (void)group; (void)local;
+  ${each.code}
+}`;
+  });
+  return `#include <metal_stdlib>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n${prelude}\n${kernels.join("\n")}\n`;
+}
+
+/** Declares one test a case. `name` must be an identifier, unique among suites. */
+export function languageSuite(name: string, prelude: string, cases: readonly Case[]): void {
+  counts.held += cases.length;
+  // The first pipeline compiles the whole suite.
+  beforeAll(() => {
+    device().registerSource(`${name}.metal`, suiteSource(prelude, cases, name));
+    device().pipeline(`${name}_0`).dispose();
+  }, 120_000);
+  cases.forEach((each, index) => {
+    test(`${name}: ${each.name}`, () => {
+      compare(run(device(), `${name}_${index}`, each), each);
+      counts.ran += 1;
+    });
+  });
+}
+
+function bytesOf({ type, values }: Input): Uint8Array {
+  const array = new elements[type](values.length);
+  values.forEach((value, k) => {
+    array[k] = value;
+  });
+  return new Uint8Array(array.buffer);
+}
+
+function run(target: Device, kernel: string, each: Case): Values {
+  using pipeline = target.pipeline(kernel);
+  const size = elements[each.out].BYTES_PER_ELEMENT;
+  using out = target.tensor("u8", [Math.max(1, each.expected.length) * size]);
+  const inputs = (each.inputs ?? []).map((input) => {
+    const bytes = bytesOf(input);
+    const tensor = target.tensor("u8", [bytes.length]);
+    tensor.bytes.set(bytes);
+    return tensor;
+  });
+  using pass = target.pass();
+  const threads = each.threads ?? each.expected.length;
+  pass.dispatch(pipeline, {
+    buffers: [out, ...inputs],
+    grid: threads,
+    threads: each.threadgroup ?? Math.min(threads, 1024),
+    ...(each.shared === undefined ? {} : { threadgroupMemory: { 0: each.shared } }),
+  });
+  pass.commitAndWait();
+  const bytes = out.bytes.slice();
+  for (const input of inputs) input.dispose();
+  return Array.from(new elements[each.out](bytes.buffer) as unknown as ArrayLike<number | bigint>);
+}
+
+function compare(actual: Values, { expected, out, ulps = 0 }: Case): void {
+  expected.forEach((want, k) => {
+    const got = actual[k];
+    const wanted = out === "float" ? Math.fround(Number(want)) : want;
+    if (out === "float" && ulps > 0 && distance(Number(got), Number(wanted)) <= ulps) return;
+    if (!Object.is(got, wanted)) expect({ index: k, value: got }).toEqual({ index: k, value: wanted });
+  });
+}
+
+const bits = new Int32Array(1);
+const view = new Float32Array(bits.buffer);
+
+/** A float's place in the order of all floats. */
+function rank(value: number): number {
+  view[0] = value;
+  const word = bits[0] as number;
+  return word < 0 ? -(word & 0x7fffffff) : word;
+}
+
+/** Steps from one float to another; NaN is next to NaN only. */
+export function distance(a: number, b: number): number {
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) && Number.isNaN(b) ? 0 : Number.POSITIVE_INFINITY;
+  return Math.abs(rank(a) - rank(b));
+}
+
+/** Inputs as float. */
+export function floats(values: readonly number[]): Input {
+  return { type: "float", values };
+}
+export function ints(values: readonly number[]): Input {
+  return { type: "int", values };
+}
+export function uints(values: readonly number[]): Input {
+  return { type: "uint", values };
+}
+
+/** 0 to count - 1 through a function. */
+export function range<T>(count: number, of: (k: number) => T): T[] {
+  return Array.from({ length: count }, (_, k) => of(k));
+}
