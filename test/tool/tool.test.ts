@@ -1,0 +1,104 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Device } from "../../src/index.ts";
+
+const root = join(import.meta.dir, "../..");
+const tool = join(root, "build/bin/metal-attention-tool");
+const folder = mkdtempSync(join(tmpdir(), "metal-attention-tool-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function run(...args: string[]) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([tool, ...args]);
+  return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+function shader(name: string, ...lines: string[]): string {
+  const path = join(folder, name);
+  writeFileSync(path, ["#include <metal_stdlib>", "using namespace metal;", ...lines, ""].join("\n"));
+  return path;
+}
+
+test("help names every command", () => {
+  const { exitCode, stdout } = run("--help");
+  expect(exitCode).toBe(0);
+  for (const command of ["device", "layout", "compile", "kernels"])
+    expect(stdout).toMatch(new RegExp(`^  ${command} `, "m"));
+});
+
+test("device prints what Device.info says", () => {
+  using device = Device.open();
+  const { name, backend, maxBufferLength } = device.info;
+  const { exitCode, stdout } = run("device");
+  expect(exitCode).toBe(0);
+  const rows = Object.fromEntries(stdout.split("\n").map((line) => [line.slice(0, 24).trim(), line.slice(25)]));
+  expect(rows["name"]).toBe(name);
+  expect(rows["backend"]).toBe(backend);
+  expect(rows["maximum buffer length"]).toBe(String(maxBufferLength));
+  expect(rows["threads per threadgroup"]).toBe("1024 x 1024 x 1024");
+});
+
+test("kernels prints the built-in names", () => {
+  using device = Device.open();
+  const { exitCode, stdout } = run("kernels");
+  expect(exitCode).toBe(0);
+  expect(stdout.trim().split("\n")).toEqual(device.kernelNames);
+});
+
+test("layout prints every struct, as text and as JSON", () => {
+  const json = run("layout", "--json");
+  const text = run("layout");
+  expect([json.exitCode, text.exitCode]).toEqual([0, 0]);
+  const layout = JSON.parse(json.stdout) as { structs: { name: string; size: number; alignment: number }[] };
+  expect(layout.structs.find(({ name }) => name === "AttnParams")?.size).toBe(160);
+  for (const { name, size, alignment } of layout.structs) {
+    expect(text.stdout).toContain(`\n${name}: ${size} bytes, alignment ${alignment}\n`);
+  }
+});
+
+test("compile makes a pipeline of every entry point, those named by macros too", () => {
+  const path = shader(
+    "fine.metal",
+    "constant bool twice [[function_constant(3)]];",
+    "kernel void one(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] *= twice ? 2 : 1; }",
+    "#define FILL(name, value) kernel void name(device float *x [[buffer(0)]]) { x[0] = value; }",
+    "FILL(two, 2)",
+  );
+  const { exitCode, stdout } = run("compile", path, "--constant", "3=bool:true");
+  expect(stdout).toMatch(/^ {2}ok {6}one: up to 1024 threads, SIMD width 32, 0 bytes of threadgroup memory$/m);
+  expect(stdout).toMatch(/^ {2}ok {6}two: /m);
+  expect(exitCode).toBe(0);
+  expect(run("compile", path).exitCode).toBe(0); // without a value the constant is false
+});
+
+test("compile takes a file whose kernels are built in", () => {
+  const { exitCode, stdout } = run("compile", join(root, "shaders/kv_cache_copy.metal"));
+  expect(stdout).toMatch(/^ {2}ok {6}kv_cache_copy_f32: /m);
+  expect(exitCode).toBe(0);
+});
+
+test("compile shows diagnostics with the line of the source, and goes on with the next file", () => {
+  const bad = shader("bad.metal", "kernel void k(device float *x [[buffer(0)]]) {", "  x[0] = missing;", "}");
+  const fine = shader("next.metal", "kernel void next_one(device float *x [[buffer(0)]]) { x[0] = 1; }");
+  const { exitCode, stdout } = run("compile", bad, fine);
+  expect(stdout).toContain("bad.metal>:4:10: error:");
+  expect(stdout).toContain("missing");
+  expect(stdout).toMatch(/^ {2}ok {6}next_one: /m);
+  expect(exitCode).toBe(1);
+});
+
+test("compile refuses what is no shader", () => {
+  const empty = shader("empty.metal", "float helper(float x) { return x; }");
+  expect(run("compile", empty)).toMatchObject({ exitCode: 1, stdout: expect.stringContaining("has no kernel") });
+  const missing = run("compile", join(folder, "missing.metal"));
+  expect(missing).toMatchObject({ exitCode: 1, stdout: expect.stringContaining("cannot be read") });
+});
+
+test("wrong arguments are refused with the usage", () => {
+  for (const args of [["compile"], ["compile", "x", "--constant", "3=bool"], ["layout", "--yaml"], ["nothing"]]) {
+    const { exitCode, stderr } = run(...args);
+    expect(exitCode).toBe(64);
+    expect(stderr).toContain("Usage: metal-attention-tool");
+  }
+});
