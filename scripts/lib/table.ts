@@ -41,8 +41,9 @@ export function formatBytes(bytes: number): string {
   return power === 0 ? `${bytes} B` : `${(bytes / 1024 ** power).toFixed(1)} ${unit}`;
 }
 
-/** Three digits, more only where they stand before the point. */
+/** Two or three digits, more only where they stand before the point. */
 export function formatNumber(value: number): string {
   const magnitude = Math.abs(value);
+  if (magnitude > 0 && magnitude < 0.1) return value.toPrecision(2);
   return value.toFixed(magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2);
 }
