@@ -35,9 +35,8 @@ import Testing
     args.params.NK_aligned = shape.kL / 16
     args.params.qL_rem = shape.qL % 32
     args.params.kL_rem = shape.kL % 16
-    let (row, queryPlane, keyPlane) = (
-      Int64(shape.headDim), Int64(shape.qL * shape.headDim), Int64(shape.kL * shape.headDim)
-    )
+    let row = Int64(shape.headDim)
+    let (queryPlane, keyPlane) = (Int64(shape.qL) * row, Int64(shape.kL) * row)
     args.params.Q_strides = (queryPlane * Int64(shape.heads), queryPlane, row)
     args.params.O_strides = args.params.Q_strides
     args.params.K_strides = (keyPlane * Int64(shape.kvHeads), keyPlane, row)

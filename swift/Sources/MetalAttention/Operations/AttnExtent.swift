@@ -53,12 +53,16 @@ struct AttnExtent {
     if dimensions.1.stride > dimensions.2.stride { swap(&dimensions.1, &dimensions.2) }
     if dimensions.0.stride > dimensions.1.stride { swap(&dimensions.0, &dimensions.1) }
     var reach = columns
-    func steps(_ dimension: (stride: UInt64, count: UInt64)) -> Bool {
-      if dimension.count == 1 { return true }
-      if dimension.stride < reach { return false }
-      reach += (dimension.count - 1) * dimension.stride
-      return true
-    }
-    return steps(dimensions.0) && steps(dimensions.1) && steps(dimensions.2)
+    return Self.steps(dimensions.0, over: &reach) && Self.steps(dimensions.1, over: &reach)
+      && Self.steps(dimensions.2, over: &reach)
+  }
+
+  /// Whether a dimension steps over `reach` elements; extends them by it.
+  @inline(__always)
+  private static func steps(_ dimension: (stride: UInt64, count: UInt64), over reach: inout UInt64) -> Bool {
+    if dimension.count == 1 { return true }
+    if dimension.stride < reach { return false }
+    reach += (dimension.count - 1) * dimension.stride
+    return true
   }
 }
