@@ -39,6 +39,26 @@ import Testing
     #expect(!log.has(folder.path), "\(log)")
   }
 
+  @Test func lineDirectivesAreFollowed() throws {
+    let source = """
+      #line 1 "types.h"
+      struct A { int x; };
+      #line 1 "main.metal"
+      kernel void f(device A *a [[buffer(0)]]) {
+        a->y = 1;
+      #line 10
+        a->z = 1;
+      }
+      """
+    for extra in ["", "\n#define K kernel"] {
+      let log = try folder.log(source + extra)
+      #expect(log.has("main.metal:2:6: error: no member named 'y'"), "\(log)")
+      #expect(log.has("\n  a->y = 1;\n     ^\n"), "\(log)")
+      #expect(log.has("main.metal:10:6: error: no member named 'z'"), "\(log)")
+    }
+    #expect(try folder.log(source + "\nkernel int g() {}").has("main.metal:12:12: error: kernel 'g' must return void"))
+  }
+
   @Test func warningsAreKept() throws {
     let source = "kernel void f(device float *a) { a[0] = 1;\n#warning careful\n}"
     let compiled = try folder.compile(source)

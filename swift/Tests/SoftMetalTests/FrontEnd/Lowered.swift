@@ -13,8 +13,9 @@ struct Lowered {
     let all = String(decoding: lowered.text, as: UTF8.self)
     let lines = all.split(separator: "\n", omittingEmptySubsequences: false)
     let userLines = source.split(separator: "\n", omittingEmptySubsequences: false).count
-    body = lines[2..<2 + userLines].joined(separator: "\n")
-    tail = lines[(2 + userLines)...].joined(separator: "\n")
+    let start = (lines.firstIndex { $0.hasPrefix("#line 1 ") } ?? -1) + 1
+    body = lines[start..<start + userLines].joined(separator: "\n")
+    tail = lines[(start + userLines)...].joined(separator: "\n")
   }
 
   /// The log of a source that lowering refuses; empty when it does not.

@@ -38,7 +38,7 @@ enum CompilerFlags {
     flags += ["-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed"]
     flags += [
       "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
-      "-Wno-duplicate-decl-specifier",
+      "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
     ]
     #if arch(x86_64)
       flags += ["-march=native", "-mno-avx512bf16", "-mno-red-zone", "-mprefer-vector-width=512"]

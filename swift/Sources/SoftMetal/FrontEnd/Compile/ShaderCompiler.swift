@@ -117,7 +117,7 @@ private struct Job {
       throw cannotWrite(work)
     }
     let arguments = CompilerFlags.preprocess(input, to: output, stubs: stubs, options: options)
-    let map = SourceMap(unchanged: text, label: label)
+    let map = SourceMap(unchanged: text, origin: origin)
     _ = try run(arguments, output: output, map, headers: stubs, work)
     return SourceText(Files.read(output) ?? [])
   }

@@ -14,9 +14,8 @@ enum ClangLog {
       let message = prettify(String(diagnostic.message), headerFolder)
       let kind = diagnostic.kind == "fatal error" ? "error" : diagnostic.kind
       if kind == "error" { errors += 1 }
-      if let position = map.userPosition(file: diagnostic.file, line: diagnostic.line, column: diagnostic.column) {
-        log += DiagnosticText.format(
-          map.origin, line: position.line, column: position.column, kind: kind, message: message)
+      if let position = map.position(file: diagnostic.file, line: diagnostic.line, column: diagnostic.column) {
+        log += DiagnosticText.format(position, kind: kind, message: message)
       } else {
         let file = displayName(diagnostic.file, headerFolder)
         log += "\(file):\(diagnostic.line):\(diagnostic.column): \(kind): \(message)\n"

@@ -5,13 +5,12 @@ enum DiagnosticText {
     "\(errors) error\(errors == 1 ? "" : "s") generated.\n"
   }
 
-  static func format(_ origin: SourceOrigin, line: Int, column: Int, kind: String, message: String) -> String {
-    var text = "\(origin.label):\(line):\(column): \(kind): \(message)\n"
-    let bytes = origin.source.bytes(ofLine: line)
-    guard !bytes.isEmpty else { return text }
-    text += String(decoding: bytes, as: UTF8.self) + "\n"
+  static func format(_ position: SourceOrigin.Position, kind: String, message: String) -> String {
+    let text = "\(position.file):\(position.line):\(position.column): \(kind): \(message)\n"
+    guard !position.text.isEmpty else { return text }
     // Tabs stay, so that the caret stands below its column.
-    let indent = bytes.prefix(max(column - 1, 0)).filter { $0 & 0xC0 != 0x80 }.map { $0 == 0x09 ? "\t" : " " }
-    return text + indent.joined() + "^\n"
+    let before = position.text.prefix(max(position.column - 1, 0)).filter { $0 & 0xC0 != 0x80 }
+    let indent = before.map { $0 == 0x09 ? "\t" : " " }.joined()
+    return text + String(decoding: position.text, as: UTF8.self) + "\n" + indent + "^\n"
   }
 }

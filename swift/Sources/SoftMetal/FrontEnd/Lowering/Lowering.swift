@@ -26,7 +26,7 @@ enum Lowering {
     let described = entries.filter { kernel == nil || $0.hostName == kernel }
     let tail = Tail(described, constants, derived, context.list)
     let edited = context.edits.apply(to: source)
-    let map = SourceMap(origin: origin, input: source, edited: edited, tailOrigins: tail.origins)
+    let map = SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins)
     guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
     // Lane functions tell their call sites apart by address, and matrices lie in the kernel's own frame: both need
     // every function inlined into the kernel.

@@ -1,27 +1,41 @@
 /// Where the lines of a text to be lowered come from: the user's source
 /// itself, or the preprocessor's output for it.
 struct SourceOrigin {
+  /// A place in the user's source.
+  struct Position {
+    let file: String
+    let line: Int
+    let column: Int
+    /// The line's bytes.
+    let text: ArraySlice<UInt8>
+  }
+
   let label: String
-  /// What the user wrote.
-  let source: SourceText
-  /// For each line of the preprocessor's output the user's line, or 0; nil when
-  /// nothing was preprocessed.
-  private let userLines: [Int]?
+  private let source: SourceText
+  private let sourceLines: LineTable
+  /// The preprocessor's output; nil when nothing was preprocessed.
+  private let output: SourceText?
+  private let outputLines: LineTable
 
   /// The user's own text.
   init(label: String, source: SourceText) {
     self.label = label
     self.source = source
-    userLines = nil
+    sourceLines = LineTable(source, file: Self.escape(label))
+    output = nil
+    outputLines = sourceLines
   }
 
   /// `output` is what the preprocessor made of `source`.
   init(label: String, source: SourceText, preprocessed output: SourceText) {
     self.label = label
     self.source = source
-    userLines = Self.readMarkers(output, label: Self.escape(label))
+    sourceLines = LineTable(source, file: Self.escape(label))
+    self.output = output
+    outputLines = LineTable(output, file: "")
   }
 
+  /// The label as a string literal holds it.
   var escapedLabel: String { Self.escape(label) }
 
   private static func escape(_ label: String) -> String {
@@ -33,51 +47,34 @@ struct SourceOrigin {
     return result
   }
 
-  /// Reads lines such as `# 12 "label"`.
-  private static func readMarkers(_ output: SourceText, label: String) -> [Int] {
-    var result: [Int] = []
-    var current = 0
-    for line in 1...output.lineStarts.count {
-      let bytes = output.bytes(ofLine: line)
-      if bytes.first == UInt8(ascii: "#"), let (number, file) = marker(bytes) {
-        current = file == label ? number : 0
-        result.append(0)
-      } else {
-        result.append(current)
-        if current > 0 { current += 1 }
-      }
-    }
-    return result
+  /// The line of the text to be lowered that claims to be `line` of `file`, as
+  /// clang prints that name.
+  func inputLine(file: String, line: Int) -> Int? {
+    outputLines.line(claiming: .init(file: Self.escape(file), line: line))
+      ?? outputLines.line(claiming: .init(file: file, line: line))
   }
 
-  private static func marker(_ bytes: ArraySlice<UInt8>) -> (line: Int, file: String)? {
-    let text = String(decoding: bytes, as: UTF8.self)
-    guard let open = text.firstIndex(of: "\""), let close = text.lastIndex(of: "\""), open < close else { return nil }
-    let words = text[..<open].split(separator: " ")
-    guard let last = words.last, let number = Int(last), words.count <= 2 else { return nil }
-    guard words.count == 2 ? (words[0] == "#" || words[0] == "#line") : false else { return nil }
-    return (number, String(text[text.index(after: open)..<close]))
-  }
-
-  /// The line of the text to be lowered that holds the user's `line`.
-  func inputLine(ofUserLine line: Int) -> Int? {
-    guard let userLines else { return line }
-    return userLines.firstIndex(of: line).map { $0 + 1 }
-  }
-
-  /// The user's line and column for an offset of the text to be lowered.
-  func userPosition(of offset: Int, in input: SourceText) -> (line: Int, column: Int) {
+  /// The user's position for an offset of the text to be lowered.
+  func position(of offset: Int) -> Position {
+    let input = output ?? source
     let line = input.line(at: offset)
     let column = input.column(at: offset)
-    guard let userLines else { return (line, column) }
-    let userLine = line <= userLines.count ? userLines[line - 1] : 0
-    return (userLine, matchingColumn(column, input.bytes(ofLine: line), source.bytes(ofLine: userLine)))
+    guard let claim = outputLines.claim(ofLine: line) else {
+      return Position(file: label, line: line, column: column, text: [])
+    }
+    let file = claim.file == escapedLabel ? label : claim.file
+    guard output != nil else {
+      return Position(file: file, line: claim.line, column: column, text: source.bytes(ofLine: line))
+    }
+    let text = sourceLines.line(claiming: claim).map { source.bytes(ofLine: $0) } ?? []
+    let match = Self.matchingColumn(column, input.bytes(ofLine: line), text)
+    return Position(file: file, line: claim.line, column: match, text: text)
   }
 
   /// The column in the user's line of the token that starts at `column` of the
   /// preprocessed line: the same occurrence of the same word, else the first
   /// column that is not blank.
-  private func matchingColumn(_ column: Int, _ line: ArraySlice<UInt8>, _ userLine: ArraySlice<UInt8>) -> Int {
+  private static func matchingColumn(_ column: Int, _ line: ArraySlice<UInt8>, _ userLine: ArraySlice<UInt8>) -> Int {
     let output = Array(line)
     let user = Array(userLine)
     let tokens = Tokenizer.tokenize(output)
