@@ -91,5 +91,5 @@ describe("the command", () => {
     expect(stderr).toContain('no benchmark "copy"');
     expect(stderr).toContain("copy-seq-f32-f16");
     expect(stderr).not.toMatch(/\.ts:\d+/);
-  });
+  }, 60_000);
 });

@@ -22,7 +22,7 @@ describe("the demo's checks fail where a result is wrong", () => {
     device = Device.open();
     using progress = new Progress();
     results = runLayer(device, inputs, progress);
-  });
+  }, 60_000);
   afterAll(() => device.dispose());
 
   test("nothing wrong", () => {

@@ -124,11 +124,16 @@ describe("a run", () => {
     limit,
   );
 
-  test("--help", () => {
-    const { exitCode, stdout } = demo("--help");
-    expect(exitCode).toBe(0);
-    for (const part of ["usage: scripts/demo", "--input", "--output", "2,048", "1,024"]) expect(stdout).toContain(part);
-  });
+  test(
+    "--help",
+    () => {
+      const { exitCode, stdout } = demo("--help");
+      expect(exitCode).toBe(0);
+      for (const part of ["usage: scripts/demo", "--input", "--output", "2,048", "1,024"])
+        expect(stdout).toContain(part);
+    },
+    limit,
+  );
 });
 
 describe("what it refuses, in one line", () => {
@@ -147,24 +152,36 @@ describe("what it refuses, in one line", () => {
     ["integers", { q: { ...q, dtype: "I32" }, k, v: k }, "I32", "BF16"],
     ["a NaN", { q, k, v: tensor([4, 5, 256], Number.NaN) }, "v holds NaN"],
   ];
-  test.each(files)("a file with %s", async (_, tensors, ...parts) => {
-    expectRefusal(["--input", await inputFile("bad.safetensors", tensors)], ...parts, "bad.safetensors");
-  });
+  test.each(files)(
+    "a file with %s",
+    async (_, tensors, ...parts) => {
+      expectRefusal(["--input", await inputFile("bad.safetensors", tensors)], ...parts, "bad.safetensors");
+    },
+    limit,
+  );
 
-  test("files that are not there, empty or something else", () => {
-    expectRefusal(["none.txt"], "none.txt");
-    expectRefusal(["--input", "none.safetensors"], "none.safetensors");
-    expectRefusal([textFile("empty", 0)], "empty");
-    expectRefusal([folder], folder.slice(-10));
-    expectRefusal(["--input", textFile("text.safetensors", 100)], "text.safetensors");
-  });
+  test(
+    "files that are not there, empty or something else",
+    () => {
+      expectRefusal(["none.txt"], "none.txt");
+      expectRefusal(["--input", "none.safetensors"], "none.safetensors");
+      expectRefusal([textFile("empty", 0)], "empty");
+      expectRefusal([folder], folder.slice(-10));
+      expectRefusal(["--input", textFile("text.safetensors", 100)], "text.safetensors");
+    },
+    limit,
+  );
 
-  test("a command line that makes no sense", () => {
-    expectRefusal(["--what"], "--what");
-    expectRefusal(["a", "b"], '"b"');
-    expectRefusal(["a", "--input", "b"], "--input");
-    expectRefusal(["--output"], "--output");
-  });
+  test(
+    "a command line that makes no sense",
+    () => {
+      expectRefusal(["--what"], "--what");
+      expectRefusal(["a", "b"], '"b"');
+      expectRefusal(["a", "--input", "b"], "--input");
+      expectRefusal(["--output"], "--output");
+    },
+    limit,
+  );
 
   /** One line on standard error (a file format's reason may take more), no stack, status 1. */
   function expectRefusal(args: readonly string[], ...parts: string[]): void {
