@@ -46,7 +46,13 @@ struct DispatchGrid {
         "kernel '\(pipeline.name)': threadsPerThreadgroup is \(width) x \(height) x \(depth) = \(threads) threads; "
           + "the kernel allows \(pipeline.maxTotalThreadsPerThreadgroup)")
     }
-    if pipeline.usesMatrices { try checkWholeSimdgroups(pipeline.name) }
+    if pipeline.usesMatrices, threads % Int(SM_SIMD_WIDTH) != 0 || !isWhole { try checkWholeSimdgroups(pipeline.name) }
+  }
+
+  /// Whether no threadgroup is partial.
+  private var isWhole: Bool {
+    threadsPerGrid.0 % threadsPerThreadgroup.0 == 0 && threadsPerGrid.1 % threadsPerThreadgroup.1 == 0
+      && threadsPerGrid.2 % threadsPerThreadgroup.2 == 0
   }
 
   /// Checks that no threadgroup, not even a partial one, ends inside a SIMD
