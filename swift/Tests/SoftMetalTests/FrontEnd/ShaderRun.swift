@@ -4,12 +4,12 @@ import Testing
 @testable import SoftMetal
 
 extension LoadedShader {
-  /// Runs a kernel with one buffer of `count` numbers, one thread for each.
-  func run(_ name: String, count: Int) throws -> [Int32] {
+  /// Runs a kernel in `count` threads, with one buffer of as many numbers, or of `numbers`.
+  func run(_ name: String, count: Int, numbers: Int? = nil) throws -> [Int32] {
     let kernel = try #require(self.kernel(named: name))
     let pool = try #require(sm_pool_create(1))
     defer { sm_pool_destroy(pool) }
-    var numbers = [Int32](repeating: -1, count: count)
+    var numbers = [Int32](repeating: -1, count: numbers ?? count)
     numbers.withUnsafeMutableBytes { bytes in
       var dispatch = SmDispatch()
       dispatch.kernel = kernel

@@ -18,6 +18,7 @@ enum HeaderFolder {
     ("metal_type_traits", PackageResources.metal_type_traits),
     ("metal_types", PackageResources.metal_types),
     ("softmetal.h", PackageResources.softmetal_h),
+    ("softmetal_assignment", PackageResources.softmetal_assignment),
     ("softmetal_executor", PackageResources.softmetal_executor),
     ("softmetal_object", PackageResources.softmetal_object),
     ("softmetal_worker.h", PackageResources.softmetal_worker_h),

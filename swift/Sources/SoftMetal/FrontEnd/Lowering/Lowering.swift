@@ -14,6 +14,7 @@ enum Lowering {
     Attributes.lower(&context)
     Constructors.lower(&context)
     Structs.lower(&context)
+    StructAssignments.lower(&context)
     LoopPragmas.lower(&context)
     Preprocessing.restoreIncludes(&context)
     let constants = FunctionConstants.lower(&context)
