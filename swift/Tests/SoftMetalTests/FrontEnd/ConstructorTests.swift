@@ -11,6 +11,14 @@ import Testing
     ("x = ::metal::vec<float, 4>(float2(1), 2, 3);", "x = sm_make<::metal::vec<float, 4>>(sm_make<float2>(1), 2, 3);"),
     ("x = static_cast<float4>(y);", "x = sm_make<float4>(y);"),
     ("x = static_cast<vec<float, 4>>(y);", "x = sm_make<vec<float, 4>>(y);"),
+    ("x = (float4)a[i] + (half4)-b;", "x = sm_make<float4>(a[i]) + sm_make<half4>(-b);"),
+    ("x = (float4)(half4)p->q.r(1) * 2;", "x = sm_make<float4>(sm_make<half4>(p->q.r(1))) * 2;"),
+    (
+      "x = dot((float4) *p, (metal::vec<float, 4>)f<int, 2>(1)[0]);",
+      "x = dot(sm_make<float4>( *p), sm_make<metal::vec<float, 4>>(f<int, 2>(1)[0]));"
+    ),
+    ("return (int2)(a + b) / 2;", "return sm_make<int2>((a + b)) / 2;"),
+    ("x = (uint2)1 < (uint2)n::m;", "x = sm_make<uint2>(1) < sm_make<uint2>(n::m);"),
     ("x = a < float4 (1) ? b : c;", "x = a < sm_make<float4> (1) ? b : c;"),
     ("if (any(x == int2(1, 2))) int2 y = int2(3);", "if (any(x == sm_make<int2>(1, 2))) int2 y = sm_make<int2>(3);"),
   ])
@@ -20,7 +28,9 @@ import Testing
 
   @Test(arguments: [
     "float4 x(1, 2, 3, 4);", "float4 y{1, 2, 3, 4};", "x = float4{1};", "x = float(1) + int(2);",
-    "x = static_cast<float>(y);", "x = static_cast<device float4 *>(y);", "x.float4(1);", "p->float4(1);",
+    "x = static_cast<float>(y);", "x = (float)y;", "x = (device float4 *)y;", "x = sizeof(float4) * 2;", "f(float4);",
+    "void h(float4);", "x = (float4){1, 2, 3, 4};", "x = static_cast<device float4 *>(y);", "x.float4(1);",
+    "p->float4(1);",
     "\"float4(1)\"; // float4(1)", "device float4 (&r)[2] = q;", "const float4 (&r)[2] = q;", "float4x4(1);",
   ])
   func stay(statement: String) throws {

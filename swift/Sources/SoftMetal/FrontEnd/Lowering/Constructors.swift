@@ -1,4 +1,6 @@
-/// Turns constructor syntax of vectors, `float4(a, b)`, into `sm_make<float4>(a, b)`.
+/// Turns constructor syntax of vectors, `float4(a, b)`, into `sm_make<float4>(a, b)`,
+/// and casts, `(float4)a` and `static_cast<float4>(a)`, which convert component
+/// by component too.
 ///
 /// `float4{...}`, declarations and names after `operator` stay.
 struct Constructors {
@@ -30,7 +32,9 @@ struct Constructors {
   }
 
   private mutating func run() {
-    for token in list.indices where list.isIdentifier(token) {
+    for token in list.indices {
+      if list.text(token) == "(" { lowerPrefixCast(token) }
+      guard list.isIdentifier(token) else { continue }
       while let scope = scopes.last, scope.end <= token { scopes.removeLast() }
       let text = list.text(token)
       if text == "template", list.text(token + 1) == "<", let close = list.closingAngle(token + 1) {
@@ -63,21 +67,40 @@ struct Constructors {
     edits.insert(">", at: list.tokens[end - 1].range.upperBound)
   }
 
-  /// `static_cast<float4>(x)` converts component by component too.
   private mutating func lowerCast(_ token: Int) {
     guard list.text(token + 1) == "<", let close = list.closingAngle(token + 1) else { return }
-    var head = token + 2
+    if isVectorType(in: span(token + 2, close)) { edits.replace(list.tokens[token].range, with: "sm_make") }
+  }
+
+  /// `(float4)x` at the parenthesis.
+  private mutating func lowerPrefixCast(_ open: Int) {
+    let close = list.after(open) - 1
+    guard isVectorType(in: span(open + 1, close)), isExpression(before: open), list.text(open - 1) != ">" else {
+      return
+    }
+    guard !Self.specifiers.contains(list.text(close + 1)), let end = list.operandEnd(close + 1) else { return }
+    edits.replace(list.tokens[open].range, with: "sm_make<")
+    edits.replace(list.tokens[close].range, with: ">(")
+    edits.insert(")", at: list.tokens[end - 1].range.upperBound)
+  }
+
+  /// Words that follow a parameter list.
+  private static let specifiers: Set<String> = [
+    "const", "volatile", "device", "constant", "thread", "threadgroup", "final", "override",
+  ]
+
+  /// Whether the tokens are a vector type and nothing else.
+  private func isVectorType(in range: Range<Int>) -> Bool {
+    var head = range.lowerBound
     if list.text(head) == "typename" { head += 1 }
     if list.text(head) == "::" { head += 1 }
-    while head < close {
+    while head < range.upperBound {
       let end = typeEnd(head)
-      if end == close {
-        if isVectorType(list.text(head)) { edits.replace(list.tokens[token].range, with: "sm_make") }
-        return
-      }
-      guard list.isIdentifier(head), list.text(end) == "::" else { return }
+      if end == range.upperBound { return isVectorType(list.text(head)) }
+      guard list.isIdentifier(head), list.text(end) == "::" else { return false }
       head = end + 1
     }
+    return false
   }
 
   /// The first token of the qualified name that ends in `token`.
