@@ -5,8 +5,8 @@
  * A suite is one shader source. Each case is one kernel of it, made from a few
  * statements, so that a hundred cases cost one compilation.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { Device } from "../../src/index.ts";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Device, type DispatchForm, type DispatchOptions, type Extent, type PipelineOptions } from "../../src/index.ts";
 
 /** Element types of buffers; half and bfloat travel as their 16 bits. */
 const elements = {
@@ -53,6 +53,30 @@ export interface Case {
   readonly shared?: number;
 }
 
+/** A case that is a kernel of its own in a source of its own. */
+export interface KernelCase {
+  readonly name: string;
+  /** Host name of the kernel, which writes `[[buffer(0)]]`. */
+  readonly kernel: string;
+  readonly out: Element;
+  readonly expected: Values;
+  /** Buffers from index 1 on. */
+  readonly inputs?: readonly Input[];
+  /** First values of the output buffer; zeros unless given. */
+  readonly initial?: Values;
+  readonly bytes?: DispatchOptions["bytes"];
+  readonly constants?: PipelineOptions["constants"];
+  readonly threadgroupMemory?: DispatchOptions["threadgroupMemory"];
+  readonly grid: Extent;
+  readonly threads: Extent;
+  /** What `grid` counts; threads unless given. */
+  readonly form?: DispatchForm;
+  /** As in `Case`. */
+  readonly ulps?: number;
+  /** Largest relative distance allowed, in place of `ulps`. */
+  readonly relative?: number;
+}
+
 const counts = { held: 0, ran: 0 };
 
 afterAll(() => {
@@ -96,17 +120,39 @@ kernel void ${prefix}_${index}(device ${each.out} *out [[buffer(0)]], ${inputs.j
 
 /** Declares one test a case. `name` must be an identifier, unique among suites. */
 export function languageSuite(name: string, prelude: string, cases: readonly Case[]): void {
+  kernelSuite(
+    name,
+    suiteSource(prelude, cases, name),
+    cases.map((each, index) => {
+      const { threads = each.expected.length, threadgroup, shared, ...rest } = each;
+      return {
+        ...rest,
+        kernel: `${name}_${index}`,
+        grid: threads,
+        threads: threadgroup ?? Math.min(threads, 1024),
+        ...(shared === undefined ? {} : { threadgroupMemory: { 0: shared } }),
+      };
+    }),
+  );
+}
+
+/** Declares one test a case, on kernels of `source`. */
+export function kernelSuite(name: string, source: string, cases: readonly KernelCase[]): void {
   counts.held += cases.length;
-  // The first pipeline compiles the whole suite.
-  beforeAll(() => {
-    device().registerSource(`${name}.metal`, suiteSource(prelude, cases, name));
-    device().pipeline(`${name}_0`).dispose();
-  }, 120_000);
-  cases.forEach((each, index) => {
-    test(`${name}: ${each.name}`, () => {
-      compare(run(device(), `${name}_${index}`, each), each);
-      counts.ran += 1;
-    });
+  describe(name, () => {
+    // The first pipeline compiles the whole suite.
+    beforeAll(() => {
+      device().registerSource(`${name}.metal`, source);
+      device()
+        .pipeline(cases[0]?.kernel ?? "", { constants: [...(cases[0]?.constants ?? [])] })
+        .dispose();
+    }, 120_000);
+    for (const each of cases) {
+      test(each.name, () => {
+        compare(run(device(), each), each);
+        counts.ran += 1;
+      });
+    }
   });
 }
 
@@ -118,35 +164,45 @@ function bytesOf({ type, values }: Input): Uint8Array {
   return new Uint8Array(array.buffer);
 }
 
-function run(target: Device, kernel: string, each: Case): Values {
-  using pipeline = target.pipeline(kernel);
-  const size = elements[each.out].BYTES_PER_ELEMENT;
-  using out = target.tensor("u8", [Math.max(1, each.expected.length) * size]);
+/** The output buffer after one dispatch of a case on `target`. */
+export function run(target: Device, each: KernelCase): Values {
+  const { out: type, expected, initial, bytes, threadgroupMemory, grid, threads, form } = each;
+  using pipeline = target.pipeline(each.kernel, { constants: [...(each.constants ?? [])] });
+  using out = target.tensor("u8", [Math.max(1, expected.length) * elements[type].BYTES_PER_ELEMENT]);
+  if (initial !== undefined) out.bytes.set(bytesOf({ type, values: initial }));
   const inputs = (each.inputs ?? []).map((input) => {
-    const bytes = bytesOf(input);
-    const tensor = target.tensor("u8", [bytes.length]);
-    tensor.bytes.set(bytes);
+    const data = bytesOf(input);
+    const tensor = target.tensor("u8", [data.length]);
+    tensor.bytes.set(data);
     return tensor;
   });
   using pass = target.pass();
-  const threads = each.threads ?? each.expected.length;
   pass.dispatch(pipeline, {
     buffers: [out, ...inputs],
-    grid: threads,
-    threads: each.threadgroup ?? Math.min(threads, 1024),
-    ...(each.shared === undefined ? {} : { threadgroupMemory: { 0: each.shared } }),
+    grid,
+    threads,
+    ...(bytes === undefined ? {} : { bytes }),
+    ...(form === undefined ? {} : { form }),
+    ...(threadgroupMemory === undefined ? {} : { threadgroupMemory }),
   });
   pass.commitAndWait();
-  const bytes = out.bytes.slice();
+  const result = out.bytes.slice();
   for (const input of inputs) input.dispose();
-  return Array.from(new elements[each.out](bytes.buffer) as unknown as ArrayLike<number | bigint>);
+  return Array.from(new elements[type](result.buffer) as unknown as ArrayLike<number | bigint>);
 }
 
-function compare(actual: Values, { expected, out, ulps = 0 }: Case): void {
+function compare(actual: Values, { expected, out, ulps = 0, relative = 0 }: KernelCase): void {
   expected.forEach((want, k) => {
     const got = actual[k];
     const wanted = out === "float" ? Math.fround(Number(want)) : want;
     if (out === "float" && ulps > 0 && distance(Number(got), Number(wanted)) <= ulps) return;
+    if (
+      out === "float" &&
+      relative > 0 &&
+      Math.abs(Number(got) - Number(wanted)) <= relative * Math.abs(Number(wanted))
+    ) {
+      return;
+    }
     if (!Object.is(got, wanted)) expect({ index: k, value: got }).toEqual({ index: k, value: wanted });
   });
 }
@@ -176,6 +232,11 @@ export function ints(values: readonly number[]): Input {
 }
 export function uints(values: readonly number[]): Input {
   return { type: "uint", values };
+}
+
+/** Inputs as half or bfloat, by their bits. */
+export function words(type: "half" | "bfloat", values: readonly number[]): Input {
+  return { type, values };
 }
 
 /** 0 to count - 1 through a function. */

@@ -6,8 +6,34 @@
 import { type Case, floats, languageSuite } from "./harness.ts";
 
 const wide = [
-  0, -0, 1, -1, 0.5, -0.5, 2, 3, 10, 1e-3, -1e-3, 0.1, 0.7071, 1.5, -1.5, 2.5, -2.5, 7.25, 100.125, -100.125, 1e-10,
-  1e10, 3.4e38, -3.4e38, 1e-40, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN,
+  0,
+  -0,
+  1,
+  -1,
+  0.5,
+  -0.5,
+  2,
+  3,
+  10,
+  1e-3,
+  -1e-3,
+  0.1,
+  0.7071,
+  1.5,
+  -1.5,
+  2.5,
+  -2.5,
+  7.25,
+  100.125,
+  -100.125,
+  1e-10,
+  1e10,
+  3.4e38,
+  -3.4e38,
+  1e-40,
+  Number.POSITIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+  Number.NaN,
 ].map(Math.fround);
 const moderate = wide.filter((x) => !(Math.abs(x) > 85));
 const angles = [0, 0.1, -0.1, 0.5, 1, -1, 1.5, 2, 3, 3.14159, -3.14159, 4, 6.5, 10, -25.3, 100, 1000].map(Math.fround);
@@ -17,11 +43,11 @@ const positive = wide.filter((x) => !(x < 0));
 const roundEven = (x: number): number => {
   const floor = Math.floor(x);
   const rest = x - floor;
-  if (rest !== 0.5) return rest < 0.5 ? (floor === 0 && Object.is(Math.sign(x), -0) ? -0 : floor) : floor + 1 || -0 * -Math.sign(x);
+  if (rest !== 0.5)
+    return rest < 0.5 ? (floor === 0 && Object.is(Math.sign(x), -0) ? -0 : floor) : floor + 1 || -0 * -Math.sign(x);
   return floor % 2 === 0 ? floor : floor + 1;
 };
-const keepSign = (value: number, x: number): number =>
-  value === 0 ? (Object.is(x, -0) || x < 0 ? -0 : 0) : value;
+const keepSign = (value: number, x: number): number => (value === 0 ? (Object.is(x, -0) || x < 0 ? -0 : 0) : value);
 const sign = (x: number): number => (Number.isNaN(x) ? 0 : Math.sign(x));
 const atLeast = (x: number, y: number): number => (Number.isNaN(x) ? y : Number.isNaN(y) ? x : Math.max(x, y));
 const atMost = (x: number, y: number): number => (Number.isNaN(x) ? y : Number.isNaN(y) ? x : Math.min(x, y));
@@ -58,14 +84,32 @@ const unary: readonly Unary[] = [
   ["trunc", Math.trunc, 0, wide],
   ["round", (x) => (Number.isFinite(x) ? keepSign(Math.sign(x) * Math.floor(Math.abs(x) + 0.5), x) : x), 0, wide],
   ["rint", (x) => (Number.isFinite(x) ? keepSign(Math.sign(x) * roundEven(Math.abs(x)), x) : x), 0, wide],
-  ["fract", (x) => Math.min(x - Math.floor(x), 1 - 2 ** -24), 0, wide.filter((x) => Number.isFinite(x) && Math.abs(x) < 1e6)],
+  [
+    "fract",
+    (x) => Math.min(x - Math.floor(x), 1 - 2 ** -24),
+    0,
+    wide.filter((x) => Number.isFinite(x) && Math.abs(x) < 1e6),
+  ],
   ["sign", sign, 0, wide],
   ["saturate", (x) => atMost(atLeast(x, 0), 1), 0, wide.filter((x) => !Object.is(x, -0))],
 ];
 
 const pairs: readonly (readonly [number, number])[] = [
-  [1, 2], [2, 1], [-1, 2], [0.5, -0.5], [7.5, 2], [-7.5, 2], [7.5, -2], [1e10, 3], [0.1, 0.3], [5, 5], [100, 7],
-  [Number.NaN, 1], [1, Number.NaN], [Number.POSITIVE_INFINITY, 2], [3, Number.POSITIVE_INFINITY],
+  [1, 2],
+  [2, 1],
+  [-1, 2],
+  [0.5, -0.5],
+  [7.5, 2],
+  [-7.5, 2],
+  [7.5, -2],
+  [1e10, 3],
+  [0.1, 0.3],
+  [5, 5],
+  [100, 7],
+  [Number.NaN, 1],
+  [1, Number.NaN],
+  [Number.POSITIVE_INFINITY, 2],
+  [3, Number.POSITIVE_INFINITY],
 ].map(([x, y]) => [Math.fround(x as number), Math.fround(y as number)] as const);
 const powers = pairs.filter(([x, y]) => x > 0 && Number.isFinite(x) && Number.isFinite(y));
 
@@ -79,13 +123,24 @@ const binary: readonly Binary[] = [
   ["powr", (x, y) => x ** y, 16, powers],
   ["fmod", (x, y) => x % y, 0, pairs],
   ["atan2", Math.atan2, 6, pairs.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y))],
-  ["copysign", (x, y) => (y < 0 || Object.is(y, -0) ? -Math.abs(x) : Math.abs(x)), 0, pairs.filter(([x, y]) => !Number.isNaN(x) && !Number.isNaN(y))],
+  [
+    "copysign",
+    (x, y) => (y < 0 || Object.is(y, -0) ? -Math.abs(x) : Math.abs(x)),
+    0,
+    pairs.filter(([x, y]) => !Number.isNaN(x) && !Number.isNaN(y)),
+  ],
   ["fdim", (x, y) => (Number.isNaN(x) || Number.isNaN(y) ? Number.NaN : x > y ? Math.fround(x - y) : 0), 0, pairs],
   ["step", (x, y) => (y < x ? 0 : 1), 0, pairs.filter(([x, y]) => !Number.isNaN(x) && !Number.isNaN(y))],
 ];
 
 const triples: readonly (readonly [number, number, number])[] = [
-  [1, 2, 3], [3, 2, 1], [-1, 0, 1], [0.1, 0.2, 0.3], [5, 5, 5], [1e10, -1e10, 0.5], [2, 8, 0.25],
+  [1, 2, 3],
+  [3, 2, 1],
+  [-1, 0, 1],
+  [0.1, 0.2, 0.3],
+  [5, 5, 5],
+  [1e10, -1e10, 0.5],
+  [2, 8, 0.25],
 ].map(([x, y, z]) => [Math.fround(x as number), Math.fround(y as number), Math.fround(z as number)] as const);
 const middle = (...values: number[]): number => values.sort((p, q) => p - q)[1] as number;
 const f = Math.fround;
@@ -97,7 +152,20 @@ const ternary: readonly Ternary[] = [
   ["clamp", (x, y, z) => Math.min(Math.max(x, y), z), triples.filter(([, y, z]) => y <= z)],
   ["mix", (x, y, z) => f(x + f(f(y - x) * z)), triples],
   ["fma", (x, y, z) => x * y + z, triples.filter(([x]) => Math.abs(x) < 1e9)],
-  ["smoothstep", (x, y, z) => { const t = Math.min(Math.max(f(f(z - x) / f(y - x)), 0), 1); return f(f(t * t) * f(3 - f(2 * t))); }, [[0, 1, 0.25], [0, 1, 0.5], [0, 2, 1.5], [0, 1, -1], [0, 1, 4]]],
+  [
+    "smoothstep",
+    (x, y, z) => {
+      const t = Math.min(Math.max(f(f(z - x) / f(y - x)), 0), 1);
+      return f(f(t * t) * f(3 - f(2 * t)));
+    },
+    [
+      [0, 1, 0.25],
+      [0, 1, 0.5],
+      [0, 2, 1.5],
+      [0, 1, -1],
+      [0, 1, 4],
+    ],
+  ],
 ];
 
 const cases: Case[] = [];

@@ -29,10 +29,20 @@ const uniform: Case[] = [
   lane("simd_shuffle_down", "simd_shuffle_down(x, ushort(3))", (k) => at(k > 28 ? k : k + 3)),
   lane("simd_shuffle_rotate_up", "simd_shuffle_rotate_up(x, ushort(3))", (k) => at((k + 29) % 32)),
   lane("simd_shuffle_rotate_down", "simd_shuffle_rotate_down(x, ushort(3))", (k) => at((k + 3) % 32)),
-  lane("simd_shuffle_and_fill_up", "simd_shuffle_and_fill_up(x, 100u + lane, ushort(3))", (k) => (k < 3 ? 100 + 29 + k : at(k - 3))),
-  lane("simd_shuffle_and_fill_down", "simd_shuffle_and_fill_down(x, 100u + lane, ushort(3))", (k) => (k > 28 ? 100 + k + 3 - 32 : at(k + 3))),
-  lane("simd_shuffle_and_fill_up, modulo 8", "simd_shuffle_and_fill_up(x, 100u + lane, ushort(2), ushort(8))", (k) => (k % 8 < 2 ? 100 + k + 6 : at(k - 2))),
-  lane("simd_shuffle_and_fill_down, modulo 8", "simd_shuffle_and_fill_down(x, 100u + lane, ushort(2), ushort(8))", (k) => (k % 8 > 5 ? 100 + k - 6 : at(k + 2))),
+  lane("simd_shuffle_and_fill_up", "simd_shuffle_and_fill_up(x, 100u + lane, ushort(3))", (k) =>
+    k < 3 ? 100 + 29 + k : at(k - 3),
+  ),
+  lane("simd_shuffle_and_fill_down", "simd_shuffle_and_fill_down(x, 100u + lane, ushort(3))", (k) =>
+    k > 28 ? 100 + k + 3 - 32 : at(k + 3),
+  ),
+  lane("simd_shuffle_and_fill_up, modulo 8", "simd_shuffle_and_fill_up(x, 100u + lane, ushort(2), ushort(8))", (k) =>
+    k % 8 < 2 ? 100 + k + 6 : at(k - 2),
+  ),
+  lane(
+    "simd_shuffle_and_fill_down, modulo 8",
+    "simd_shuffle_and_fill_down(x, 100u + lane, ushort(2), ushort(8))",
+    (k) => (k % 8 > 5 ? 100 + k - 6 : at(k + 2)),
+  ),
   lane("simd_broadcast", "simd_broadcast(x, ushort(9))", () => at(9)),
   lane("simd_broadcast_first", "simd_broadcast_first(x)", () => at(0)),
   lane("simd_sum", "simd_sum(x)", () => sum(values)),
@@ -44,11 +54,18 @@ const uniform: Case[] = [
   lane("simd_xor", "simd_xor(x)", () => values.reduce((x, y) => x ^ y, 0)),
   lane("simd_prefix_inclusive_sum", "simd_prefix_inclusive_sum(x)", (k) => sum(values.slice(0, k + 1))),
   lane("simd_prefix_exclusive_sum", "simd_prefix_exclusive_sum(x)", (k) => sum(values.slice(0, k))),
-  lane("simd_prefix_inclusive_product", "simd_prefix_inclusive_product(x)", (k) => product(small.slice(0, k + 1)), small),
+  lane(
+    "simd_prefix_inclusive_product",
+    "simd_prefix_inclusive_product(x)",
+    (k) => product(small.slice(0, k + 1)),
+    small,
+  ),
   lane("simd_prefix_exclusive_product", "simd_prefix_exclusive_product(x)", (k) => product(small.slice(0, k)), small),
   lane("simd_any", "simd_any(x == 9u) * 2 + simd_any(x == 90u)", () => 2),
   lane("simd_all", "simd_all(x < 90u) * 2 + simd_all(x < 9u)", () => 2),
-  lane("simd_ballot", "uint(ulong(simd_ballot(x > 16u)))", () => values.reduce((mask, x, k) => (x > 16 ? mask | (1 << k) : mask), 0)),
+  lane("simd_ballot", "uint(ulong(simd_ballot(x > 16u)))", () =>
+    values.reduce((mask, x, k) => (x > 16 ? mask | (1 << k) : mask), 0),
+  ),
   lane("simd_vote", "simd_ballot(x > 0u).all() * 2 + simd_ballot(x > 90u).any()", () => 2),
   lane("simd_active_threads_mask", "uint(ulong(simd_active_threads_mask()))", () => 0xffffffff),
   lane("simd_is_first", "simd_is_first()", (k) => (k === 0 ? 1 : 0)),
@@ -58,7 +75,9 @@ const uniform: Case[] = [
   lane("quad_shuffle_down", "quad_shuffle_down(x, ushort(1))", (k) => at(k % 4 === 3 ? k : k + 1)),
   lane("quad_shuffle_rotate_up", "quad_shuffle_rotate_up(x, ushort(1))", (k) => at(quadOf(k) + ((k + 3) % 4))),
   lane("quad_shuffle_rotate_down", "quad_shuffle_rotate_down(x, ushort(1))", (k) => at(quadOf(k) + ((k + 1) % 4))),
-  lane("quad_shuffle_and_fill_up", "quad_shuffle_and_fill_up(x, 100u + lane, ushort(1))", (k) => (k % 4 === 0 ? 100 + k + 3 : at(k - 1))),
+  lane("quad_shuffle_and_fill_up", "quad_shuffle_and_fill_up(x, 100u + lane, ushort(1))", (k) =>
+    k % 4 === 0 ? 100 + k + 3 : at(k - 1),
+  ),
   lane("quad_broadcast", "quad_broadcast(x, ushort(2))", (k) => at(quadOf(k) + 2)),
   lane("quad_broadcast_first", "quad_broadcast_first(x)", (k) => at(quadOf(k))),
   lane("quad_sum", "quad_sum(x)", (k) => sum(quad(values, k))),
@@ -77,7 +96,15 @@ const uniform: Case[] = [
 
 /** A sum over lanes of each type, from integers that every type holds exactly. */
 const types: readonly (readonly [Element, string])[] = [
-  ["int", "int"], ["uint", "uint"], ["short", "short"], ["ushort", "ushort"], ["float", "float"], ["half", "half"], ["bfloat", "bfloat"], ["char", "char"], ["uchar", "uchar"],
+  ["int", "int"],
+  ["uint", "uint"],
+  ["short", "short"],
+  ["ushort", "ushort"],
+  ["float", "float"],
+  ["half", "half"],
+  ["bfloat", "bfloat"],
+  ["char", "char"],
+  ["uchar", "uchar"],
 ];
 for (const [, type] of types) {
   uniform.push(

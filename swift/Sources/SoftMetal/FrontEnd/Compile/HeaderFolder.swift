@@ -9,6 +9,7 @@ enum HeaderFolder {
     ("metal_compute", PackageResources.metal_compute),
     ("metal_geometric", PackageResources.metal_geometric),
     ("metal_integer", PackageResources.metal_integer),
+    ("metal_limits", PackageResources.metal_limits),
     ("metal_math", PackageResources.metal_math),
     ("metal_quadgroup", PackageResources.metal_quadgroup),
     ("metal_relational", PackageResources.metal_relational),

@@ -16,6 +16,7 @@ enum Lowering {
     Structs.lower(&context)
     StructAssignments.lower(&context)
     LoopPragmas.lower(&context)
+    Literals.lower(&context)
     Preprocessing.restoreIncludes(&context)
     let constants = FunctionConstants.lower(&context)
     let reachability = Reachability(context, constants: Set(constants.map(\.name)))
