@@ -1,0 +1,39 @@
+import Testing
+
+@testable import SoftMetal
+
+/// Sources with pieces cut out and put in at random places: lowering ends,
+/// with an outcome or an error, and keeps the number of lines.
+@Suite struct MutationTests {
+  private static let pieces = [
+    "{", "}", "(", ")", "[[", "]]", "<", ">", ";", "kernel ", "threadgroup ", "template<", "\"", "'", "/*", "*/", "#",
+    "\\\n", ",", "::", "operator", "using ", "typedef ", "constant ", "struct ", "float4(", "=", "(float4)", "\n",
+    "host_name(", "static_cast<", "is_function_constant_defined(", "R\"(", "#if 1\n", "#line 7 \"x\"\n",
+  ]
+
+  @Test func loweringEndsAndKeepsLines() {
+    var random = SplitMix64(seed: 2026)
+    let source = Array((LoadedShaderTests.source + KernelTests.template + smallSource(3)).utf8)
+    var lowered = 0
+    for _ in 0..<2000 {
+      var bytes = source
+      for _ in 0..<Int.random(in: 1...8, using: &random) {
+        let place = Int.random(in: 0...bytes.count, using: &random)
+        if Bool.random(using: &random), let piece = Self.pieces.randomElement(using: &random) {
+          bytes.insert(contentsOf: piece.utf8, at: place)
+        } else {
+          bytes.removeSubrange(place..<min(place + Int.random(in: 0...40, using: &random), bytes.count))
+        }
+      }
+      let text = SourceText(bytes)
+      _ = Preprocessing.isNeeded(text)
+      guard let result = try? Lowering.lower(text, origin: SourceOrigin(label: "x", source: text)) else { continue }
+      lowered += 1
+      let lines = result.text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      let start = (lines.firstIndex { $0.starts(with: "#line 1 \"x\"".utf8) } ?? 0) + 1
+      let tail = lines.firstIndex { $0.elementsEqual("namespace {".utf8) } ?? 0
+      #expect(tail - start >= text.lineStarts.count)
+    }
+    #expect(lowered > 100)
+  }
+}
