@@ -25,12 +25,14 @@ final class QueueExecutor: @unchecked Sendable {
       generator = SplitMix64(seed: 0)
     }
     let reference = Unmanaged.passRetained(self)
-    let code = pthread_create(
-      &thread, nil,
-      { argument in
-        if let argument { Unmanaged<QueueExecutor>.fromOpaque(argument).takeRetainedValue().run() }
-        return nil
-      }, reference.toOpaque())
+    let code = SignalMask.withRealTimeSignalsUnblocked {
+      pthread_create(
+        &thread, nil,
+        { argument in
+          if let argument { Unmanaged<QueueExecutor>.fromOpaque(argument).takeRetainedValue().run() }
+          return nil
+        }, reference.toOpaque())
+    }
     guard code == 0 else {
       reference.release()
       return nil

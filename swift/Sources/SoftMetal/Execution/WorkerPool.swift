@@ -11,7 +11,8 @@ final class WorkerPool: @unchecked Sendable {
   private let turn = Mutex<Void>(())
 
   init(threads: Int, timeLimit: Double) throws {
-    guard let pool = sm_pool_create(UInt32(threads)) else {
+    let pool = SignalMask.withRealTimeSignalsUnblocked { sm_pool_create(UInt32(threads)) }
+    guard let pool else {
       throw DeviceError("cannot start \(threads) worker threads; set SOFTMETAL_THREADS to fewer")
     }
     self.pool = pool

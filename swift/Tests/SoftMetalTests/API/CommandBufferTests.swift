@@ -216,18 +216,4 @@ import Testing
     }
     #expect(flag.values == [1, 1])
   }
-
-  @Test func threadsAtDifferentBarriersAreADeadlock() throws {
-    let row = try bench.buffer([UInt32](repeating: 0, count: 64))
-    let commands = try bench.run { encoder in
-      encoder.setComputePipelineState(try bench.pipeline("half_waits"))
-      encoder.setBuffer(row, offset: 0, index: 0)
-      encoder.dispatchThreadgroups(.line(1), threadsPerThreadgroup: .line(64))
-    }
-    #expect(commands.status == .error)
-    let error = try #require(commands.error as? MTLCommandBufferError)
-    #expect(error.code == .internal)
-    #expect("\(error)".contains("barrier"))
-    try bench.runCleanly(encode: encodeIncrement)
-  }
 }

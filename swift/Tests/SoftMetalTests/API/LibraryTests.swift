@@ -9,9 +9,9 @@ import Testing
     bench = try Workbench()
   }
 
-  private func constants(step: UInt32?, bias: Bool?) -> MTLFunctionConstantValues {
+  private func constants(stride: UInt32?, bias: Bool?) -> MTLFunctionConstantValues {
     let values = MTLFunctionConstantValues()
-    if var step { values.setConstantValue(&step, type: .uint, index: 7) }
+    if var stride { values.setConstantValue(&stride, type: .uint, index: 7) }
     if var bias { values.setConstantValue(&bias, type: .bool, index: 8) }
     return values
   }
@@ -47,35 +47,35 @@ import Testing
   }
 
   @Test func missingConstants() {
-    #expect(bench.library.makeFunction(name: "count_by_step") == nil)
-    expectError(.compileFailure, mentioning: "count_by_step", "step") {
-      try bench.library.makeFunction(name: "count_by_step", constantValues: constants(step: nil, bias: false))
+    #expect(bench.library.makeFunction(name: "count_by_stride") == nil)
+    expectError(.compileFailure, mentioning: "count_by_stride", "stride") {
+      try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: nil, bias: false))
     }
   }
 
   @Test func constantsOfAnotherType() {
-    let values = constants(step: nil, bias: false)
-    var step: UInt16 = 1
-    values.setConstantValue(&step, type: .ushort, index: 7)
-    expectError(.compileFailure, mentioning: "step") {
-      try bench.library.makeFunction(name: "count_by_step", constantValues: values)
+    let values = constants(stride: nil, bias: false)
+    var stride: UInt16 = 1
+    values.setConstantValue(&stride, type: .ushort, index: 7)
+    expectError(.compileFailure, mentioning: "stride") {
+      try bench.library.makeFunction(name: "count_by_stride", constantValues: values)
     }
   }
 
   @Test func impossibleConstantIndex() {
-    let values = constants(step: 1, bias: false)
-    var step: UInt32 = 1
-    values.setConstantValue(&step, type: .uint, index: -1)
+    let values = constants(stride: 1, bias: false)
+    var stride: UInt32 = 1
+    values.setConstantValue(&stride, type: .uint, index: -1)
     expectError(.unsupported, mentioning: "-1") {
-      try bench.library.makeFunction(name: "count_by_step", constantValues: values)
+      try bench.library.makeFunction(name: "count_by_stride", constantValues: values)
     }
   }
 
   @Test func eachCombinationOfConstantsHasItsOwnValues() throws {
     let data = try bench.buffer([0, 0, 0, 0])
     let bias = try bench.buffer([100, 200, 300, 400])
-    let plain = try bench.pipeline("count_by_step", constants(step: 2, bias: false))
-    let biased = try bench.pipeline("count_by_step", constants(step: 5, bias: true))
+    let plain = try bench.pipeline("count_by_stride", constants(stride: 2, bias: false))
+    let biased = try bench.pipeline("count_by_stride", constants(stride: 5, bias: true))
     func run(_ pipeline: any MTLComputePipelineState, _ bias: (any MTLBuffer)?) throws -> [UInt32] {
       try bench.runCleanly { encoder in
         encoder.setComputePipelineState(pipeline)
@@ -91,9 +91,9 @@ import Testing
   }
 
   @Test func functionsOfTheSameConstantsShareTheirObject() throws {
-    let first = try bench.library.makeFunction(name: "count_by_step", constantValues: constants(step: 2, bias: true))
-    let second = try bench.library.makeFunction(name: "count_by_step", constantValues: constants(step: 2, bias: true))
-    let third = try bench.library.makeFunction(name: "count_by_step", constantValues: constants(step: 3, bias: true))
+    let first = try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: 2, bias: true))
+    let second = try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: 2, bias: true))
+    let third = try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: 3, bias: true))
     let shaders = try [first, second, third].map { try #require($0 as? SoftFunction).shader }
     #expect(shaders[0] === shaders[1])
     #expect(shaders[0] !== shaders[2])

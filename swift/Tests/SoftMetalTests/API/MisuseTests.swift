@@ -198,12 +198,12 @@ import Testing
   @Test func argumentsOfFunctionConstants() throws {
     let bench = try Workbench()
     let values = MTLFunctionConstantValues()
-    var (step, hasBias) = (UInt32(1), true)
-    values.setConstantValue(&step, type: .uint, index: 7)
+    var (stride, hasBias) = (UInt32(1), true)
+    values.setConstantValue(&stride, type: .uint, index: 7)
     values.setConstantValue(&hasBias, type: .bool, index: 8)
     let data = try bench.buffer([0, 0])
     let commands = try bench.run { encoder in
-      encoder.setComputePipelineState(try bench.pipeline("count_by_step", values))
+      encoder.setComputePipelineState(try bench.pipeline("count_by_stride", values))
       encoder.setBuffer(data, offset: 0, index: 0)
       encoder.dispatchThreads(.line(2), threadsPerThreadgroup: .line(2))
     }

@@ -1,9 +1,10 @@
 /// Kernels that the tests of the API run.
 let testShader = """
+  #include <metal_simdgroup_matrix>
   #include <metal_stdlib>
   using namespace metal;
 
-  constant uint step [[function_constant(7)]];
+  constant uint stride [[function_constant(7)]];
   constant bool has_bias [[function_constant(8)]];
 
   kernel void increment(device uint *data [[buffer(0)]], uint i [[thread_position_in_grid]]) {
@@ -21,10 +22,10 @@ let testShader = """
     target[i] = source[i];
   }
 
-  kernel void count_by_step(device uint *data [[buffer(0)]],
+  kernel void count_by_stride(device uint *data [[buffer(0)]],
                             device const uint *bias [[buffer(1), function_constant(has_bias)]],
                             uint i [[thread_position_in_grid]]) {
-    data[i] = i * step + (has_bias ? bias[i] : 0);
+    data[i] = i * stride + (has_bias ? bias[i] : 0);
   }
 
   kernel void reverse_threadgroup(device uint *data [[buffer(0)]], threadgroup uint *scratch [[threadgroup(0)]],
@@ -65,16 +66,5 @@ let testShader = """
   kernel void wait_for_flag(volatile device uint *flag [[buffer(0)]]) {
     while (flag[0] == 0) {}
     flag[1] = 1;
-  }
-
-  kernel void half_waits(device uint *data [[buffer(0)]], uint lane [[thread_index_in_threadgroup]]) {
-    if (lane < 32) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-    } else {
-      simdgroup_barrier(mem_flags::mem_threadgroup);
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-    }
-    data[lane] = lane;
   }
   """
