@@ -91,10 +91,11 @@ import Testing
   }
 
   @Test func functionsOfTheSameConstantsShareTheirObject() throws {
-    let first = try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: 2, bias: true))
-    let second = try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: 2, bias: true))
-    let third = try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: 3, bias: true))
-    let shaders = try [first, second, third].map { try #require($0 as? SoftFunction).shader }
+    func function(stride: UInt32) throws -> any MTLFunction {
+      try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: stride, bias: true))
+    }
+    let functions = try [function(stride: 2), function(stride: 2), function(stride: 3)]
+    let shaders = try functions.map { try #require($0 as? SoftFunction).shader }
     #expect(shaders[0] === shaders[1])
     #expect(shaders[0] !== shaders[2])
   }
