@@ -5,8 +5,11 @@ enum ClangLog {
   static func translate(_ output: String, _ map: SourceMap, headerFolder: String) -> (text: String, errors: Int) {
     var log = ""
     var errors = 0
+    // The left side of an assignment stands in the lowered text more than once.
+    var seen: Set<Substring> = []
     for line in output.split(separator: "\n", omittingEmptySubsequences: true) {
       if line.hasPrefix("In file included from ") || line.hasSuffix(" generated.") { continue }
+      guard seen.insert(line).inserted else { continue }
       guard let diagnostic = parse(line) else {
         log += prettify(String(line), headerFolder) + "\n"
         continue

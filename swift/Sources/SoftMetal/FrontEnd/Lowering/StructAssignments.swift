@@ -1,93 +1,44 @@
 /// Lets structs in device and threadgroup memory be assigned to.
 ///
-/// `items[i] = x`, `*p = x` and `reference = x` become `softmetal::assign(...) = x`
-/// where the name was declared in the same function as a pointer, an array or a
-/// reference to a struct of the file in one of those memories.
-struct StructAssignments {
-  private let list: TokenList
-  private var structs: Set<String> = []
-
+/// A statement `place = value;` becomes `SM_PLACE(place) = value;`, where the
+/// headers tell structs by their type, so that templates work too. A declaration
+/// is never taken for such a statement: it has two names side by side.
+enum StructAssignments {
   static func lower(_ context: inout LoweringContext) {
-    let assignments = StructAssignments(context.list)
+    let list = context.list
+    guard list.indices.contains(where: { namesClass(list.text($0)) }) else { return }
     for declaration in context.declarations where declaration.kind == .function || declaration.kind == .type {
-      assignments.lower(declaration.tokens, &context)
+      for token in declaration.tokens where list.text(token) == "=" && list.text(token - 1) != "operator" {
+        guard let start = statementStart(before: token, in: declaration.tokens, list), isPlace(start..<token, list)
+        else { continue }
+        context.insert("SM_PLACE(", before: start)
+        context.insert(")", after: token - 1)
+      }
     }
   }
 
-  private init(_ list: TokenList) {
-    self.list = list
-    for token in list.indices where list.text(token) == "struct" || list.text(token) == "class" {
-      if list.isIdentifier(token + 1) { structs.insert(list.text(token + 1)) }
-    }
-    // `typedef struct { ... } Name;`
-    for token in list.indices where list.text(token) == "typedef" && list.text(token + 1) == "struct" {
-      var open = token + 2
-      while list.isIdentifier(open) { open += 1 }
-      if list.text(open) == "{", list.isIdentifier(list.after(open)) { structs.insert(list.text(list.after(open))) }
-    }
+  /// Whether a source with this word may have an object of class type.
+  private static func namesClass(_ text: String) -> Bool {
+    if ["struct", "class", "union"].contains(text) { return true }
+    return (text.hasPrefix("packed_") && text.hasSuffix("3")) || ["bool2", "bool3", "bool4"].contains(text)
   }
-
-  private func lower(_ range: Range<Int>, _ context: inout LoweringContext) {
-    let names = declaredNames(range)
-    guard !names.isEmpty else { return }
-    for token in range where list.text(token) == "=" {
-      guard let start = statementStart(before: token, in: range), isPlace(start..<token, names) else { continue }
-      context.insert("::softmetal::assign(", before: start)
-      context.insert(")", after: token - 1)
-    }
-  }
-
-  // MARK: Declarations
-
-  private static let qualifiers: Set<String> = ["device", "threadgroup", "const", "volatile", "static", "struct"]
-
-  /// Names declared as structs that lie in device or threadgroup memory.
-  private func declaredNames(_ range: Range<Int>) -> Set<String> {
-    var names: Set<String> = []
-    for token in range where structs.contains(list.text(token)) {
-      var start = token
-      while Self.qualifiers.contains(list.text(start - 1)) { start -= 1 }
-      var end = token + 1
-      if list.text(end) == "<", let close = list.closingAngle(end) { end = close + 1 }
-      while Self.qualifiers.contains(list.text(end)) { end += 1 }
-      let words = Set((start..<end).map { list.text($0) })
-      guard !words.contains("const"), words.contains("device") || words.contains("threadgroup") else { continue }
-      while ["*", "&", "(", "thread", "const"].contains(list.text(end)) { end += 1 }
-      addDeclarators(end, to: &names)
-    }
-    return names
-  }
-
-  /// Adds the name at `token` and those that follow in `name[2], other;`.
-  private func addDeclarators(_ token: Int, to names: inout Set<String>) {
-    var position = token
-    while list.isIdentifier(position) {
-      var end = position + 1
-      while list.text(end) == "[" { end = list.after(end) }
-      // Not the type of another parameter.
-      guard position == token || [",", ";"].contains(list.text(end)) else { return }
-      names.insert(list.text(position))
-      guard list.text(end) == "," else { return }
-      position = end + 1
-    }
-  }
-
-  // MARK: Assignments
 
   /// The first token of the expression statement that ends before the `=` at `index`.
-  private func statementStart(before index: Int, in range: Range<Int>) -> Int? {
+  private static func statementStart(before index: Int, in range: Range<Int>, _ list: TokenList) -> Int? {
     var position = index - 1
     while position > range.lowerBound {
       switch list.text(position) {
-      case ";", "{", "}", ":": return position + 1
+      case ";", "}", ":", "else", "do": return position + 1
+      case "{": return isEnumeration(position, list) ? nil : position + 1
       case "]": position = list.partner[position]
       case ")":
         let open = list.partner[position]
-        // The condition of `if (...)`, `for (...)`, `while (...)`.
-        if ["if", "for", "while"].contains(list.text(open - 1)) { return position + 1 }
+        if isCondition(open, list) { return position + 1 }
         position = open
-      case "else", "do": return position + 1
-      case "*": break
+      case "*", ".", "->", "::": break
+      case ">":
+        guard let open = list.openingAngle(position) else { return nil }
+        position = open
       default:
         guard list.isIdentifier(position) else { return nil }
       }
@@ -97,19 +48,27 @@ struct StructAssignments {
     return nil
   }
 
-  /// Whether the tokens are `name`, `name[...]` or `*name` with a known name.
-  private func isPlace(_ tokens: Range<Int>, _ names: Set<String>) -> Bool {
-    var first = tokens.lowerBound
-    if list.text(first) == "*" {
-      first += 1
-      if list.text(first) == "(", list.after(first) == tokens.upperBound {
-        return (first..<tokens.upperBound).contains { names.contains(list.text($0)) }
-      }
-      return names.contains(list.text(first)) && first + 1 == tokens.upperBound
+  /// Whether the parenthesis at `open` begins the condition of a statement.
+  private static func isCondition(_ open: Int, _ list: TokenList) -> Bool {
+    if ["if", "for", "while", "switch"].contains(list.text(open - 1)) { return true }
+    return list.text(open - 1) == "constexpr" && list.text(open - 2) == "if"
+  }
+
+  private static func isEnumeration(_ open: Int, _ list: TokenList) -> Bool {
+    var position = open - 1
+    while position >= 0, ![";", "{", "}", "(", ")"].contains(list.text(position)) {
+      if list.text(position) == "enum" { return true }
+      position -= 1
     }
-    guard names.contains(list.text(first)) else { return false }
-    var end = first + 1
-    while list.text(end) == "[" { end = list.after(end) }
-    return end == tokens.upperBound
+    return false
+  }
+
+  /// Whether the tokens are one operand: `name`, `name[...]`, `(*name).member` and their like.
+  private static func isPlace(_ tokens: Range<Int>, _ list: TokenList) -> Bool {
+    let first = list.text(tokens.lowerBound)
+    guard first == "*" || first == "(" || first == "::" || list.isIdentifier(tokens.lowerBound), first != "auto" else {
+      return false
+    }
+    return list.operandEnd(tokens.lowerBound) == tokens.upperBound
   }
 }

@@ -11,7 +11,8 @@ enum Structs {
       guard list.text(token - 1) != "enum", let (name, open) = definition(token, list) else { continue }
       let close = min(list.partner[open], list.count)
       guard isPlain(list.text(name), span(open + 1, close), list) else { continue }
-      context.insert(" SM_STRUCT(\(list.text(name)))", after: open)
+      let isLocal = context.declarations.contains { $0.body?.contains(token) ?? false }
+      context.insert(" \(isLocal ? "SM_LOCAL_STRUCT" : "SM_STRUCT")(\(list.text(name)))", after: open)
     }
   }
 

@@ -1,8 +1,9 @@
 /// The names in a source that stand for vector types, or may: those built in,
-/// aliases of them, and type parameters of templates.
+/// aliases of them, and type parameters of templates. With them half and
+/// bfloat, between which clang itself does not convert.
 struct VectorTypes {
   static let builtIn: Set<String> = {
-    var names: Set<String> = ["vec"]
+    var names: Set<String> = ["vec", "half", "bfloat"]
     for scalar in [
       "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat",
     ] {
@@ -15,7 +16,7 @@ struct VectorTypes {
   }()
 
   private static let scalars: Set<String> = [
-    "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat", "void",
+    "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "void",
     "size_t", "ptrdiff_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
     "unsigned", "signed",
   ]
