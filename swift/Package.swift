@@ -17,13 +17,8 @@ let argumentParser: Package.Dependency =
   }
 
 /// Apple's protocols are Sendable in some SDKs and not in others, so the
-/// targets that touch Metal stay in Swift 5 language mode. Release builds leave
-/// out the run-time checks of exclusive access, which debug builds (and so the
-/// tests) make: they cost a hot call some tens of nanoseconds.
-let metalLanguageMode: [SwiftSetting] = [
-  .swiftLanguageMode(.v5),
-  .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
-]
+/// targets that touch Metal stay in Swift 5 language mode.
+let metalLanguageMode: [SwiftSetting] = [.swiftLanguageMode(.v5)]
 
 var targets: [Target] = [
   .target(name: "CMetalAttention"),
