@@ -45,11 +45,19 @@ import Testing
   }
 
   @Test func aSecondCommitDoesNothing() throws {
-    let commands = try bench.run(encode: encodeIncrement)
+    let commands = try bench.commandBuffer()
+    let encoder = try #require(commands.makeComputeCommandEncoder())
+    encodeIncrement(encoder)
+    encoder.endEncoding()
+    commands.commit()
     commands.commit()
     commands.waitUntilCompleted()
+    let endTime = commands.gpuEndTime
+    commands.commit()
+    try bench.runCleanly(encode: encodeIncrement)
     #expect(commands.status == .completed)
-    #expect(data.values == [1, 1, 1, 1])
+    #expect(commands.gpuEndTime == endTime)
+    #expect(data.values == [2, 2, 2, 2])
   }
 
   @Test func waitingBeforeTheCommitReturns() throws {

@@ -43,6 +43,24 @@ import Testing
     #expect(try result(order, .concurrent, barrierBefore: [2, 3, 4, 5, 6]) == accumulated([1, 2, 3, 4, 5, 6]))
   }
 
+  @Test func encodersKeepTheirOrder() throws {
+    let bench = try Workbench(DeviceSettings(threads: 1, order: .reverse))
+    let data = try bench.buffer([0])
+    let accumulate = try bench.pipeline("accumulate")
+    let commands = try bench.commandBuffer()
+    for value in 1...UInt32(3) {
+      let encoder = try #require(commands.makeComputeCommandEncoder(dispatchType: .concurrent))
+      encoder.setComputePipelineState(accumulate)
+      encoder.setBuffer(data, offset: 0, index: 0)
+      encoder.setValue(value, index: 1)
+      encoder.dispatchThreads(.line(1), threadsPerThreadgroup: .line(1))
+      encoder.endEncoding()
+    }
+    commands.commit()
+    commands.waitUntilCompleted()
+    #expect(data.values == [accumulated([1, 2, 3])])
+  }
+
   @Test func shuffleFollowsItsSeed() throws {
     let results = try (0..<8).map { try result(.shuffle(seed: $0), .concurrent) }
     #expect(Set(results).count > 1)
