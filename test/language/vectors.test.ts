@@ -257,9 +257,9 @@ languageSuite("vectors", prelude, cases);
 languageSuite("packed", "", [
   {
     name: "packed vectors read from device memory",
-    code: `const device packed_float3 *p = (const device packed_float3 *)a; const float3 v = p[1]; const float3 w = float3(p[0]);
+    code: `const device packed_float3 *p = (const device packed_float3 *)a; const packed_float3 t = p[1]; const float3 v = t; const float3 w = float3(p[0]);
       const packed_float2 q = ((const device packed_float2 *)(a + 1))[1]; out[0] = v.x; out[1] = v.z; out[2] = w.y; out[3] = q.x;
-      out[4] = p[1].y; out[5] = dot(v, w); out[6] = (p[0] * 2.0f).x; out[7] = float2(q).y;`,
+      out[4] = p[1].y; out[5] = dot(v, w); out[6] = (float3(p[0]) * 2.0f).x; out[7] = float2(q).y;`,
     out: "float",
     threads: 1,
     inputs: [floats([1, 2, 3, 4, 5, 6])],

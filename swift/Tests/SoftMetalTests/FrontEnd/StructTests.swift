@@ -16,7 +16,19 @@ import Testing
     ),
     (
       "class A { public: float f() const { return A2(1); } };",
-      "class A { SM_STRUCT(A) public: float f() const { return A2(1); } };"
+      "class A { public: SM_STRUCT(A) private: public: float f() const { return A2(1); } };"
+    ),
+    (
+      "struct A { A(int x) : y(x) {} int y; };",
+      "struct A { SM_CONSTRUCTED_STRUCT(A) A(int x) : y(x) {} int y; };"
+    ),
+    (
+      "typedef struct { int x; } A;",
+      "typedef struct sm_struct_A { SM_STRUCT(sm_struct_A) int x; } A;"
+    ),
+    (
+      "void f() { struct A { int x; }; }",
+      "void f() { struct A { SM_LOCAL_STRUCT(A) int x; }; }"
     ),
     (
       "struct A { const device float *p; static constant int k = 1; };",
@@ -29,7 +41,7 @@ import Testing
 
   @Test(arguments: [
     "struct { int x; } a;", "union A { int x; };", "enum class A { x };", "enum struct A { x };", "struct A;",
-    "struct A a = { 1 };", "struct A { A(int x) : y(x) {} int y; };", "struct A { ~A() {} };",
+    "struct A a = { 1 };", "struct A { A(const thread A &x) : y(x.y) {} int y; };", "struct A { ~A() {} };",
     "struct A { thread int &r; };", "struct A { const int n; };", "struct A f() { return {}; }",
     "struct A { thread A &operator=(thread const A &o) { return *this; } };",
     "template <class T, struct U> void f() {}",

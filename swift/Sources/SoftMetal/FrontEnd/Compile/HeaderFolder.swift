@@ -4,6 +4,7 @@ import Glibc
 enum HeaderFolder {
   /// Every header by its file name.
   static let headers: [(name: String, bytes: [UInt8])] = [
+    ("metal_array", PackageResources.metal_array),
     ("metal_atomic", PackageResources.metal_atomic),
     ("metal_common", PackageResources.metal_common),
     ("metal_compute", PackageResources.metal_compute),
