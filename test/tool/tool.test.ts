@@ -82,7 +82,7 @@ test("compile shows diagnostics with the line of the source, and goes on with th
   const bad = shader("bad.metal", "kernel void k(device float *x [[buffer(0)]]) {", "  x[0] = missing;", "}");
   const fine = shader("next.metal", "kernel void next_one(device float *x [[buffer(0)]]) { x[0] = 1; }");
   const { exitCode, stdout } = run("compile", bad, fine);
-  expect(stdout).toContain("bad.metal>:4:10: error:");
+  expect(stdout).toContain(`${bad}:4:10: error:`);
   expect(stdout).toContain("missing");
   expect(stdout).toMatch(/^ {2}ok {6}next_one: /m);
   expect(exitCode).toBe(1);
