@@ -122,7 +122,7 @@ const cases: Case[] = [
       out[6] = take((const device float2 *)out).x;`,
     out: "float",
     threads: 1,
-    expected: [1.5, 0, 2, 3, 2 ** -133 * 240, 0, 1.5],
+    expected: [1.5, 0, 2, 3, 0x3c00 * 2 ** -149, 0, 1.5],
   },
   {
     name: "struct copies through threadgroup memory",
@@ -211,7 +211,7 @@ const cases: Case[] = [
   },
   {
     name: "structs with constructors, to and from device memory",
-    code: `device Point *p = (device Point *)out; p[0] = Point(1, 2); p[1] = p[0] + Point(3, 4); const Point q = p[1]; Point r(0, 0); r = p[0];
+    code: `device Point *p = (device Point *)out; p[0] = Point(1, 2); p[1] = Point(p[0]) + Point(3, 4); const Point q = p[1]; Point r(0, 0); r = p[0];
       p[2] = 2.0f * q; p[3] = r;`,
     out: "float",
     threads: 1,

@@ -254,6 +254,32 @@ template <typename T> T total(vec<T, 4> v) { return v.x + v.y + v.z + v.w; }
 template <typename T> T total(vec<T, 3> v) { return v.x + v.y + v.z; }
 `;
 languageSuite("vectors", prelude, cases);
+languageSuite("matrices", "", [
+  {
+    name: "constructors, columns and elements of float2x3, float4x4, half3x3",
+    code: `const float2x3 m = float2x3(float3(1, 2, 3), float3(4, 5, 6)); const float4x4 d = float4x4(2.0f); float3x3 e = float3x3(1, 2, 3, 4, 5, 6, 7, 8, 9);
+      e[1] = float3(10, 11, 12); e[2].y = 20; const half3x3 h = half3x3(e); const float4x4 f(1.0f); const matrix<float, 2, 2> g = float2x2(1, 2, 3, 4);
+      const float v[] = {m[1].y, d[3][3], d[0][1], e[1].z, e[2][1], float(h[2][2]), f[1][1], g[1][0], m.columns[0].x}; out[i] = v[i];`,
+    out: "float",
+    expected: [5, 2, 0, 12, 20, 9, 1, 3, 1],
+  },
+  {
+    name: "products, sums, transpose, determinant",
+    code: `const float2x3 m = float2x3(1, 2, 3, 4, 5, 6); const float3x2 t = transpose(m); const float3x3 p = m * t; const float3 v = m * float2(1, 10);
+      const float2 w = float3(1, 10, 100) * m; const float2x3 s = m * 2.0f + m; float2x2 q = float2x2(1, 2, 3, 4); q *= q; q -= float2x2(1.0f);
+      const float r[] = {p[2][0], v.z, w.y, s[1].z, determinant(float3x3(2, 0, 1, 1, 3, 2, 1, 1, 4)), q[1][0], float(m == m), determinant(float2x2(1, 2, 3, 4))}; out[i] = r[i];`,
+    out: "float",
+    expected: [1 * 3 + 4 * 6, 3 + 60, 4 + 50 + 600, 18, 2 * (12 - 2) - 0 + 1 * (1 - 3), 3 * 1 + 4 * 3, 1, -2],
+  },
+  {
+    name: "matrices in buffers",
+    code: "const float2x2 m = ((const device float2x2 *)a)[1]; ((device float2x2 *)out)[1] = transpose(m); ((device float2x2 *)out)[0] = m;",
+    out: "float",
+    threads: 1,
+    inputs: [floats([1, 2, 3, 4, 5, 6, 7, 8])],
+    expected: [5, 6, 7, 8, 5, 7, 6, 8],
+  },
+]);
 languageSuite("packed", "", [
   {
     name: "packed vectors read from device memory",

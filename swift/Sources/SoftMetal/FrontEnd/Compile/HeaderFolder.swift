@@ -12,6 +12,7 @@ enum HeaderFolder {
     ("metal_integer", PackageResources.metal_integer),
     ("metal_limits", PackageResources.metal_limits),
     ("metal_math", PackageResources.metal_math),
+    ("metal_matrix", PackageResources.metal_matrix),
     ("metal_quadgroup", PackageResources.metal_quadgroup),
     ("metal_relational", PackageResources.metal_relational),
     ("metal_simdgroup", PackageResources.metal_simdgroup),

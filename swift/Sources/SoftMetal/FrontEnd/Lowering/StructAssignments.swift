@@ -6,7 +6,7 @@
 enum StructAssignments {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
-    guard list.indices.contains(where: { namesClass(list.text($0)) }) else { return }
+    guard list.indices.contains(where: { classWords.contains(list.text($0)) }) else { return }
     for declaration in context.declarations where declaration.kind == .function || declaration.kind == .type {
       for token in declaration.tokens where list.text(token) == "=" && list.text(token - 1) != "operator" {
         guard let start = statementStart(before: token, in: declaration.tokens, list), isPlace(start..<token, list)
@@ -17,11 +17,19 @@ enum StructAssignments {
     }
   }
 
-  /// Whether a source with this word may have an object of class type.
-  private static func namesClass(_ text: String) -> Bool {
-    if ["struct", "class", "union"].contains(text) { return true }
-    return (text.hasPrefix("packed_") && text.hasSuffix("3")) || ["bool2", "bool3", "bool4"].contains(text)
-  }
+  /// Words of sources that may have an object of class type: all others stay as they are.
+  private static let classWords: Set<String> = {
+    var words: Set<String> = ["struct", "class", "union", "bool2", "bool3", "bool4", "array", "matrix"]
+    for scalar in ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat"] {
+      words.insert("packed_\(scalar)3")
+    }
+    for columns in 2...4 {
+      for rows in 2...4 {
+        words.formUnion(["float\(columns)x\(rows)", "half\(columns)x\(rows)"])
+      }
+    }
+    return words
+  }()
 
   /// The first token of the expression statement that ends before the `=` at `index`.
   private static func statementStart(before index: Int, in range: Range<Int>, _ list: TokenList) -> Int? {
