@@ -1,5 +1,4 @@
 import CSoftMetal
-import Synchronization
 
 /// The worker threads of a device, shared by its queues.
 final class WorkerPool: @unchecked Sendable {
@@ -8,7 +7,7 @@ final class WorkerPool: @unchecked Sendable {
   let timeLimit: Double
   private let pool: OpaquePointer
   /// The pool takes one dispatch at a time.
-  private let turn = Mutex<Void>(())
+  private let turn = Monitor()
 
   init(threads: Int, timeLimit: Double) throws {
     let pool = SignalMask.withRealTimeSignalsUnblocked { sm_pool_create(UInt32(threads)) }
@@ -28,6 +27,6 @@ final class WorkerPool: @unchecked Sendable {
   ///
   /// - Returns: an `SM_RUN_...` code.
   func run(_ dispatch: inout SmDispatch) -> Int {
-    turn.withLock { _ in Int(sm_pool_run(pool, &dispatch, timeLimit)) }
+    turn.withLock { Int(sm_pool_run(pool, &dispatch, timeLimit)) }
   }
 }
