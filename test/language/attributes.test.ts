@@ -100,14 +100,29 @@ for (const [attribute, of] of scalars) {
     uint3 size [[threads_per_grid]]) { out[at.x + size.x * (at.y + size.y * at.z)] = v; }`);
     const wide = { grid: [70, 2, 1], threads: [50, 2, 1] } as const;
     cases.push(
-      { name: `${attribute} as ${type}, in small partial threadgroups`, kernel: name, out: "uint", grid, threads, expected: places(grid, threads).map(of) },
-      { name: `${attribute} as ${type}, in several SIMD groups`, kernel: name, out: "uint", ...wide, expected: places(wide.grid, wide.threads).map(of) },
+      {
+        name: `${attribute} as ${type}, in small partial threadgroups`,
+        kernel: name,
+        out: "uint",
+        grid,
+        threads,
+        expected: places(grid, threads).map(of),
+      },
+      {
+        name: `${attribute} as ${type}, in several SIMD groups`,
+        kernel: name,
+        out: "uint",
+        ...wide,
+        expected: places(wide.grid, wide.threads).map(of),
+      },
     );
   }
 }
 
 const argument = (name: string, parameters: string, code: string): void => {
-  kernels.push(`kernel void ${name}(device float *out [[buffer(0)]], ${parameters}, uint i [[thread_position_in_grid]]) { ${code} }`);
+  kernels.push(
+    `kernel void ${name}(device float *out [[buffer(0)]], ${parameters}, uint i [[thread_position_in_grid]]) { ${code} }`,
+  );
 };
 const one = (name: string, kernel: string, expected: readonly number[], more: Partial<KernelCase> = {}): void => {
   cases.push({ name, kernel, out: "float", grid: expected.length, threads: expected.length, expected, ...more });
@@ -116,29 +131,59 @@ const params: Input = uints([0x3fc00000, 7, 0x01020304]);
 
 argument("by_reference", "constant Params &p [[buffer(1)]]", "out[i] = p.scale + p.count + p.tag.y;");
 one("a struct as constant T &", "by_reference", [1.5 + 7 + 3, 1.5 + 7 + 3], { inputs: [params] });
-argument("by_pointer", "constant Params *p [[buffer(1)]]", "out[i] = p->scale + p[0].count + (*p).tag.x; const Params q = *p; out[i] += q.scale;");
+argument(
+  "by_pointer",
+  "constant Params *p [[buffer(1)]]",
+  "out[i] = p->scale + p[0].count + (*p).tag.x; const Params q = *p; out[i] += q.scale;",
+);
 one("a struct as constant T *", "by_pointer", [1.5 + 7 + 4 + 1.5], { inputs: [params] });
-argument("by_bytes", "constant Params &p [[buffer(1)]], constant float &f [[buffer(2)]], constant uint *list [[buffer(3)]]", "out[i] = p.count + f + list[i];");
+argument(
+  "by_bytes",
+  "constant Params &p [[buffer(1)]], constant float &f [[buffer(2)]], constant uint *list [[buffer(3)]]",
+  "out[i] = p.count + f + list[i];",
+);
 one("setBytes for a struct, a scalar and an array", "by_bytes", [7 + 0.5 + 10, 7 + 0.5 + 20], {
   bytes: { 1: new Uint32Array([0, 7, 0]), 2: new Float32Array([0.5]), 3: new Uint32Array([10, 20]) },
 });
 argument("implicit", "const device float *x, constant int &n, device const float *y", "out[i] = x[i] + n + y[i];");
-one("buffers without an index, in order", "implicit", [1 + 5 + 3, 2 + 5 + 4], { inputs: [{ type: "float", values: [1, 2] }, ints([5]), { type: "float", values: [3, 4] }] });
-argument("restricted", "const device float * __restrict x [[buffer(1)]], volatile device uint *y [[buffer(2)]]", "out[i] = x[i] + y[i];");
-one("__restrict and volatile pointers", "restricted", [11, 22], { inputs: [{ type: "float", values: [1, 2] }, uints([10, 20])] });
+one("buffers without an index, in order", "implicit", [1 + 5 + 3, 2 + 5 + 4], {
+  inputs: [{ type: "float", values: [1, 2] }, ints([5]), { type: "float", values: [3, 4] }],
+});
+argument(
+  "restricted",
+  "const device float * __restrict x [[buffer(1)]], volatile device uint *y [[buffer(2)]]",
+  "out[i] = x[i] + y[i];",
+);
+one("__restrict and volatile pointers", "restricted", [11, 22], {
+  inputs: [{ type: "float", values: [1, 2] }, uints([10, 20])],
+});
 argument("reference", "device float2 &x [[buffer(1)]], const device int4 &y [[buffer(2)]]", "out[i] = x.y + y.w;");
 one("device references", "reference", [2 + 8], { inputs: [{ type: "float", values: [1, 2] }, ints([5, 6, 7, 8])] });
-argument("bytes_of", "const device char *x [[buffer(1)]], const device void *y [[buffer(2)]]", "out[i] = *(const device float *)(x + 4 * i) + ((const device int *)y)[i];");
-one("char * and void * arguments, cast in the kernel", "bytes_of", [1.5 + 3, 2.5 + 4], { inputs: [{ type: "float", values: [1.5, 2.5] }, ints([3, 4])] });
+argument(
+  "bytes_of",
+  "const device char *x [[buffer(1)]], const device void *y [[buffer(2)]]",
+  "out[i] = *(const device float *)(x + 4 * i) + ((const device int *)y)[i];",
+);
+one("char * and void * arguments, cast in the kernel", "bytes_of", [1.5 + 3, 2.5 + 4], {
+  inputs: [{ type: "float", values: [1.5, 2.5] }, ints([3, 4])],
+});
 argument("last_index", "const device float *x [[ buffer ( 30 ) ]]", "out[i] = x[i];");
 one("buffer index 30", "last_index", [8], { bytes: { 30: new Float32Array([8]) } });
 argument("unused", "const device float *x [[buffer(5)]]", "out[i] = 3;");
-one("an argument that the kernel does not read, bound all the same", "unused", [3], { bytes: { 5: new Float32Array([8]) } });
-argument("two_memories", "threadgroup float *s [[threadgroup(0)]], threadgroup uint *t [[threadgroup(1)]], uint local [[thread_index_in_threadgroup]]",
-  "s[local] = local; t[local] = 10 * local; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = s[3 - local] + t[3 - local];");
+one("an argument that the kernel does not read, bound all the same", "unused", [3], {
+  bytes: { 5: new Float32Array([8]) },
+});
+argument(
+  "two_memories",
+  "threadgroup float *s [[threadgroup(0)]], threadgroup uint *t [[threadgroup(1)]], uint local [[thread_index_in_threadgroup]]",
+  "s[local] = local; t[local] = 10 * local; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = s[3 - local] + t[3 - local];",
+);
 one("two threadgroup arguments", "two_memories", [33, 22, 11, 0], { threadgroupMemory: { 0: 16, 1: 16 } });
-argument("mixed_memory", "threadgroup float4 *s [[threadgroup(3)]], ushort lane [[thread_index_in_simdgroup]]",
-  "threadgroup half t[6]; threadgroup ulong u; t[lane] = lane; s[lane] = float4(lane); if (lane == 0) { u = 5; } threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = t[1 - lane] + s[1 - lane].w * 10 + u;");
+argument(
+  "mixed_memory",
+  "threadgroup float4 *s [[threadgroup(3)]], ushort lane [[thread_index_in_simdgroup]]",
+  "threadgroup half t[6]; threadgroup ulong u; t[lane] = lane; s[lane] = float4(lane); if (lane == 0) { u = 5; } threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = t[1 - lane] + s[1 - lane].w * 10 + u;",
+);
 one("static and dynamic threadgroup memory do not overlap", "mixed_memory", [16, 5], { threadgroupMemory: { 3: 32 } });
 kernels.push(`[[kernel]] void kernel_attribute(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = 4; }
 [[kernel, max_total_threads_per_threadgroup(64)]] void limited(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = 5; }
@@ -152,7 +197,11 @@ kernel void
     /* and one with kernel void f( */ uint i [[ thread_position_in_grid ]] )
 { out[i] = 9; }`);
 one("[[kernel]]", "kernel_attribute", [4]);
-one("[[kernel, max_total_threads_per_threadgroup(64)]]", "limited", range(64, () => 5));
+one(
+  "[[kernel, max_total_threads_per_threadgroup(64)]]",
+  "limited",
+  range(64, () => 5),
+);
 one("no position at all", "no_positions", [8]);
 one("a kernel over several lines with comments between", "over_lines", [9]);
 

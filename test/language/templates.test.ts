@@ -217,8 +217,22 @@ const cases: Case[] = [
 languageSuite("templates", `enum class Shade : uchar { dark };\n${prelude}`, cases);
 
 const headers = [
-  "metal_stdlib", "metal_common", "metal_math", "metal_integer", "metal_relational", "metal_geometric", "metal_compute", "metal_simdgroup",
-  "metal_simdgroup_matrix", "metal_quadgroup", "metal_atomic", "metal_type_traits", "metal_limits", "metal_types", "metal_array", "metal_matrix",
+  "metal_stdlib",
+  "metal_common",
+  "metal_math",
+  "metal_integer",
+  "metal_relational",
+  "metal_geometric",
+  "metal_compute",
+  "metal_simdgroup",
+  "metal_simdgroup_matrix",
+  "metal_quadgroup",
+  "metal_atomic",
+  "metal_type_traits",
+  "metal_limits",
+  "metal_types",
+  "metal_array",
+  "metal_matrix",
 ];
 for (const header of headers) {
   kernelSuite(
@@ -226,7 +240,16 @@ for (const header of headers) {
     `#include <${header}>
 using namespace metal;
 kernel void include_${header}_0(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = float(i) + 0.5f; }`,
-    [{ name: `#include <${header}> alone`, kernel: `include_${header}_0`, out: "float", grid: 2, threads: 2, expected: [0.5, 1.5] }],
+    [
+      {
+        name: `#include <${header}> alone`,
+        kernel: `include_${header}_0`,
+        out: "float",
+        grid: 2,
+        threads: 2,
+        expected: [0.5, 1.5],
+      },
+    ],
   );
 }
 
@@ -260,10 +283,30 @@ kernel void not_in_a_branch(device double *out [[buffer(0)]]) {}
 #endif
 `,
   [
-    { name: "a macro that builds a kernel", kernel: "macro_twice", out: "float", inputs: [floats([1, 2])], grid: 2, threads: 2, expected: [2, 4] },
-    { name: "the same macro with other arguments", kernel: "macro_square", out: "int", inputs: [{ type: "int", values: [3, -4] }], grid: 2, threads: 2, expected: [9, 16] },
+    {
+      name: "a macro that builds a kernel",
+      kernel: "macro_twice",
+      out: "float",
+      inputs: [floats([1, 2])],
+      grid: 2,
+      threads: 2,
+      expected: [2, 4],
+    },
+    {
+      name: "the same macro with other arguments",
+      kernel: "macro_square",
+      out: "int",
+      inputs: [{ type: "int", values: [3, -4] }],
+      grid: 2,
+      threads: 2,
+      expected: [9, 16],
+    },
     ...(
-      [["scaled_float_3", 3], ["scaled_float_7", 7], ["scaled_float_9", 9]] as const
+      [
+        ["scaled_float_3", 3],
+        ["scaled_float_7", 7],
+        ["scaled_float_9", 9],
+      ] as const
     ).map(([kernel, by]) => ({
       name: `instantiation by a macro: ${kernel}`,
       kernel,
@@ -273,8 +316,32 @@ kernel void not_in_a_branch(device double *out [[buffer(0)]]) {}
       threads: 2,
       expected: [1.5 * by, 2 * by],
     })),
-    { name: "instantiation by a macro: scaled_int_5", kernel: "scaled_int_5", out: "int", inputs: [{ type: "int", values: [3, 4] }], grid: 2, threads: 2, expected: [15, 20] },
-    { name: "a variadic macro with decltype, as MLX has it", kernel: "scaled_uint_2", out: "uint", inputs: [{ type: "uint", values: [3, 4] }], grid: 2, threads: 2, expected: [6, 8] },
-    { name: "a kernel between #if and #else", kernel: "in_a_branch", out: "float", inputs: [floats(range(3, (k) => k))], grid: 3, threads: 3, expected: [-1, 0, 1] },
+    {
+      name: "instantiation by a macro: scaled_int_5",
+      kernel: "scaled_int_5",
+      out: "int",
+      inputs: [{ type: "int", values: [3, 4] }],
+      grid: 2,
+      threads: 2,
+      expected: [15, 20],
+    },
+    {
+      name: "a variadic macro with decltype, as MLX has it",
+      kernel: "scaled_uint_2",
+      out: "uint",
+      inputs: [{ type: "uint", values: [3, 4] }],
+      grid: 2,
+      threads: 2,
+      expected: [6, 8],
+    },
+    {
+      name: "a kernel between #if and #else",
+      kernel: "in_a_branch",
+      out: "float",
+      inputs: [floats(range(3, (k) => k))],
+      grid: 3,
+      threads: 3,
+      expected: [-1, 0, 1],
+    },
   ],
 );
