@@ -7,6 +7,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Device, type DispatchForm, type DispatchOptions, type Extent, type PipelineOptions } from "../../src/index.ts";
+import { type Format, valueOf } from "./formats.ts";
 
 /** Element types of buffers; half and bfloat travel as their 16 bits. */
 const elements = {
@@ -73,8 +74,13 @@ export interface KernelCase {
   readonly form?: DispatchForm;
   /** As in `Case`. */
   readonly ulps?: number;
-  /** Largest relative distance allowed, in place of `ulps`. */
+  /** Largest relative or absolute distance allowed, in place of `ulps`. */
   readonly relative?: number;
+  readonly absolute?: number;
+  /** What the words of a half or bfloat output stand for; needed to allow a distance. */
+  readonly format?: Format;
+  /** Index of the output buffer, with the inputs from 0 on around it; 0 unless given. */
+  readonly outIndex?: number;
 }
 
 const counts = { held: 0, ran: 0 };
@@ -178,7 +184,7 @@ export function run(target: Device, each: KernelCase): Values {
   });
   using pass = target.pass();
   pass.dispatch(pipeline, {
-    buffers: [out, ...inputs],
+    buffers: [...inputs.slice(0, each.outIndex ?? 0), out, ...inputs.slice(each.outIndex ?? 0)],
     grid,
     threads,
     ...(bytes === undefined ? {} : { bytes }),
@@ -191,20 +197,23 @@ export function run(target: Device, each: KernelCase): Values {
   return Array.from(new elements[type](result.buffer) as unknown as ArrayLike<number | bigint>);
 }
 
-function compare(actual: Values, { expected, out, ulps = 0, relative = 0 }: KernelCase): void {
-  expected.forEach((want, k) => {
-    const got = actual[k];
-    const wanted = out === "float" ? Math.fround(Number(want)) : want;
-    if (out === "float" && ulps > 0 && distance(Number(got), Number(wanted)) <= ulps) return;
-    if (
-      out === "float" &&
-      relative > 0 &&
-      Math.abs(Number(got) - Number(wanted)) <= relative * Math.abs(Number(wanted))
-    ) {
-      return;
+function compare(actual: Values, each: KernelCase): void {
+  each.expected.forEach((want, k) => {
+    const got = actual[k] as number | bigint;
+    const wanted = each.out === "float" ? Math.fround(Number(want)) : want;
+    if (!Object.is(got, wanted) && !isNear(got, wanted, each)) {
+      expect({ index: k, value: got }).toEqual({ index: k, value: wanted });
     }
-    if (!Object.is(got, wanted)) expect({ index: k, value: got }).toEqual({ index: k, value: wanted });
   });
+}
+
+/** Whether a case allows the distance of two values that are not the same. */
+function isNear(got: number | bigint, wanted: number | bigint, each: KernelCase): boolean {
+  const { out, format, ulps = 0, relative = 0, absolute = 0 } = each;
+  const value = (x: number | bigint): number => (format === undefined ? Number(x) : valueOf(format, Number(x)));
+  const gap = Math.abs(value(got) - value(wanted));
+  if (out === "float" && ulps > 0 && distance(Number(got), Number(wanted)) <= ulps) return true;
+  return (relative > 0 && gap <= relative * Math.abs(value(wanted))) || (absolute > 0 && gap <= absolute);
 }
 
 const bits = new Int32Array(1);
