@@ -38,9 +38,8 @@ struct BoolElement {
 /// consecutive elements of a row. `kWindow` is false for the causal mask, which
 /// has no oldest key and does not read `window`.
 template <typename Element, bool kWindow>
-[[kernel]] void build_mask(device typename Element::Type *mask [[buffer(0)]],
-                           constant AttnParams &params [[buffer(1)]], constant int &window [[buffer(2)]],
-                           uint2 position [[thread_position_in_grid]]) {
+[[kernel]] void build_mask(device typename Element::Type *mask [[buffer(0)]], constant AttnParams &params [[buffer(1)]],
+                           constant int &window [[buffer(2)]], uint2 position [[thread_position_in_grid]]) {
   const int newest = int(position.y) + params.qL_off;
   const int oldest = kWindow ? max(newest - window + 1, 0) : 0;
   const int first_key = int(position.x) * 8;

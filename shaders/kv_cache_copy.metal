@@ -159,8 +159,8 @@ template <typename C, typename Params>
 [[kernel]] void copy_dual(const device typename C::Source *source_k [[buffer(0)]],
                           const device typename C::Source *source_v [[buffer(1)]],
                           device typename C::Destination *cache_k [[buffer(2)]],
-                          device typename C::Destination *cache_v [[buffer(3)]],
-                          constant Params &params [[buffer(4)]], uint3 position [[thread_position_in_grid]]) {
+                          device typename C::Destination *cache_v [[buffer(3)]], constant Params &params [[buffer(4)]],
+                          uint3 position [[thread_position_in_grid]]) {
   if (wide_index) {
     const RowOffsets<ulong> row = row_offsets<ulong>(params, position);
     copy_part_of_row<C>(source_k + row.source, cache_k + row.cache, position.x);

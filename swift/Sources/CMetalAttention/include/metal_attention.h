@@ -221,8 +221,8 @@ int32_t ma_layout_json(char *buffer, uint64_t capacity, uint64_t *needed);
 /// Reads field `field` (an array's element `element`) of the struct `structName`
 /// whose bytes are at `bytes`, as the compiled library sees it. Integers come
 /// back in `*integer`, floats in `*real`. For layout tests.
-int32_t ma_layout_read(const char *structName, const char *field, uint32_t element, const void *bytes,
-                       uint64_t length, int64_t *integer, double *real);
+int32_t ma_layout_read(const char *structName, const char *field, uint32_t element, const void *bytes, uint64_t length,
+                       int64_t *integer, double *real);
 
 /// Opens the system's default device. Each open has buffers, passes and
 /// pipelines of its own.

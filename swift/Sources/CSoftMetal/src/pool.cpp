@@ -125,8 +125,10 @@ class Pool {
     work(0);
     if (shared)
       for (uint32_t spins = 0; busy_.load(std::memory_order_acquire) != 0; ++spins) {
-        if (spins < 4096) pause();
-        else waitIdle();
+        if (spins < 4096)
+          pause();
+        else
+          waitIdle();
       }
     stopWatching();
     return expired_.load(std::memory_order_relaxed) ? SM_RUN_TIMEOUT : SM_RUN_OK;

@@ -99,7 +99,8 @@ bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets,
     group.position[i] = position[i];
     group.threadgroups[i] = dispatch.threadgroups[i];
     group.dispatchThreadsPerThreadgroup[i] = dispatch.threadsPerThreadgroup[i];
-    group.threadsPerThreadgroup[i] = left < dispatch.threadsPerThreadgroup[i] ? left : dispatch.threadsPerThreadgroup[i];
+    group.threadsPerThreadgroup[i] =
+        left < dispatch.threadsPerThreadgroup[i] ? left : dispatch.threadsPerThreadgroup[i];
     group.threadsPerGrid[i] = dispatch.threadsPerGrid[i];
     threadCount *= group.threadsPerThreadgroup[i];
   }
