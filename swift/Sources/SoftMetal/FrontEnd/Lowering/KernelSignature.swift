@@ -64,6 +64,7 @@ struct KernelSignature {
     let list = context.list
     for attribute in parameter.attributes {
       if let position = Self.positions[attribute.name] {
+        Self.checkType(parameter.tokens, attribute, &context)
         arguments.append(Argument(type: position))
         return
       }
@@ -104,6 +105,29 @@ struct KernelSignature {
     }
     let type = isThreadgroup ? "ThreadgroupMemory" : "Buffer"
     arguments.append(Argument(type: type, index: index, condition: parameter.condition))
+  }
+
+  /// Refuses the built-in types that a position cannot have.
+  private static func checkType(_ tokens: Range<Int>, _ attribute: Attribute, _ context: inout LoweringContext) {
+    let list = context.list
+    let words = FunctionConstants.withoutAttributes(tokens, list).filter {
+      list.isIdentifier($0) && list.text($0) != "const"
+    }
+    guard words.count == 2, let type = words.first, let name = words.last else { return }
+    let text = list.text(type)
+    let isScalar =
+      attribute.name.contains("index") || attribute.name.contains("simdgroup")
+      || attribute.name.contains("quadgroup") || attribute.name == "thread_execution_width"
+    let allowed = isScalar ? ["uint", "ushort"] : ["uint", "uint2", "uint3", "ushort", "ushort2", "ushort3"]
+    guard !allowed.contains(text), isBuiltIn(text) else { return }
+    context.report(
+      "attribute '\(attribute.name)' cannot be applied to type '\(text)'; expected \(allowed.joined(separator: ", "))",
+      at: name)
+  }
+
+  private static func isBuiltIn(_ type: String) -> Bool {
+    VectorTypes.builtIn.contains(type)
+      || ["bool", "char", "uchar", "short", "int", "long", "ulong", "float", "size_t"].contains(type)
   }
 
   private static func isNeutral(_ name: String) -> Bool {

@@ -10,6 +10,7 @@ enum Refusals {
     for token in list.indices where isLambda(token, list) {
       context.report("lambda expressions are not supported in Metal", at: token)
     }
+    AddressSpaces.check(&context)
     Recursion.check(&context)
     for declaration in context.declarations where declaration.kind == .function && Kernels.isKernel(declaration, list) {
       let before = declaration.nameToken - 1
@@ -32,6 +33,8 @@ enum Refusals {
     "goto": "'goto' is not supported in Metal",
     "thread_local": "'thread_local' is not supported in Metal",
     "noexcept": "'noexcept' is not supported in Metal",
+    "asm": "inline assembly is not supported in Metal",
+    "__asm__": "inline assembly is not supported in Metal",
   ]
 
   private static func message(_ token: Int, _ list: TokenList) -> String? {
