@@ -9,8 +9,7 @@
 /// need not compute (0: all blocked) or need not read (2: nothing masked); 1 is
 /// all others. Keys past kL and rows past qL do not count.
 ///
-/// Both take the AttnParams (and AttnMaskParams) of the attention they serve. No
-/// threadgroup memory, no barriers, any threadgroup size. Bound by memory: the
+/// No threadgroup memory, no barriers, any threadgroup size. Bound by memory: the
 /// builders write and the classifiers read each mask element once.
 #include <metal_stdlib>
 
@@ -38,10 +37,10 @@ struct BoolElement {
 /// consecutive elements of a row. `kWindow` is false for the causal mask, which
 /// has no oldest key and does not read `window`.
 template <typename Element, bool kWindow>
-[[kernel]] void build_mask(device typename Element::Type *mask [[buffer(0)]], constant AttnParams &params [[buffer(1)]],
-                           constant int &window [[buffer(2)]], uint2 position [[thread_position_in_grid]]) {
+[[kernel]] void build_mask(device typename Element::Type *mask [[buffer(0)]],
+                           constant BuildMaskParams &params [[buffer(1)]], uint2 position [[thread_position_in_grid]]) {
   const int newest = int(position.y) + params.qL_off;
-  const int oldest = kWindow ? max(newest - window + 1, 0) : 0;
+  const int oldest = kWindow ? max(newest - params.window + 1, 0) : 0;
   const int first_key = int(position.x) * 8;
   const int keys = min(8, params.kL - first_key);
   device typename Element::Type *part = mask + long(position.y) * params.kL + first_key;
@@ -52,24 +51,22 @@ template <typename Element, bool kWindow>
 
 /// Grid (NK, NQ, planes): a thread classifies one tile of one mask plane, so that
 /// the 32 threads of a SIMD group read neighbouring tiles, whole lines of memory.
-/// Buffers as in the attention. Classes are [planes, NQ, NK]; the mask's planes
+/// Classes are [planes, NQ, NK]; the mask's planes
 /// are its batches (1 where that stride is 0) times its heads (likewise).
 template <typename Element, short BQ, short BK>
-[[kernel]] void classify_mask_tiles(constant AttnParams &params [[buffer(4)]],
-                                    constant AttnMaskParams &mask_params [[buffer(5)]],
-                                    const device typename Element::Type *mask [[buffer(6)]],
-                                    device uchar *tile_classes [[buffer(7)]],
+[[kernel]] void classify_mask_tiles(const device typename Element::Type *mask [[buffer(0)]],
+                                    device uchar *tile_classes [[buffer(1)]],
+                                    constant ClassifyMaskParams &params [[buffer(2)]],
                                     uint3 position [[thread_position_in_grid]]) {
-  const int head_planes = mask_params.M_strides[1] != 0 ? params.H : 1;
+  const int head_planes = params.M_strides[1] != 0 ? params.H : 1;
   const int batch = int(position.z) / head_planes;
   const int head = int(position.z) % head_planes;
   const int first_row = int(position.y) * BQ;
   const int first_key = int(position.x) * BK;
   const int rows = min(int(BQ), params.qL - first_row);
   const int keys = min(int(BK), params.kL - first_key);
-  const device typename Element::Type *tile_row = mask + batch * mask_params.M_strides[0] +
-                                                  head * mask_params.M_strides[1] +
-                                                  first_row * mask_params.M_strides[2] + first_key;
+  const device typename Element::Type *tile_row =
+      mask + batch * params.M_strides[0] + head * params.M_strides[1] + first_row * params.M_strides[2] + first_key;
   bool all_blocked = true;
   bool all_unmasked = true;
   for (int row = 0; row < rows; row++) {
@@ -78,7 +75,7 @@ template <typename Element, short BQ, short BK>
       all_blocked &= Element::is_blocked(element);
       all_unmasked &= Element::is_unmasked(element);
     }
-    tile_row += mask_params.M_strides[2];
+    tile_row += params.M_strides[2];
   }
   const long tile = (long(position.z) * params.NQ + position.y) * params.NK + position.x;
   tile_classes[tile] = all_blocked ? 0 : (all_unmasked ? 2 : 1);

@@ -25,11 +25,27 @@ export type {
   PipelineInfo,
 } from "./ffi/records.ts";
 export type { Pipeline, PipelineOptions } from "./kernels.ts";
-export { type AttentionLayout, type FlashAttnPrefillArgs, flashAttnPrefill } from "./ops/flashAttnPrefill.ts";
+export type { AttentionLayout, AttentionStrides, StridedLayout } from "./ops/attentionLayout.ts";
+export {
+  type BuildCausalMaskArgs,
+  type BuildSlidingWindowMaskArgs,
+  buildCausalMask,
+  buildSlidingWindowMask,
+} from "./ops/buildMask.ts";
+export { type ClassifyMaskTilesArgs, classifyMaskTiles } from "./ops/classifyMaskTiles.ts";
+export { type FlashAttnPrefillArgs, flashAttnPrefill } from "./ops/flashAttnPrefill.ts";
+export {
+  type AttentionDType,
+  type AttentionHeadDim,
+  type AttentionMaskKind,
+  type FlashAttnPrefillSupport,
+  flashAttnPrefillSupport,
+} from "./ops/flashAttnPrefillSupport.ts";
 export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/kvCacheCopy.ts";
 export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/kvCacheCopyBatch.ts";
 export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/kvCacheCopyHeadMajor.ts";
 export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/kvCacheCopySeq.ts";
 export type { CopyStream, CopyStreams } from "./ops/streams.ts";
+export type { TileClasses } from "./ops/tileClasses.ts";
 export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./pass.ts";
 export type { Tensor } from "./tensor.ts";

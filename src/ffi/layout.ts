@@ -21,6 +21,8 @@ export const structSizes = {
   MAKvCacheCopySeqArgs: 120,
   MAKvCacheCopyHeadMajorArgs: 80,
   MAFlashAttnPrefillArgs: 344,
+  MABuildMaskArgs: 40,
+  MAClassifyMaskTilesArgs: 104,
 } as const;
 
 const tensorWords = structSizes.MATensor / 4;
@@ -212,4 +214,49 @@ function packStrides(block: Block, at: number, strides: AttentionStrides): void 
   block.setU64(at, strides.batch);
   block.setU64(at + 2, strides.head);
   block.setU64(at + 4, strides.token);
+}
+
+/** Packs `MABuildMaskArgs`. */
+export function packBuildMask(
+  { u32 }: Block,
+  mask: TensorRecord,
+  qL: number,
+  kL: number,
+  qLOff: number,
+  window: number,
+): void {
+  packTensor(u32, 0, mask);
+  u32[6] = qL;
+  u32[7] = kL;
+  u32[8] = qLOff;
+  u32[9] = window;
+}
+
+/** What `MAClassifyMaskTilesArgs` holds. */
+export interface ClassifyMaskTilesRecord {
+  readonly mask: TensorRecord;
+  readonly tileClasses: TensorRecord;
+  readonly B: number;
+  readonly H: number;
+  readonly qL: number;
+  readonly kL: number;
+  readonly NQ: number;
+  readonly NK: number;
+  readonly strides: AttentionStrides;
+  readonly headDim: number;
+}
+
+/** Packs `MAClassifyMaskTilesArgs`. */
+export function packClassifyMaskTiles(block: Block, record: ClassifyMaskTilesRecord): void {
+  const { u32 } = block;
+  packTensor(u32, 0, record.mask);
+  packTensor(u32, 6, record.tileClasses);
+  u32[12] = record.B;
+  u32[13] = record.H;
+  u32[14] = record.qL;
+  u32[15] = record.kL;
+  u32[16] = record.NQ;
+  u32[17] = record.NK;
+  packStrides(block, 18, record.strides);
+  u32[24] = record.headDim;
 }

@@ -1,7 +1,7 @@
 import type { FFIFunction } from "bun:ffi";
 
 /** `MA_ABI_VERSION` of the header that this package was written against. */
-export const abiVersion = 1;
+export const abiVersion = 2;
 
 /** The function that every version of the library has; called before all others. */
 export const versionSymbol = {
@@ -41,4 +41,6 @@ export const symbols = {
   ma_kv_cache_copy_seq: { args: ["u32", "ptr"], returns: "i32" },
   ma_kv_cache_copy_head_major: { args: ["u32", "ptr"], returns: "i32" },
   ma_flash_attn_prefill: { args: ["u32", "ptr"], returns: "i32" },
+  ma_build_mask: { args: ["u32", "ptr"], returns: "i32" },
+  ma_classify_mask_tiles: { args: ["u32", "ptr"], returns: "i32" },
 } as const satisfies Record<string, FFIFunction>;

@@ -1,21 +1,20 @@
-import { checkFlag, checkObject, checkOptionalU32, display, refused } from "../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../checks.ts";
 import type { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import {
-  type AttentionStrides,
   type FlashAttnPrefillRecord,
+  type AttentionStrides as MutableStrides,
   packFlashAttnPrefill,
   structSizes,
 } from "../ffi/layout.ts";
 import type { Native } from "../ffi/library.ts";
 import { nativeError } from "../ffi/status.ts";
-import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import { Tensor, type TensorRange } from "../tensor.ts";
-import { checkAxis, useTensor } from "./shapes.ts";
-
-/** Order of the axes: `head-major` [B, H, L, D] or `sequence-major` [B, L, H, D]. */
-export type AttentionLayout = "head-major" | "sequence-major";
+import { type AttentionLayout, type AttentionStrides, checkLayout, type StridedLayout } from "./attentionLayout.ts";
+import { attentionTiles } from "./attentionTiles.ts";
+import { checkAxis, checkI32 } from "./shapes.ts";
+import { TileClasses } from "./tileClasses.ts";
 
 /** Arguments of {@link flashAttnPrefill}. Shapes are written head-major; see `layout`. */
 export interface FlashAttnPrefillArgs {
@@ -27,10 +26,14 @@ export interface FlashAttnPrefillArgs {
   readonly v: Tensor;
   /** Written: [B, H, qL, D]. Must overlap no input. */
   readonly out: Tensor;
-  /** [qL, kL] for all batches and heads, or [B, H, qL, kL], where B or H may be 1 to be shared. */
+  /**
+   * [qL, kL] for all batches and heads, or [B, H, qL, kL], where B or H may be
+   * 1 to be shared. In the dtype of q it is added to the scores (0 attends,
+   * -infinity blocks, finite biases are allowed); of bool, true attends.
+   */
   readonly mask?: Tensor;
-  /** Class of each (query tile, key tile) of `mask`: 0 blocked, 1 mixed, 2 nothing masked. */
-  readonly tileClasses?: Tensor;
+  /** What {@link classifyMaskTiles} made of `mask`, to skip the tiles that it blocks. */
+  readonly tileClasses?: TileClasses;
   /** Whether query i attends only keys j <= i + qOffsetInK. False unless given. */
   readonly causal?: boolean;
   /** Factor of the scores; 1 / sqrt(D) unless given. (Not to be multiplied by log2(e).) */
@@ -41,8 +44,8 @@ export interface FlashAttnPrefillArgs {
   readonly seqLenK?: number;
   /** Slots per head in `k` and `v`. It follows from their shapes, and is checked against them when given. */
   readonly kvCapacity?: number;
-  /** Order of the axes of q, k, v and out; `head-major` unless given. */
-  readonly layout?: AttentionLayout;
+  /** Order of the axes of q, k, v and out, or where everything lies; `head-major` unless given. */
+  readonly layout?: AttentionLayout | StridedLayout;
 }
 
 const block = new Block(structSizes.MAFlashAttnPrefillArgs);
@@ -92,19 +95,22 @@ const record: FlashAttnPrefillRecord = {
 
 /**
  * Attention over whole sequences: out = softmax(scale * q k^T + mask) v, one
- * dispatch for all batches and heads. Sums are in f32.
+ * dispatch for all batches and heads. Sums are in f32. A query that may attend
+ * nothing gives exactly 0.
  *
- * Supported: bf16, D = 256, without a mask; causal or not, grouped-query,
- * any lengths, any batch.
+ * Supported: bf16 and f16; D = 64, 80, 96, 112, 128, 192, 256, 512; without a
+ * mask, with an additive or a bool one, causal or not; grouped queries, any
+ * lengths, any batch. {@link flashAttnPrefillSupport} has all of it as a table.
  *
  * A prompt may be done in chunks: give `k` and `v` as slots with room to
  * spare, `seqLenK` as the keys written so far, and `qOffsetInK` as those
- * before this chunk.
+ * before this chunk. The result has the bits of the prompt done at once.
  *
  * Errors: `invalid-argument` for shapes that disagree, H not a multiple of
- * Hkv, a scale that is no positive number, qOffsetInK + qL > kL, or an output
- * that overlaps an input; `unsupported` for another dtype or head size, with
- * those supported.
+ * Hkv, a scale that is no positive number, qOffsetInK + qL > kL, an output
+ * that overlaps an input, or tile classes without a mask or of another one;
+ * `unsupported` for another dtype or head size, with those supported;
+ * `buffer-too-small` for strides that leave a tensor.
  *
  * @example
  * using q = device.tensor("bf16", [1, 8, 128, 256]);
@@ -116,70 +122,121 @@ const record: FlashAttnPrefillRecord = {
 export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const { native, handle, device } = Pass.use(pass);
   checkObject(args, "args");
-  const sequenceMajor = checkLayout(args.layout);
-  const queryAxes = sequenceMajor ? "[B, qL, H, D]" : "[B, H, qL, D]";
-  const keyAxes = sequenceMajor ? "[B, kvCapacity, Hkv, D]" : "[B, Hkv, kvCapacity, D]";
-  const q = useTensor(args.q, device, "q", 4, queryAxes);
-  const k = useTensor(args.k, device, "k", 4, keyAxes);
-  const v = useTensor(args.v, device, "v", 4, keyAxes);
-  const out = useTensor(args.out, device, "out", 4, queryAxes);
-  const mask = useOptional(args.mask, device, "mask");
-  const tileClasses = useOptional(args.tileClasses, device, "tileClasses");
+  const layout = checkLayout(args.layout);
+  const q = Tensor.use(args.q, device, "q");
+  const k = Tensor.use(args.k, device, "k");
+  const v = Tensor.use(args.v, device, "v");
+  const out = Tensor.use(args.out, device, "out");
+  const givenMask = args.mask;
+  const mask = givenMask === undefined ? undefined : Tensor.use(givenMask, device, "mask");
+  const givenClasses = args.tileClasses;
+  const tileClasses = givenClasses === undefined ? undefined : TileClasses.use(givenClasses, device, "tileClasses");
   const causal = checkFlag(args.causal, "causal");
-  const headAxis = sequenceMajor ? 2 : 1;
-  const tokenAxis = sequenceMajor ? 1 : 2;
-  const B = checkI32(q.shape[0] as number, "q", "B");
-  const H = checkI32(q.shape[headAxis] as number, "q", "H");
-  const qL = checkI32(q.shape[tokenAxis] as number, "q", "qL");
-  const D = checkI32(q.shape[3] as number, "q", "D");
-  const nKvHeads = k.shape[headAxis] as number;
-  const capacity = checkI32(k.shape[tokenAxis] as number, "k", "kvCapacity");
-  checkAxis("k", "B", k.shape[0] as number, B, "q");
-  checkAxis("k", "D", k.shape[3] as number, D, "q");
-  checkSameShape("v", v, k, "k");
-  checkSameShape("out", out, q, "q");
-  if (H % nKvHeads !== 0) throw refused("k", `${nKvHeads} key heads do not divide the ${H} query heads of q`);
-  checkAxis(
-    "kvCapacity",
-    "the value",
-    checkOptionalU32(args.kvCapacity, capacity, "kvCapacity"),
-    capacity,
-    "the shape of k",
-  );
-  const kL = checkOptionalU32(args.seqLenK, capacity, "seqLenK");
-  if (kL > capacity) throw refused("seqLenK", `${kL} is beyond the kvCapacity ${capacity} of k and v`);
-  const scale = checkScale(args.scale, D);
+  const givenCapacity = args.kvCapacity;
+  const kvCapacity = givenCapacity === undefined ? undefined : checkU32(givenCapacity, "kvCapacity");
+  const givenLength = args.seqLenK;
+  const seqLenK = givenLength === undefined ? undefined : checkU32(givenLength, "seqLenK");
+  const givenScale = args.scale;
+  const scale = givenScale === undefined ? 0 : checkScale(givenScale);
   const qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
 
   // From here on no code of the caller runs, so that no other call can fill the record.
-  const { params } = record;
-  params.B = B;
-  params.H = H;
-  params.D = D;
-  params.qL = qL;
-  params.kL = kL;
-  params.gqaFactor = H / nKvHeads;
-  params.scale = scale;
-  params.qLOff = qLOff;
-  record.nKvHeads = nKvHeads;
-  record.causal = causal;
   record.q = q;
   record.k = k;
   record.v = v;
   record.out = out;
   record.mask = mask;
-  record.tileClasses = tileClasses;
-  setTiles(D < 512 ? 32 : 8, D < 512 ? 16 : 8);
+  record.causal = causal;
+  const { params } = record;
+  if (typeof layout === "boolean") fillDense(q, k, v, out, layout, kvCapacity, seqLenK);
+  else fillStrided(layout, kvCapacity, seqLenK);
+  const { D, H } = params;
+  if (H % record.nKvHeads !== 0) {
+    const argument = typeof layout === "boolean" ? "k" : "layout.kvHeads";
+    throw refused(argument, `${record.nKvHeads} key heads do not divide the ${H} query heads of q`);
+  }
+  params.gqaFactor = H / record.nKvHeads;
+  params.scale = givenScale === undefined ? 1 / Math.sqrt(D) : scale;
+  params.qLOff = qLOff;
+  setTiles();
+  if (mask !== undefined) {
+    const strides = typeof layout === "boolean" ? undefined : layout.mask;
+    if (strides === undefined) setMaskStrides(mask);
+    else copyStrides(record.maskStrides, strides);
+    if (strides !== undefined && tileClasses !== undefined) {
+      throw refused("tileClasses", "classify the tiles of masks without strides of their own; leave out layout.mask");
+    }
+  }
+  record.tileClasses = undefined;
+  if (tileClasses !== undefined) {
+    if (mask === undefined) throw refused("tileClasses", "given without the mask that they classify");
+    record.tileClasses = TileClasses.rangeFor(tileClasses, mask, D, "tileClasses");
+  }
+
+  packFlashAttnPrefill(block, record);
+  const status = native.ma_flash_attn_prefill(handle, block.address);
+  if (status !== 0) throw attentionError(native, status, seqLenK === undefined ? "k" : "seqLenK");
+}
+
+/** Extents and strides from the shapes of the tensors. */
+function fillDense(
+  q: TensorRange,
+  k: TensorRange,
+  v: TensorRange,
+  out: TensorRange,
+  sequenceMajor: boolean,
+  kvCapacity: number | undefined,
+  seqLenK: number | undefined,
+): void {
+  const { params } = record;
+  const queryAxes = sequenceMajor ? "[B, qL, H, D]" : "[B, H, qL, D]";
+  const keyAxes = sequenceMajor ? "[B, kvCapacity, Hkv, D]" : "[B, Hkv, kvCapacity, D]";
+  checkRank("q", q, queryAxes);
+  checkRank("k", k, keyAxes);
+  checkRank("v", v, keyAxes);
+  checkRank("out", out, queryAxes);
+  const headAxis = sequenceMajor ? 2 : 1;
+  const tokenAxis = sequenceMajor ? 1 : 2;
+  params.B = checkI32(q.shape[0] as number, "q", "B");
+  params.H = checkI32(q.shape[headAxis] as number, "q", "H");
+  params.qL = checkI32(q.shape[tokenAxis] as number, "q", "qL");
+  params.D = checkI32(q.shape[3] as number, "q", "D");
+  record.nKvHeads = k.shape[headAxis] as number;
+  const capacity = checkI32(k.shape[tokenAxis] as number, "k", "kvCapacity");
+  checkAxis("k", "B", k.shape[0] as number, params.B, "q");
+  checkAxis("k", "D", k.shape[3] as number, params.D, "q");
+  checkSameShape("v", v, k, "k");
+  checkSameShape("out", out, q, "q");
+  if (kvCapacity !== undefined) checkAxis("kvCapacity", "the value", kvCapacity, capacity, "the shape of k");
+  params.kL = seqLenK ?? capacity;
+  if (params.kL > capacity) throw refused("seqLenK", `${seqLenK} is beyond the kvCapacity ${capacity} of k and v`);
   setStrides(params.qStrides, q.shape, headAxis, tokenAxis);
   setStrides(params.kStrides, k.shape, headAxis, tokenAxis);
   setStrides(params.vStrides, v.shape, headAxis, tokenAxis);
   setStrides(params.oStrides, out.shape, headAxis, tokenAxis);
-  if (mask !== undefined) setMaskStrides(mask);
-
-  packFlashAttnPrefill(block, record);
-  const status = native.ma_flash_attn_prefill(handle, block.address);
-  if (status !== 0) throw attentionError(native, status, args.seqLenK === undefined ? "k" : "seqLenK");
 }
+
+/** Extents and strides as the caller gave them; the library checks that they stay inside the tensors. */
+function fillStrided(layout: StridedLayout, kvCapacity: number | undefined, seqLenK: number | undefined): void {
+  const { params } = record;
+  params.B = layout.batch;
+  params.H = layout.heads;
+  params.qL = layout.seqLenQ;
+  params.D = layout.headDim;
+  record.nKvHeads = layout.kvHeads;
+  const keys = seqLenK ?? kvCapacity;
+  if (keys === undefined) throw refused("seqLenK", "missing; with strides, no shape gives the number of keys");
+  if (kvCapacity !== undefined && keys > kvCapacity)
+    throw refused("seqLenK", `${keys} is beyond kvCapacity ${kvCapacity}`);
+  params.kL = checkI32(keys, seqLenK === undefined ? "kvCapacity" : "seqLenK", "kL");
+  copyStrides(params.qStrides, layout.q);
+  copyStrides(params.kStrides, layout.k);
+  copyStrides(params.vStrides, layout.v);
+  copyStrides(params.oStrides, layout.out);
+}
+
+/** Arguments behind the strides of AttnParams and AttnMaskParams. */
+const stridesOf = { Q: "layout.q", K: "layout.k", V: "layout.v", O: "layout.out", M: "layout.mask" } as const;
 
 /** The library's error, with its numbers put down to the caller's arguments; kL comes from `keyLength`. */
 function attentionError(native: Native, status: number, keyLength: string): MetalAttentionError {
@@ -187,33 +244,23 @@ function attentionError(native: Native, status: number, keyLength: string): Meta
     message
       .replace(/^(ma_\w+: )(?=(?:B|H|D|qL) is )/, "$1q: ")
       .replace(/^(ma_\w+: )(?=kL is )/, `$1${keyLength}: `)
+      .replace(
+        /^(ma_\w+: )([QKVOM])_strides/,
+        (_, start: string, tensor: keyof typeof stridesOf) => start + stridesOf[tensor],
+      )
       .replaceAll("qL_off", "qOffsetInK"),
   );
 }
 
-function useOptional(value: unknown, device: DeviceLifetime, argument: string): TensorRange | undefined {
-  return value === undefined ? undefined : Tensor.use(value, device, argument);
-}
-
-/** Whether the axes are in the order [B, L, H, D]. */
-function checkLayout(layout: unknown): boolean {
-  if (layout === undefined || layout === "head-major") return false;
-  if (layout === "sequence-major") return true;
-  throw refused("layout", `expected "head-major" or "sequence-major", got ${display(layout)}`);
-}
-
-/** The kernel's parameters are signed 32-bit. */
-function checkI32(value: number, argument: string, what: string): number {
-  if (value > 0x7fff_ffff) throw refused(argument, `${what} ${value} exceeds ${0x7fff_ffff}`, "overflow");
-  return value;
-}
-
-function checkScale(scale: unknown, D: number): number {
-  if (scale === undefined) return 1 / Math.sqrt(D);
+function checkScale(scale: unknown): number {
   if (typeof scale !== "number" || !(scale > 0) || !Number.isFinite(Math.fround(scale))) {
     throw refused("scale", `expected a positive, finite number, got ${display(scale)}`);
   }
   return scale;
+}
+
+function checkRank(argument: string, { shape }: TensorRange, axes: string): void {
+  if (shape.length !== 4) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
 }
 
 function checkSameShape(argument: string, { shape }: TensorRange, other: TensorRange, where: string): void {
@@ -224,19 +271,26 @@ function checkSameShape(argument: string, { shape }: TensorRange, other: TensorR
   }
 }
 
-/** Counts whole and partial tiles of BQ query rows by BK keys. */
-function setTiles(BQ: number, BK: number): void {
+/** Counts whole and partial tiles. */
+function setTiles(): void {
   const { params } = record;
-  params.NQ = Math.ceil(params.qL / BQ);
-  params.NK = Math.ceil(params.kL / BK);
-  params.NQAligned = Math.floor(params.qL / BQ);
-  params.NKAligned = Math.floor(params.kL / BK);
-  params.qLRem = params.qL % BQ;
-  params.kLRem = params.kL % BK;
+  const { queryTile, keyTile } = attentionTiles(params.D);
+  params.NQ = Math.ceil(params.qL / queryTile);
+  params.NK = Math.ceil(params.kL / keyTile);
+  params.NQAligned = Math.floor(params.qL / queryTile);
+  params.NKAligned = Math.floor(params.kL / keyTile);
+  params.qLRem = params.qL % queryTile;
+  params.kLRem = params.kL % keyTile;
+}
+
+function copyStrides(to: MutableStrides, from: AttentionStrides): void {
+  to.batch = from.batch;
+  to.head = from.head;
+  to.token = from.token;
 }
 
 /** Strides of a dense tensor of 4 axes, the last of them D. */
-function setStrides(strides: AttentionStrides, shape: readonly number[], headAxis: 1 | 2, tokenAxis: 1 | 2): void {
+function setStrides(strides: MutableStrides, shape: readonly number[], headAxis: 1 | 2, tokenAxis: 1 | 2): void {
   const D = shape[3] as number;
   strides.batch = (shape[1] as number) * (shape[2] as number) * D;
   strides.head = headAxis === 2 ? D : (shape[tokenAxis] as number) * D;

@@ -31,3 +31,9 @@ export function defaultTokens(nSrcTokens: number, srcTokOffset: number): number 
   }
   return nSrcTokens - srcTokOffset;
 }
+
+/** Refuses `value` where it leaves the signed 32 bits of the kernels' parameters. */
+export function checkI32(value: number, argument: string, what: string): number {
+  if (value > 0x7fff_ffff) throw refused(argument, `${what} ${value} exceeds ${0x7fff_ffff}`, "overflow");
+  return value;
+}

@@ -5,6 +5,9 @@ import { loadLibrary } from "../../src/ffi/library.ts";
 import { recordSizes } from "../../src/ffi/records.ts";
 import { nativeError } from "../../src/ffi/status.ts";
 import {
+  buildCausalMask,
+  buildSlidingWindowMask,
+  classifyMaskTiles,
   Device,
   flashAttnPrefill,
   kvCacheCopy,
@@ -13,6 +16,7 @@ import {
   kvCacheCopySeq,
   type Pass,
   type Tensor,
+  type TileClasses,
 } from "../../src/index.ts";
 import { expectRefusal } from "../helpers/errors.ts";
 
@@ -61,6 +65,9 @@ const byKind = {
     ma_flash_attn_prefill: (handle: number) =>
       native.ma_flash_attn_prefill(handle, new Block(structSizes.MAFlashAttnPrefillArgs).bytes),
     ma_pass_release: (handle: number) => native.ma_pass_release(handle),
+    ma_build_mask: (handle: number) => native.ma_build_mask(handle, new Block(structSizes.MABuildMaskArgs).bytes),
+    ma_classify_mask_tiles: (handle: number) =>
+      native.ma_classify_mask_tiles(handle, new Block(structSizes.MAClassifyMaskTilesArgs).bytes),
   },
 } as const;
 
@@ -176,9 +183,13 @@ interface Scene {
   readonly bf16: Tensor;
   readonly q: Tensor;
   readonly out: Tensor;
+  readonly mask: Tensor;
+  readonly tileClasses: TileClasses;
 }
 
 function scene(device: Device): Scene {
+  const mask = device.tensor("bool", [4, 4]);
+  using preparing = device.pass();
   return {
     pass: device.pass(),
     rows: device.tensor("f32", [2, 8]),
@@ -189,6 +200,8 @@ function scene(device: Device): Scene {
     bf16: device.tensor("bf16", [2, 4, 8]),
     q: device.tensor("bf16", [1, 2, 4, 256]),
     out: device.tensor("bf16", [1, 2, 4, 256]),
+    mask,
+    tileClasses: classifyMaskTiles(preparing, { mask, headDim: 256 }),
   };
 }
 
@@ -263,7 +276,32 @@ const calls: readonly { op: string; argument: string; call: (own: Scene, other: 
   {
     op: "flashAttnPrefill",
     argument: "tileClasses",
-    call: ({ pass, q, out }, { rows }) => flashAttnPrefill(pass, { q, k: q, v: q, out, tileClasses: rows }),
+    call: ({ pass, q, out, mask }, { tileClasses }) =>
+      flashAttnPrefill(pass, { q, k: q, v: q, out, mask, tileClasses }),
+  },
+  {
+    op: "buildCausalMask",
+    argument: "mask",
+    call: ({ pass }, { mask }) => buildCausalMask(pass, { mask }),
+  },
+  {
+    op: "buildSlidingWindowMask",
+    argument: "mask",
+    call: ({ pass }, { mask }) => buildSlidingWindowMask(pass, { mask, window: 2 }),
+  },
+  {
+    op: "classifyMaskTiles",
+    argument: "mask",
+    call: ({ pass }, { mask }) => {
+      classifyMaskTiles(pass, { mask, headDim: 64 });
+    },
+  },
+  {
+    op: "classifyMaskTiles",
+    argument: "reuse",
+    call: ({ pass, mask }, { tileClasses: reuse }) => {
+      classifyMaskTiles(pass, { mask, headDim: 64, reuse });
+    },
   },
 ];
 

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
+import { abiVersion } from "../../src/ffi/symbols.ts";
 import { Device } from "../../src/index.ts";
 import { thrownBy } from "../helpers/errors.ts";
 
@@ -72,7 +73,7 @@ describe("a library file that cannot be used", () => {
   });
 
   test("of this version, but without its functions", async () => {
-    const path = await compile("hollow", "int ma_abi_version(void) { return 1; }");
+    const path = await compile("hollow", `int ma_abi_version(void) { return ${abiVersion}; }`);
     const error = thrownBy(() => Device.open({ library: path }));
     expect(error.code).toBe("library-not-found");
     expect(error.message).toContain(path);
@@ -86,7 +87,7 @@ describe("a library file that cannot be used", () => {
     expect(error.code).toBe("abi-mismatch");
     expect(error.message).toContain(path);
     expect(error.message).toContain("4711");
-    expect(error.message).toContain("needs 1");
+    expect(error.message).toContain(`needs ${abiVersion}`);
   });
 });
 

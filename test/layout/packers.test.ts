@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
 import {
+  packBuildMask,
+  packClassifyMaskTiles,
   packFlashAttnPrefill,
   packKvCacheCopy,
   packKvCacheCopyBatch,
@@ -106,7 +108,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(1);
+  expect(abiVersion).toBe(2);
 });
 
 describe("sizes", () => {
@@ -117,6 +119,8 @@ describe("sizes", () => {
     KvCacheCopyHeadMajorParams: 28,
     AttnParams: 160,
     AttnMaskParams: 24,
+    BuildMaskParams: 16,
+    ClassifyMaskParams: 48,
     ...structSizes,
     ...recordSizes,
   };
@@ -291,6 +295,39 @@ describe("packed in TypeScript, read back field by field by the library", () => 
       ...strideFields("maskParams.M_strides", 5),
       nKvHeads: 64,
       causal: 65,
+    });
+  });
+
+  test("MABuildMaskArgs", () => {
+    const block = new Block(structSizes.MABuildMaskArgs);
+    packBuildMask(block, tensor(1), 91, 92, 93, 94);
+    expectFields("MABuildMaskArgs", block.bytes, {
+      ...tensorFields("mask", 1),
+      "params.qL": 91,
+      "params.kL": 92,
+      "params.qL_off": 93,
+      "params.window": 94,
+    });
+  });
+
+  test("MAClassifyMaskTilesArgs", () => {
+    const strides = { batch: 2 ** 40 + 1, head: 2 ** 33 + 2, token: 3 };
+    const block = new Block(structSizes.MAClassifyMaskTilesArgs);
+    const extents = { B: 101, H: 102, qL: 103, kL: 104, NQ: 105, NK: 106, headDim: 107 };
+    packClassifyMaskTiles(block, { mask: tensor(1), tileClasses: tensor(2), strides, ...extents });
+    expectFields("MAClassifyMaskTilesArgs", block.bytes, {
+      ...tensorFields("mask", 1),
+      ...tensorFields("tileClasses", 2),
+      "params.B": 101,
+      "params.H": 102,
+      "params.qL": 103,
+      "params.kL": 104,
+      "params.NQ": 105,
+      "params.NK": 106,
+      "params.M_strides[0]": strides.batch,
+      "params.M_strides[1]": strides.head,
+      "params.M_strides[2]": strides.token,
+      headDim: 107,
     });
   });
 

@@ -93,3 +93,22 @@ typedef struct AttnParams {
 typedef struct AttnMaskParams {
   ma_i64 M_strides[3];
 } AttnMaskParams;
+
+/// `build_causal_mask_*` and `build_sliding_window_mask_*`: a mask [qL, kL]. 16 bytes.
+typedef struct BuildMaskParams {
+  ma_i32 qL;      ///< query rows
+  ma_i32 kL;      ///< keys
+  ma_i32 qL_off;  ///< position of query row 0 among the keys
+  ma_i32 window;  ///< keys that a row attends, the newest first; 0: all up to its own position
+} BuildMaskParams;
+
+/// `classify_mask_tiles_*`: a mask as attention takes it, and its tiles. 48 bytes.
+typedef struct ClassifyMaskParams {
+  ma_i32 B;              ///< batch size
+  ma_i32 H;              ///< query heads
+  ma_i32 qL;             ///< query rows
+  ma_i32 kL;             ///< keys
+  ma_i32 NQ;             ///< ceil(qL / BQ)
+  ma_i32 NK;             ///< ceil(kL / BK)
+  ma_i64 M_strides[3];   ///< (batch, head, query row)
+} ClassifyMaskParams;

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 1
+#define MA_ABI_VERSION 2
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -204,6 +204,27 @@ typedef struct MAFlashAttnPrefillArgs {
   uint32_t reserved[2];
 } MAFlashAttnPrefillArgs;
 
+/// Arguments of `ma_build_mask`. 40 bytes.
+/// `mask` [qL, kL] is bf16 or f16 (0 attends, -infinity blocks) or bool (1
+/// attends, 0 blocks). Row i attends keys j <= p = i + qL_off; with a window,
+/// of these only p - window < j.
+typedef struct MABuildMaskArgs {
+  MATensor mask;
+  BuildMaskParams params;
+} MABuildMaskArgs;
+
+/// Arguments of `ma_classify_mask_tiles`. 104 bytes.
+/// `mask` as in `ma_flash_attn_prefill`, `tileClasses` u8 [planes, NQ, NK]: one
+/// plane for each plane of the mask, whose batches (1 where that stride is 0)
+/// times heads (likewise) they are.
+typedef struct MAClassifyMaskTilesArgs {
+  MATensor mask;
+  MATensor tileClasses;
+  ClassifyMaskParams params;
+  uint32_t headDim;   ///< of the attention that will read the classes; it decides the tiles
+  uint32_t reserved;
+} MAClassifyMaskTilesArgs;
+
 /// The library's `MA_ABI_VERSION`.
 int32_t ma_abi_version(void);
 
@@ -272,6 +293,10 @@ int32_t ma_kv_cache_copy_batch(ma_pass pass, const MAKvCacheCopyBatchArgs *args)
 int32_t ma_kv_cache_copy_seq(ma_pass pass, const MAKvCacheCopySeqArgs *args);
 int32_t ma_kv_cache_copy_head_major(ma_pass pass, const MAKvCacheCopyHeadMajorArgs *args);
 int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
+/// Writes a causal or sliding-window mask.
+int32_t ma_build_mask(ma_pass pass, const MABuildMaskArgs *args);
+/// Writes a byte for each tile of a mask: 0 blocked throughout, 1 mixed, 2 nothing masked.
+int32_t ma_classify_mask_tiles(ma_pass pass, const MAClassifyMaskTilesArgs *args);
 
 #ifdef __cplusplus
 }

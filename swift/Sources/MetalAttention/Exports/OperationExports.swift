@@ -74,3 +74,27 @@ public func flashAttnPrefill(pass: UInt32, args: UnsafePointer<MAFlashAttnPrefil
     try encode(into: pass) { (pass) throws(StatusError) in try FlashAttnPrefill.encode(args, into: pass) }
   }
 }
+
+#if compiler(>=6.3)
+  @c(ma_build_mask)
+#else
+  @_cdecl("ma_build_mask")
+#endif
+public func buildMask(pass: UInt32, args: UnsafePointer<MABuildMaskArgs>?) -> Int32 {
+  status("ma_build_mask") { () throws(StatusError) in
+    let args = try read(args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try BuildMask.encode(args, into: pass) }
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_classify_mask_tiles)
+#else
+  @_cdecl("ma_classify_mask_tiles")
+#endif
+public func classifyMaskTiles(pass: UInt32, args: UnsafePointer<MAClassifyMaskTilesArgs>?) -> Int32 {
+  status("ma_classify_mask_tiles") { () throws(StatusError) in
+    let args = try read(args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try ClassifyMaskTiles.encode(args, into: pass) }
+  }
+}

@@ -8,6 +8,8 @@ enum BuiltInSources {
       ShaderSource(
         name: "flash_attn_prefill.metal", embedded: PackageResources.flash_attn_prefill_metal,
         kernels: FlashAttnKernel.names),
+      ShaderSource(
+        name: "flash_attn_mask.metal", embedded: PackageResources.flash_attn_mask_metal, kernels: MaskKernel.names),
     ]
   }
 }

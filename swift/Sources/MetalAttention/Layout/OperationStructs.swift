@@ -52,5 +52,20 @@ extension LayoutTable {
         LayoutField("causal", \MAFlashAttnPrefillArgs.causal, .u32),
         LayoutField("reserved", \MAFlashAttnPrefillArgs.reserved, .u32, count: 2),
       ]),
+    StructLayout(
+      MABuildMaskArgs.self,
+      [
+        LayoutField("mask", \MABuildMaskArgs.mask, .structure("MATensor")),
+        LayoutField("params", \MABuildMaskArgs.params, .structure("BuildMaskParams")),
+      ]),
+    StructLayout(
+      MAClassifyMaskTilesArgs.self,
+      [
+        LayoutField("mask", \MAClassifyMaskTilesArgs.mask, .structure("MATensor")),
+        LayoutField("tileClasses", \MAClassifyMaskTilesArgs.tileClasses, .structure("MATensor")),
+        LayoutField("params", \MAClassifyMaskTilesArgs.params, .structure("ClassifyMaskParams")),
+        LayoutField("headDim", \MAClassifyMaskTilesArgs.headDim, .u32),
+        LayoutField("reserved", \MAClassifyMaskTilesArgs.reserved, .u32),
+      ]),
   ]
 }

@@ -70,5 +70,24 @@ extension LayoutTable {
       [
         LayoutField("M_strides", \AttnMaskParams.M_strides, .i64, count: 3)
       ]),
+    StructLayout(
+      BuildMaskParams.self,
+      [
+        LayoutField("qL", \BuildMaskParams.qL, .i32),
+        LayoutField("kL", \BuildMaskParams.kL, .i32),
+        LayoutField("qL_off", \BuildMaskParams.qL_off, .i32),
+        LayoutField("window", \BuildMaskParams.window, .i32),
+      ]),
+    StructLayout(
+      ClassifyMaskParams.self,
+      [
+        LayoutField("B", \ClassifyMaskParams.B, .i32),
+        LayoutField("H", \ClassifyMaskParams.H, .i32),
+        LayoutField("qL", \ClassifyMaskParams.qL, .i32),
+        LayoutField("kL", \ClassifyMaskParams.kL, .i32),
+        LayoutField("NQ", \ClassifyMaskParams.NQ, .i32),
+        LayoutField("NK", \ClassifyMaskParams.NK, .i32),
+        LayoutField("M_strides", \ClassifyMaskParams.M_strides, .i64, count: 3),
+      ]),
   ]
 }

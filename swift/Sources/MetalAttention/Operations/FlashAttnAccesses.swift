@@ -30,11 +30,9 @@ struct FlashAttnAccesses {
       mask = nil
     }
     if let tensor = tensors.tileClasses {
-      // One plane of tiles for each plane of the mask.
-      let batches = args.maskParams.M_strides.0 == 0 ? 1 : UInt32(bitPattern: params.B)
-      let heads = args.maskParams.M_strides.1 == 0 ? 1 : UInt32(bitPattern: params.H)
-      let tiles = Count(batches) * heads * UInt32(bitPattern: params.NQ) * UInt32(bitPattern: params.NK)
-      try tensor.requireRoom(for: tiles, "\(batches) x \(heads) planes x NQ \(params.NQ) x NK \(params.NK)")
+      let planes = MaskPlanes(batches: params.B, heads: params.H, strides: args.maskParams.M_strides)
+      let tiles = planes.tiles(params.NQ, params.NK)
+      try tensor.requireRoom(for: tiles, planes.formula(params.NQ, params.NK))
       tileClasses = tensor.access(0..<tiles.value, isWrite: false)
     } else {
       tileClasses = nil

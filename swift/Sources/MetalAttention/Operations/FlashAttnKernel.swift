@@ -1,6 +1,6 @@
-/// A combination of dtypes and head size that a kernel of
-/// `flash_attn_prefill.metal` serves.
-struct FlashAttnKernel {
+/// A combination of dtype, head size and mask that a kernel of
+/// `flash_attn_prefill.metal` serves: every one of those below.
+enum FlashAttnKernel {
   enum Mask {
     case none
     /// In the dtype of q; added to the scores.
@@ -9,45 +9,58 @@ struct FlashAttnKernel {
     case bool
   }
 
-  let dtype: DType
-  let headDim: Int32
-  let mask: Mask
+  static let dtypes: [DType] = [.bf16, .f16]
+  static let headDims: [Int32] = [64, 80, 96, 112, 128, 192, 256, 512]
 
   /// `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`.
   static let constants: [UInt32] = [200, 201, 300, 301, 303]
 
-  static let table = [
-    FlashAttnKernel(dtype: .bf16, headDim: 256, mask: .none)
-  ]
-
-  /// The entry points behind the table, each once.
-  static let names: [String] = table.map(\.name).reduce(into: []) { names, name in
-    if !names.contains(name) { names.append(name) }
-  }
-
-  /// An additive mask and none share an entry point, told apart by `has_mask`.
-  var name: String {
-    "flash_attn_prefill_\(dtype)_d\(headDim)\(mask == .bool ? "_boolmask" : "")"
+  /// The entry points. An additive mask and none share one, told apart by
+  /// `has_mask`.
+  static let names: [String] = dtypes.flatMap { dtype in
+    headDims.flatMap { headDim in
+      ["", "_boolmask"].map { "flash_attn_prefill_\(dtype)_d\(headDim)\($0)" }
+    }
   }
 
   /// The index in `BuiltInKernel.all` of the kernel for a combination.
   @inline(__always)
   static func index(_ dtype: DType, _ headDim: Int32, _ mask: Mask) throws(StatusError) -> Int {
-    for row in indices where row.kernel.headDim == headDim && row.kernel.dtype == dtype && row.kernel.mask == mask {
-      return row.index
+    guard dtype == .bf16 || dtype == .f16, let size = position(of: headDim) else {
+      throw unsupported(dtype, headDim)
     }
-    throw unsupported(dtype, headDim, mask)
+    return first + (dtype == .bf16 ? 0 : 16) + 2 * size + (mask == .bool ? 1 : 0)
   }
 
-  private static let indices: ContiguousArray<(kernel: FlashAttnKernel, index: Int)> = ContiguousArray(
-    table.map { kernel in
-      (kernel, CopyKernel.table.count + (names.firstIndex(of: kernel.name) ?? 0))
-    })
+  private static let first = CopyKernel.table.count
+
+  /// The index in `headDims`.
+  @inline(__always)
+  private static func position(of headDim: Int32) -> Int? {
+    switch headDim {
+    case 64: 0
+    case 80: 1
+    case 96: 2
+    case 112: 3
+    case 128: 4
+    case 192: 5
+    case 256: 6
+    case 512: 7
+    default: nil
+    }
+  }
 
   @inline(never)
-  private static func unsupported(_ dtype: DType, _ headDim: Int32, _ mask: Mask) -> StatusError {
-    let rows = table.map { "\($0.dtype) D=\($0.headDim) mask \($0.mask)" }.joined(separator: ", ")
+  private static func unsupported(_ dtype: DType, _ headDim: Int32) -> StatusError {
+    let sizes = headDims.map { "\($0)" }.joined(separator: ", ")
+    // (32 + 16) rows of 256 floats and 16 bytes of padding.
+    let reason =
+      dtype == .f32
+      ? ": in f32 the tiles of D=256 take 49920 of 32768 bytes of threadgroup memory, so that no head size is made in it"
+      : ""
     return StatusError(
-      StatusCode.unsupported, "no kernel serves \(dtype) D=\(headDim) mask \(mask); supported: \(rows)")
+      StatusCode.unsupported,
+      "no kernel serves q of \(dtype) with D=\(headDim)\(reason); supported: bf16 and f16 with D=\(sizes), each "
+        + "without a mask, with an additive mask in the dtype of q, and with a bool mask")
   }
 }

@@ -6,4 +6,6 @@ enum Operation: UInt8 {
   case kvCacheCopySeq
   case kvCacheCopyHeadMajor
   case flashAttnPrefill
+  case buildMask
+  case classifyMaskTiles
 }

@@ -1,0 +1,83 @@
+import { checkObject, checkU32, display, refused } from "../checks.ts";
+
+/** Order of the axes: `head-major` [B, H, L, D] or `sequence-major` [B, L, H, D]. */
+export type AttentionLayout = "head-major" | "sequence-major";
+
+/** Elements from one batch, head and token (in a mask: query row) to the next. The innermost stride is 1. */
+export interface AttentionStrides {
+  readonly batch: number;
+  readonly head: number;
+  readonly token: number;
+}
+
+/**
+ * Where everything lies, for tensors in any order: queries, keys and values
+ * side by side in one tensor, rows with gaps, a batch that shares its keys
+ * (stride 0). The shapes of the tensors then do not count, only their lengths.
+ */
+export interface StridedLayout {
+  /** B. */
+  readonly batch: number;
+  /** Query heads, H. */
+  readonly heads: number;
+  /** Key and value heads; they divide `heads`. */
+  readonly kvHeads: number;
+  /** Queries, qL. */
+  readonly seqLenQ: number;
+  /** D. */
+  readonly headDim: number;
+  readonly q: AttentionStrides;
+  readonly k: AttentionStrides;
+  readonly v: AttentionStrides;
+  /** No two rows may share memory. */
+  readonly out: AttentionStrides;
+  /** Of the mask; its shape decides unless given. Not together with tile classes. */
+  readonly mask?: AttentionStrides;
+}
+
+/**
+ * The layout that a caller gave: whether it is sequence-major, or a copy of
+ * the strides, which no getter can change any more.
+ */
+export function checkLayout(layout: unknown): boolean | StridedLayout {
+  if (layout === undefined || layout === "head-major") return false;
+  if (layout === "sequence-major") return true;
+  if (typeof layout !== "object" || layout === null || Array.isArray(layout)) {
+    throw refused("layout", `expected "head-major", "sequence-major" or strides, got ${display(layout)}`);
+  }
+  const { batch, heads, kvHeads, seqLenQ, headDim, q, k, v, out, mask } = layout as Partial<StridedLayout>;
+  return {
+    batch: checkExtent(batch, "layout.batch"),
+    heads: checkExtent(heads, "layout.heads"),
+    kvHeads: checkExtent(kvHeads, "layout.kvHeads"),
+    seqLenQ: checkExtent(seqLenQ, "layout.seqLenQ"),
+    headDim: checkExtent(headDim, "layout.headDim"),
+    q: checkStrides(q, "layout.q"),
+    k: checkStrides(k, "layout.k"),
+    v: checkStrides(v, "layout.v"),
+    out: checkStrides(out, "layout.out"),
+    ...(mask === undefined ? {} : { mask: checkStrides(mask, "layout.mask") }),
+  };
+}
+
+function checkExtent(value: unknown, argument: string): number {
+  const extent = checkU32(value, argument);
+  if (extent === 0 || extent > 0x7fff_ffff) throw refused(argument, `${extent} is not from 1 to ${0x7fff_ffff}`);
+  return extent;
+}
+
+function checkStrides(value: unknown, argument: string): AttentionStrides {
+  const { batch, head, token } = checkObject(value as Partial<AttentionStrides>, argument);
+  return {
+    batch: checkStride(batch, `${argument}.batch`),
+    head: checkStride(head, `${argument}.head`),
+    token: checkStride(token, `${argument}.token`),
+  };
+}
+
+function checkStride(value: unknown, argument: string): number {
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0) {
+    throw refused(argument, `expected a whole number of elements from 0 to 2^53 - 1, got ${display(value)}`);
+  }
+  return value;
+}

@@ -1,0 +1,80 @@
+import { checkObject, checkOptionalU32, checkU32, refused } from "../checks.ts";
+import { Block } from "../ffi/block.ts";
+import { packBuildMask, structSizes } from "../ffi/layout.ts";
+import type { Native } from "../ffi/library.ts";
+import { nativeError } from "../ffi/status.ts";
+import type { DeviceLifetime } from "../lifetime.ts";
+import { Pass } from "../pass.ts";
+import type { Tensor, TensorRange } from "../tensor.ts";
+import { checkI32, useTensor } from "./shapes.ts";
+
+/** Arguments of {@link buildCausalMask}. */
+export interface BuildCausalMaskArgs {
+  /** Written: [qL, kL], bf16 or f16 (0 attends, -infinity blocks) or bool (true attends). */
+  readonly mask: Tensor;
+  /** Position of query 0 among the keys; 0 unless given. */
+  readonly qOffsetInK?: number;
+}
+
+/** Arguments of {@link buildSlidingWindowMask}. */
+export interface BuildSlidingWindowMaskArgs extends BuildCausalMaskArgs {
+  /** Keys that a query attends, itself and those before it: at least 1. */
+  readonly window: number;
+}
+
+const block = new Block(structSizes.MABuildMaskArgs);
+
+/**
+ * Writes a causal mask: query i attends keys j <= i + qOffsetInK.
+ * ({@link flashAttnPrefill} does the same without a mask by `causal: true`.)
+ *
+ * Errors: `invalid-argument` for a mask that is not [qL, kL]; `unsupported`
+ * for another dtype; `overflow` where qOffsetInK + qL exceeds 2147483647.
+ *
+ * @example
+ * using mask = device.tensor("f16", [qL, kL]);
+ * buildCausalMask(pass, { mask });
+ */
+export function buildCausalMask(pass: Pass, args: BuildCausalMaskArgs): void {
+  const { native, handle, device } = Pass.use(pass);
+  checkObject(args, "args");
+  const mask = useMask(args.mask, device);
+  const qOffsetInK = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
+  encode(native, handle, mask, qOffsetInK, 0);
+}
+
+/**
+ * Writes a sliding-window mask: query i at position p = i + qOffsetInK attends
+ * keys p - window < j <= p.
+ *
+ * Errors: as {@link buildCausalMask}, and `invalid-argument` for a window of 0.
+ *
+ * @example
+ * using mask = device.tensor("bool", [qL, kL]);
+ * buildSlidingWindowMask(pass, { mask, window: 256 });
+ */
+export function buildSlidingWindowMask(pass: Pass, args: BuildSlidingWindowMaskArgs): void {
+  const { native, handle, device } = Pass.use(pass);
+  checkObject(args, "args");
+  const mask = useMask(args.mask, device);
+  const qOffsetInK = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
+  const window = checkI32(checkU32(args.window, "window"), "window", "the window");
+  if (window === 0) throw refused("window", "0 would let no query attend; it is at least 1");
+  encode(native, handle, mask, qOffsetInK, window);
+}
+
+function useMask(value: unknown, device: DeviceLifetime): TensorRange {
+  const mask = useTensor(value, device, "mask", 2, "[qL, kL]");
+  const [qL, kL] = mask.shape as readonly [number, number];
+  if (qL === 0 || kL === 0) throw refused("mask", `[${mask.shape}] has no elements`);
+  checkI32(qL, "mask", "qL");
+  checkI32(kL, "mask", "kL");
+  return mask;
+}
+
+function encode(native: Native, pass: number, mask: TensorRange, qOffsetInK: number, window: number): void {
+  const [qL, kL] = mask.shape as readonly [number, number];
+  packBuildMask(block, mask, qL, kL, qOffsetInK, window);
+  const status = native.ma_build_mask(pass, block.address);
+  if (status !== 0) throw nativeError(native, status, (message) => message.replaceAll("qL_off", "qOffsetInK"));
+}

@@ -1,0 +1,38 @@
+import CMetalAttention
+
+/// `ma_build_mask`: writes a causal or sliding-window mask [qL, kL].
+enum BuildMask {
+  /// Consecutive elements that a thread writes.
+  private static let elementsPerThread: UInt32 = 8
+  private static let threadsPerThreadgroup: UInt32 = 1024
+
+  static func encode(_ args: MABuildMaskArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
+    let params = args.params
+    let mask = try Tensor(args.mask, .mask, in: pass)
+    let kernel = try MaskKernel.index(params.window > 0 ? .slidingWindow : .causal, mask.dtype)
+    try require(params.qL > 0, StatusCode.invalidArgument, "qL is \(params.qL); it is at least 1")
+    try require(params.kL > 0, StatusCode.invalidArgument, "kL is \(params.kL); it is at least 1")
+    try require(
+      params.window >= 0, StatusCode.invalidArgument, "window is \(params.window); it is at least 1, or 0 for none")
+    try require(params.qL_off >= 0, StatusCode.invalidArgument, "qL_off is \(params.qL_off); it is at least 0")
+    try require(
+      Int64(params.qL_off) + Int64(params.qL) <= Int64(Int32.max), StatusCode.overflow,
+      "qL_off \(params.qL_off) + qL \(params.qL) exceeds \(Int32.max)")
+    let elements = Count(UInt32(bitPattern: params.qL)) * UInt32(bitPattern: params.kL)
+    try mask.requireRoom(for: elements, "qL \(params.qL) x kL \(params.kL)")
+
+    let slot = PipelineSlot(kernel: kernel, variant: 0)
+    guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
+    pass.use(pipeline)
+    pass.bind(mask.buffer, offset: mask.offset, at: 0)
+    pass.note(mask.access(0..<elements.value, isWrite: true))
+    pass.bind(params, at: 1)
+    let keys = UInt32(bitPattern: params.kL)
+    let grid = GridSize((keys - 1) / elementsPerThread + 1, UInt32(bitPattern: params.qL), 1)
+    let limit = min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup)
+    let width = min(grid.x, limit)
+    pass.dispatch(
+      .buildMask, pipeline, .threads, grid: grid, threads: GridSize(width, min(grid.y, limit / width), 1))
+    return nil
+  }
+}

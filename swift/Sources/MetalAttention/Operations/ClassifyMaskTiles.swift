@@ -1,0 +1,65 @@
+import CMetalAttention
+
+/// `ma_classify_mask_tiles`: a byte for each tile of a mask.
+enum ClassifyMaskTiles {
+  private static let threadsPerThreadgroup: UInt32 = 1024
+
+  static func encode(_ args: MAClassifyMaskTilesArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
+    let params = args.params
+    let mask = try Tensor(args.mask, .mask, in: pass)
+    let tileClasses = try Tensor(args.tileClasses, .tileClasses, in: pass)
+    try require(
+      tileClasses.dtype == .u8, StatusCode.unsupported, "tileClasses is \(tileClasses.dtype); it is u8")
+    guard let tiles = FlashAttnTiles.forHeadDim(Int32(truncatingIfNeeded: args.headDim)) else {
+      let sizes = FlashAttnKernel.headDims.map { "\($0)" }.joined(separator: ", ")
+      throw StatusError(StatusCode.unsupported, "headDim is \(args.headDim); supported: \(sizes)")
+    }
+    let kernel = try MaskKernel.index(tiles.bq == 32 ? .classifyWide : .classifyNarrow, mask.dtype)
+    try check(params, tiles)
+
+    let rows = (batch: params.B, heads: params.H, rows: params.qL)
+    let extent = try AttnExtent("M_strides", rows, params.M_strides, params.kL)
+    let maskElements = extent.elements
+    try mask.requireRoom(for: maskElements, extent.formula)
+    let planes = MaskPlanes(batches: params.B, heads: params.H, strides: params.M_strides)
+    let classes = planes.tiles(params.NQ, params.NK)
+    try tileClasses.requireRoom(for: classes, planes.formula(params.NQ, params.NK))
+    let planeCount = planes.count
+    try require(
+      !planeCount.overflowed && planeCount.value <= UInt64(UInt32.max), StatusCode.overflow,
+      "mask has B \(params.B) x H \(params.H) planes, above \(UInt32.max)")
+    let read = mask.access(0..<maskElements.value, isWrite: false)
+    let written = tileClasses.access(0..<classes.value, isWrite: true)
+    try require(
+      !written.overlaps(read), StatusCode.invalidArgument,
+      "tileClasses and mask overlap in one buffer: bytes \(written.start) to \(written.end) and "
+        + "\(read.start) to \(read.end)")
+
+    let slot = PipelineSlot(kernel: kernel, variant: 0)
+    guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
+    pass.use(pipeline)
+    pass.bind(mask.buffer, offset: mask.offset, at: 0)
+    pass.bind(tileClasses.buffer, offset: tileClasses.offset, at: 1)
+    pass.bind(params, at: 2)
+    pass.note(read)
+    pass.note(written)
+    let grid = GridSize(
+      UInt32(bitPattern: params.NK), UInt32(bitPattern: params.NQ), UInt32(truncatingIfNeeded: planeCount.value))
+    let limit = min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup)
+    let width = min(grid.x, limit)
+    pass.dispatch(
+      .classifyMaskTiles, pipeline, .threads, grid: grid, threads: GridSize(width, min(grid.y, limit / width), 1))
+    return nil
+  }
+
+  private static func check(_ params: ClassifyMaskParams, _ tiles: FlashAttnTiles) throws(StatusError) {
+    for (value, name) in [(params.B, "B"), (params.H, "H"), (params.qL, "qL"), (params.kL, "kL")] {
+      try require(value > 0, StatusCode.invalidArgument, "\(name) is \(value); it is at least 1")
+    }
+    let (queryTiles, keyTiles) = ((params.qL - 1) / tiles.bq + 1, (params.kL - 1) / tiles.bk + 1)
+    try require(
+      params.NQ == queryTiles, StatusCode.invalidArgument, "NQ is \(params.NQ), but ceil(qL / BQ) is \(queryTiles)")
+    try require(
+      params.NK == keyTiles, StatusCode.invalidArgument, "NK is \(params.NK), but ceil(kL / BK) is \(keyTiles)")
+  }
+}

@@ -1,0 +1,40 @@
+/// A kernel of `flash_attn_mask.metal`.
+enum MaskKernel {
+  enum Task: Int, CaseIterable {
+    case causal
+    case slidingWindow
+    /// Tiles of 32 queries and 16 keys.
+    case classifyWide
+    /// Tiles of 8 queries and 8 keys.
+    case classifyNarrow
+  }
+
+  /// Dtypes of a mask.
+  static let dtypes: [DType] = [.bf16, .f16, .bool]
+
+  /// The entry points, by task and then dtype.
+  static let names: [String] = Task.allCases.flatMap { task in dtypes.map { name(task, $0) } }
+
+  private static func name(_ task: Task, _ dtype: DType) -> String {
+    switch task {
+    case .causal: "build_causal_mask_\(dtype)"
+    case .slidingWindow: "build_sliding_window_mask_\(dtype)"
+    case .classifyWide: "classify_mask_tiles_\(dtype)_q32_k16"
+    case .classifyNarrow: "classify_mask_tiles_\(dtype)_q8_k8"
+    }
+  }
+
+  /// The index in `BuiltInKernel.all` of the kernel for a task.
+  static func index(_ task: Task, _ dtype: DType) throws(StatusError) -> Int {
+    let position: Int
+    switch dtype {
+    case .bf16: position = 0
+    case .f16: position = 1
+    case .bool: position = 2
+    default: throw StatusError(StatusCode.unsupported, "mask is \(dtype); it is bf16, f16 or bool")
+    }
+    return first + dtypes.count * task.rawValue + position
+  }
+
+  private static let first = CopyKernel.table.count + FlashAttnKernel.names.count
+}
