@@ -39,8 +39,8 @@ import Testing
   }
 
   @Test func conversionOperatorsStay() throws {
-    let source = "struct S { S() {} operator float4() const { return v; } float4 v; };"
-    #expect(try Lowered(source).body == source)
+    let members = "operator float4() const { return v; } float4 v; };"
+    #expect(try Lowered("struct S { \(members)").body.hasSuffix(members))
   }
 
   @Test func aliases() throws {
