@@ -253,7 +253,22 @@ float3 reversed(float3 v) { return v.zyx; }
 template <typename T> T total(vec<T, 4> v) { return v.x + v.y + v.z + v.w; }
 template <typename T> T total(vec<T, 3> v) { return v.x + v.y + v.z; }
 `;
-languageSuite("vectors", prelude, cases);
+cases.push({
+  name: "vectors in constant expressions and at program scope",
+  code: `constexpr float4 near = float4(9, 8, 7, 6); out[0] = kRow.y; out[1] = kSplat.z; out[2] = kTable[1].x; out[3] = float(kHalves.y); out[4] = near.w;
+    out[5] = kCorners[2].x;`,
+  out: "float",
+  threads: 1,
+  expected: [2, 1.5, 5, 0.25, 6, 30],
+});
+const constants = `
+constant constexpr float4 kRow = float4(1, 2, 3, 4);
+constexpr constant float3 kSplat = float3(1.5f);
+constant float2 kTable[] = {float2(3, 4), float2(5, 6)};
+constant half2 kHalves = half2(0.5h, 0.25h);
+constant uint3 kCorners[4] = {uint3(10), {20, 0, 0}, uint3(30, 1, 2), uint3(40)};
+`;
+languageSuite("vectors", prelude + constants, cases);
 languageSuite("matrices", "", [
   {
     name: "constructors, columns and elements of float2x3, float4x4, half3x3",

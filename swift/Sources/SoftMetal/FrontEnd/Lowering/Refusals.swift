@@ -3,7 +3,13 @@ enum Refusals {
   /// Checks that need the text only.
   static func check(_ context: inout LoweringContext) {
     let list = context.list
-    guard list.isBalanced else { return }
+    guard list.isBalanced else {
+      // At the end of the text clang would meet the tables that follow it.
+      if let open = list.indices.first(where: { list.text($0) == "{" && list.partner[$0] == list.count }) {
+        context.report("expected '}': this '{' is never closed", at: open)
+      }
+      return
+    }
     for token in list.indices where list.isIdentifier(token) {
       if let message = message(token, list) { context.report(message, at: token) }
     }
