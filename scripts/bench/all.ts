@@ -1,8 +1,11 @@
 import type { Benchmark } from "./benchmark.ts";
 import { copyF32 } from "./copy-f32.ts";
 import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
+import { barrier256, fibreSwitch, simdSum } from "./lane-meetings.ts";
 import { loadToFirstResult } from "./load-to-first-result.ts";
+import { mmaElementStyle, mmaMatrixStyle } from "./matrix-products.ts";
 import { opHostCost } from "./op-host-cost.ts";
+import { plainLoop } from "./plain-loop.ts";
 import { prefillOneThread } from "./prefill-1t.ts";
 import { prefillTwoThreads } from "./prefill-2t.ts";
 import { shaderCold } from "./shader-cold.ts";
@@ -18,4 +21,10 @@ export const benchmarks: readonly Benchmark[] = [
   shaderCold,
   shaderWarm,
   loadToFirstResult,
+  fibreSwitch,
+  barrier256,
+  simdSum,
+  mmaMatrixStyle,
+  mmaElementStyle,
+  plainLoop,
 ];

@@ -1,0 +1,30 @@
+import type { Tensor } from "../../src/index.ts";
+import { secondsOf } from "./benchmark.ts";
+import { openDevice } from "./environment.ts";
+
+/** Dispatches of one kernel of a source of the benchmark's own. */
+export interface KernelRun {
+  /** Name of the kernel in the source. */
+  readonly kernel: string;
+  /** Threads in the grid and in a threadgroup. */
+  readonly grid: number;
+  readonly threads: number;
+}
+
+/** A device of one thread with `source`, and one buffer of zeros that every kernel gets at index 0. */
+export function prepareKernels(source: string, bytes: number) {
+  const device = openDevice(1);
+  device.registerSource("bench.metal", source);
+  const buffer: Tensor = device.tensor("u8", [bytes]);
+  return {
+    buffer,
+    /** Seconds of one dispatch, submission included. */
+    seconds({ kernel, grid, threads }: KernelRun): number {
+      using pipeline = device.pipeline(kernel);
+      using pass = device.pass();
+      pass.dispatch(pipeline, { buffers: [buffer], grid, threads });
+      return secondsOf(() => pass.commitAndWait());
+    },
+    dispose: () => device.dispose(),
+  };
+}

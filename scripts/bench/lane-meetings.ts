@@ -1,0 +1,76 @@
+/** What the software device's fibres cost: a switch, a barrier, a function of the SIMD group. */
+import { type Benchmark, usualRounds } from "./benchmark.ts";
+import { prepareKernels } from "./kernel.ts";
+
+const meetings = 20_000;
+
+/** One kernel a kind of meeting; each repeats it in a loop that the compiler cannot shorten. */
+const source = `
+#include <metal_stdlib>
+using namespace metal;
+#define REPEAT(name, statement)                                                          \\
+  kernel void name(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { \\
+    float x = out[i] + 1.0f;                                                             \\
+    for (uint k = 0; k < ${meetings}; ++k) { statement; }                                \\
+    out[i] = x;                                                                          \\
+  }
+REPEAT(bench_simdgroup_barrier, simdgroup_barrier(mem_flags::mem_none); x += 1.0f)
+REPEAT(bench_threadgroup_barrier, threadgroup_barrier(mem_flags::mem_threadgroup); x += 1.0f)
+REPEAT(bench_simd_sum, x = simd_sum(x) * 0.03125f)
+`;
+
+function meeting(
+  name: string,
+  about: string,
+  baselineAbout: string,
+  measured: { kernel: string; threads: number; per: number },
+  baseline: { kernel: string; threads: number; per: number },
+): Benchmark {
+  return {
+    name,
+    unit: "ns",
+    about,
+    baselineAbout,
+    rounds: usualRounds,
+    warmUp: true,
+    prepare() {
+      const kernels = prepareKernels(source, 4096);
+      const nanoseconds = ({ kernel, threads, per }: typeof measured) =>
+        (kernels.seconds({ kernel, grid: threads, threads }) * 1e9) / (meetings * per);
+      return {
+        measure: () => nanoseconds(measured),
+        baseline: () => nanoseconds(baseline),
+        dispose: kernels.dispose,
+      };
+    },
+  };
+}
+
+const simdgroupBarrier = { kernel: "bench_simdgroup_barrier", threads: 32, per: 1 };
+
+/** One of the 32 switches of a meeting of a SIMD group. */
+export const fibreSwitch = meeting(
+  "fibre-switch",
+  "one fibre to the next, a 32nd of simdgroup_barrier",
+  "one of the 256 switches of a threadgroup barrier",
+  { ...simdgroupBarrier, per: 32 },
+  { kernel: "bench_threadgroup_barrier", threads: 256, per: 256 },
+);
+
+/** A barrier of 256 threads. */
+export const barrier256 = meeting(
+  "barrier-256",
+  "threadgroup_barrier of 256 threads",
+  "simdgroup_barrier of one SIMD group",
+  { kernel: "bench_threadgroup_barrier", threads: 256, per: 1 },
+  simdgroupBarrier,
+);
+
+/** A sum over the lanes of a SIMD group. */
+export const simdSum = meeting(
+  "simd-sum",
+  "simd_sum of a float in 32 lanes",
+  "simdgroup_barrier: the meeting alone",
+  { kernel: "bench_simd_sum", threads: 32, per: 1 },
+  simdgroupBarrier,
+);
