@@ -64,6 +64,58 @@ typedef struct KvCacheCopyHeadMajorParams {
   ma_u32 srcSeqLen;  ///< tokens per head in the source
 } KvCacheCopyHeadMajorParams;
 
+/// `hadamard_quantize_kv`, `hadamard_quantize_kv_fast_d*`: one token
+/// [num_kv_heads, head_dim] f32 into a 4-bit cache. 28 bytes, as in mlx-native 0.6.
+typedef struct HadamardQuantizeParams {
+  ma_u32 head_dim;
+  ma_u32 num_kv_heads;
+  ma_u32 write_pos;          ///< position written, before wrapping
+  ma_u32 cache_capacity;     ///< slots per head
+  ma_u32 is_sliding;         ///< 1: slot = position mod cache_capacity; 0: slot = position
+  ma_f32 scale_factor_d512;  ///< factor of the coordinates for head sizes above 256; usually 1
+  ma_u32 rms_probe_enabled;  ///< 1: scaled coordinates go to the scratch buffer too
+} HadamardQuantizeParams;
+
+/// `hadamard_quantize_kv_hb*` and `_dense*`: the same with 2 to 8 bits a value.
+/// 28 bytes, as in mlx-native 0.6.
+typedef struct HadamardQuantizeHbParams {
+  ma_u32 head_dim;
+  ma_u32 num_kv_heads;
+  ma_u32 write_pos;
+  ma_u32 cache_capacity;
+  ma_u32 is_sliding;
+  ma_f32 scale_factor_d512;
+  ma_u32 codebook_bits;  ///< hb: 5, 6 or 8; dense: 2, 3, 5 or 6
+} HadamardQuantizeHbParams;
+
+/// `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of
+/// [tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 36 bytes.
+typedef struct HadamardQuantizeSeqParams {
+  ma_u32 head_dim;
+  ma_u32 num_kv_heads;
+  ma_u32 write_pos_start;  ///< position of the first token written, before wrapping
+  ma_u32 cache_capacity;
+  ma_u32 is_sliding;
+  ma_f32 scale_factor_d512;
+  ma_u32 codebook_bits;
+  ma_u32 n_tokens;        ///< tokens to write
+  ma_u32 src_tok_offset;  ///< first token read
+} HadamardQuantizeSeqParams;
+
+/// `hadamard_dequantize_kv*`: n_tokens consecutive positions of a cache to
+/// head-major [num_kv_heads, n_tokens, head_dim]. 36 bytes.
+typedef struct HadamardDequantizeParams {
+  ma_u32 head_dim;
+  ma_u32 num_kv_heads;
+  ma_u32 read_pos_start;  ///< position of the first token read, before wrapping
+  ma_u32 cache_capacity;
+  ma_u32 is_sliding;
+  ma_f32 scale_factor_d512;  ///< that of the encoding; its reciprocal is applied
+  ma_u32 codebook_bits;
+  ma_u32 n_tokens;  ///< tokens to read
+  ma_u32 out_dtype;  ///< 1: f32, 2: f16, 3: bf16, as MA_DTYPE_*
+} HadamardDequantizeParams;
+
 /// `flash_attn_prefill_*`, buffer 4. 160 bytes, as in mlx-native 0.6.
 /// Strides are (batch, head, token) in elements; the innermost stride is 1.
 typedef struct AttnParams {
