@@ -83,11 +83,8 @@ export interface KernelCase {
   readonly outIndex?: number;
 }
 
-const counts = { held: 0, ran: 0 };
-
-afterAll(() => {
-  expect(counts.ran).toBe(counts.held);
-});
+/** Cases of all files of the process: bun loads this module once. counts.ts prints them at the end. */
+export const counts = { held: 0, ran: 0 };
 
 /** The device of the language tests; one for all suites of a process. */
 let opened: Device | undefined;
@@ -153,12 +150,17 @@ export function kernelSuite(name: string, source: string, cases: readonly Kernel
         .pipeline(cases[0]?.kernel ?? "", { constants: [...(cases[0]?.constants ?? [])] })
         .dispose();
     }, 120_000);
+    let ran = 0;
     for (const each of cases) {
       test(each.name, () => {
         compare(run(device(), each), each);
+        ran += 1;
         counts.ran += 1;
       });
     }
+    afterAll(() => {
+      expect(ran).toBe(cases.length);
+    });
   });
 }
 
