@@ -48,7 +48,7 @@ export function bitsOf({ mantissa, minExponent, maxExponent }: Format, value: nu
 }
 
 /** The value that 16 bits stand for. */
-export function valueOf({ mantissa, minExponent, maxExponent }: Format, bits: number): number {
+export function numberOf({ mantissa, minExponent, maxExponent }: Format, bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const field = (bits & 0x7fff) >> mantissa;
   const fraction = (bits & ((1 << mantissa) - 1)) / 2 ** mantissa;

@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Device, type DispatchForm, type DispatchOptions, type Extent, type PipelineOptions } from "../../src/index.ts";
-import { type Format, valueOf } from "./formats.ts";
+import { type Format, numberOf } from "./formats.ts";
 
 /** Element types of buffers; half and bfloat travel as their 16 bits. */
 const elements = {
@@ -212,7 +212,7 @@ function compare(actual: Values, each: KernelCase): void {
 /** Whether a case allows the distance of two values that are not the same. */
 function isNear(got: number | bigint, wanted: number | bigint, each: KernelCase): boolean {
   const { out, format, ulps = 0, relative = 0, absolute = 0 } = each;
-  const value = (x: number | bigint): number => (format === undefined ? Number(x) : valueOf(format, Number(x)));
+  const value = (x: number | bigint): number => (format === undefined ? Number(x) : numberOf(format, Number(x)));
   const gap = Math.abs(value(got) - value(wanted));
   if (out === "float" && ulps > 0 && distance(Number(got), Number(wanted)) <= ulps) return true;
   return (relative > 0 && gap <= relative * Math.abs(value(wanted))) || (absolute > 0 && gap <= absolute);

@@ -1,5 +1,5 @@
 /** SIMD-group matrices: 8x8 of float, half and bfloat, in both styles of kernel. */
-import { bfloat, bitsOf, type Format, half, valueOf } from "./formats.ts";
+import { bfloat, bitsOf, type Format, half, numberOf } from "./formats.ts";
 import { type Case, type Element, floats, type Input, languageSuite, range, words } from "./harness.ts";
 
 type Matrix = readonly number[];
@@ -192,8 +192,8 @@ cases.push(
       ),
     ],
     expected: product(
-      fine.map((v) => valueOf(half, bitsOf(half, v))),
-      coarse.map((v) => valueOf(half, bitsOf(half, v))),
+      fine.map((v) => numberOf(half, bitsOf(half, v))),
+      coarse.map((v) => numberOf(half, bitsOf(half, v))),
     ).map((v) => bitsOf(half, v)),
   },
   {

@@ -1,6 +1,6 @@
 /** Kernels as the field writes them, against the same thing computed in float64. */
 import { seededRandom } from "../helpers/random.ts";
-import { bfloat, bitsOf, type Format, half, valueOf } from "./formats.ts";
+import { bfloat, bitsOf, type Format, half, numberOf } from "./formats.ts";
 import { floats, type Input, type KernelCase, kernelSuite, range, uints, words } from "./harness.ts";
 import { quantisedRows, rmsNorm, softmax, steelAttention, tiledProduct } from "./programs.ts";
 
@@ -42,7 +42,7 @@ const norm = (input: readonly number[], weight: readonly number[]): number[] =>
   });
 const normBytes = { 3: new Float32Array([1e-5]), 4: new Uint32Array([width]) };
 const rounded = (format: Format, list: readonly number[]): number[] =>
-  list.map((value) => valueOf(format, bitsOf(format, value)));
+  list.map((value) => numberOf(format, bitsOf(format, value)));
 const encoded = (format: Format, list: readonly number[]): number[] => list.map((value) => bitsOf(format, value));
 kernelSuite("rms_norm", rmsNorm, [
   {
@@ -143,7 +143,7 @@ kernelSuite("steel_attention", steelAttention, [
 ]);
 
 const [blocks, outputs] = [40, 7];
-const deltas = range(blocks * outputs, () => valueOf(half, bitsOf(half, random() * 0.1)));
+const deltas = range(blocks * outputs, () => numberOf(half, bitsOf(half, random() * 0.1)));
 const nibbles = range(blocks * outputs * 32, () => Math.floor(random() * 16));
 const packedRows = deltas.flatMap((delta, block) => {
   const bits = bitsOf(half, delta);
