@@ -36,10 +36,22 @@ export class NativeScene {
 
   /** A buffer, and its memory. */
   buffer(byteLength: number): { readonly handle: number; readonly bytes: Uint8Array } {
+    const { handle, part } = this.largeBuffer(byteLength);
+    return { handle, bytes: part(0, byteLength) };
+  }
+
+  /** A buffer that may be too long for one ArrayBuffer, and any part of its memory. */
+  largeBuffer(byteLength: number): {
+    readonly handle: number;
+    readonly part: (offset: number, length: number) => Uint8Array<ArrayBuffer>;
+  } {
     const contents = this.#out.bytes.subarray(8);
     const handle = this.#take(this.native.ma_buffer_create(this.device, BigInt(byteLength), this.#out.bytes, contents));
-    const address = this.#out.getU64(2) as Pointer;
-    return { handle, bytes: new Uint8Array(toArrayBuffer(address, 0, byteLength)) };
+    const address = this.#out.getU64(2);
+    return {
+      handle,
+      part: (offset, length) => new Uint8Array(toArrayBuffer((address + offset) as Pointer, 0, length)),
+    };
   }
 
   pass(): number {

@@ -1,0 +1,221 @@
+import { afterAll, expect } from "bun:test";
+import { Block } from "../../src/ffi/block.ts";
+import { packFlashAttnPrefill, structSizes } from "../../src/ffi/layout.ts";
+import {
+  classifyMaskTiles,
+  Device,
+  type FlashAttnPrefillSupport,
+  flashAttnPrefillSupport,
+  type Tensor,
+} from "../../src/index.ts";
+import { headMajorStrides } from "../../src/reference/index.ts";
+import { tensorRecord } from "../helpers/abi.ts";
+import { headMajorRows, judge, type PrefillCase, prefillScene } from "../helpers/prefill.ts";
+import { keepEntryPoint, patchShader, type ShaderPatch, shaderText } from "../helpers/shaders.ts";
+import { testTable } from "../helpers/table.ts";
+
+// Mistakes planted in the attention kernels with masks, tile classes and room
+// to spare: the judgement of the case table must catch each of them.
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+const file = "flash_attn_prefill.metal";
+const kernel = "flash_attn_prefill_bf16_d256";
+
+const rowOf = (mask: FlashAttnPrefillSupport["mask"]): FlashAttnPrefillSupport => {
+  const row = flashAttnPrefillSupport().find((each) => each.kernel === kernel && each.mask === mask);
+  if (row === undefined) throw new Error(`no row of ${kernel} with mask ${mask}`);
+  return row;
+};
+
+const plain: PrefillCase = {
+  row: rowOf("none"),
+  batch: 2,
+  heads: 4,
+  kvHeads: 2,
+  qL: 33,
+  kL: 45,
+  capacity: 60,
+  causal: true,
+  qOffsetInK: 12,
+  layout: "head-major",
+  values: "normal",
+  pattern: "random",
+  maskShape: "by-head",
+  tileClasses: false,
+  seed: 5,
+};
+const masked: PrefillCase = { ...plain, row: rowOf("additive"), causal: false };
+
+/** What every mistake meets. */
+const battery: readonly PrefillCase[] = [
+  plain,
+  { ...plain, causal: false, values: "rising" },
+  { ...plain, causal: false, values: "wide", capacity: 45 },
+  masked,
+  { ...masked, maskShape: "by-batch-and-head" },
+  { ...masked, pattern: "biases" },
+  { ...masked, pattern: "last-tile", tileClasses: true },
+  { ...masked, pattern: "tiles", maskShape: "by-batch-and-head", tileClasses: true },
+  { ...masked, pattern: "rows", causal: true },
+];
+
+let planted = 0;
+
+/** Registers the kernel with the patches under a name of its own, which it returns. */
+function plant(patches: readonly ShaderPatch[]): string {
+  planted += 1;
+  const renamed = `${kernel}_with_${planted}`;
+  const text = patches.reduce(patchShader, keepEntryPoint(shaderText(file), kernel, renamed));
+  device.registerSource(`attention_${planted}.metal`, text);
+  return renamed;
+}
+
+/** The bytes of AttnParams and AttnMaskParams for a head-major case. */
+function packed(entry: PrefillCase): { readonly params: Uint8Array; readonly maskParams: Uint8Array } {
+  const { batch: B, heads: H, kvHeads, qL, kL, capacity, row } = entry;
+  const { headDim: D, queryTile, keyTile } = row;
+  const none = tensorRecord(0, 0, 0, 0);
+  const block = new Block(structSizes.MAFlashAttnPrefillArgs);
+  const plane = qL * kL;
+  const planes = {
+    shared: [0, 0],
+    "by-head": [0, plane],
+    "by-batch": [plane, 0],
+    "by-batch-and-head": [H * plane, plane],
+  };
+  const [batchStride = 0, headStride = 0] = planes[entry.maskShape];
+  packFlashAttnPrefill(block, {
+    q: none,
+    k: none,
+    v: none,
+    out: none,
+    mask: undefined,
+    tileClasses: undefined,
+    params: {
+      B,
+      H,
+      D,
+      qL,
+      kL,
+      gqaFactor: H / kvHeads,
+      scale: 1 / Math.sqrt(D),
+      softcapping: 1,
+      NQ: Math.ceil(qL / queryTile),
+      NK: Math.ceil(kL / keyTile),
+      NQAligned: Math.floor(qL / queryTile),
+      NKAligned: Math.floor(kL / keyTile),
+      qLRem: qL % queryTile,
+      kLRem: kL % keyTile,
+      qLOff: entry.qOffsetInK,
+      qStrides: headMajorStrides(H, qL, D),
+      kStrides: headMajorStrides(kvHeads, capacity, D),
+      vStrides: headMajorStrides(kvHeads, capacity, D),
+      oStrides: headMajorStrides(H, qL, D),
+    },
+    maskStrides: { batch: batchStride, head: headStride, token: kL },
+    nKvHeads: kvHeads,
+    causal: 0,
+  });
+  const start = 6 * structSizes.MATensor;
+  return { params: block.bytes.slice(start, start + 160), maskParams: block.bytes.slice(start + 160, start + 184) };
+}
+
+/** What the judgement says of a kernel, for each case of the battery that fails. */
+function failures(name: string): string[] {
+  return battery.flatMap((entry) => {
+    const { row, batch, heads, qL, kL } = entry;
+    const scene = prefillScene(device, entry);
+    const { q, k, v, mask } = scene;
+    using out: Tensor = device.tensor(row.dtype, q.shape);
+    using pass = device.pass();
+    const classes =
+      mask === undefined || !entry.tileClasses ? undefined : classifyMaskTiles(pass, { mask, headDim: row.headDim });
+    const flags = [
+      [200, qL % row.queryTile === 0],
+      [201, kL % row.keyTile === 0],
+      [300, mask !== undefined],
+      [301, entry.causal],
+      [303, classes !== undefined],
+    ] as const;
+    using pipeline = device.pipeline(name, {
+      constants: flags.map(([index, value]) => ({ index, dtype: "bool", value })),
+    });
+    const { params, maskParams } = packed(entry);
+    pass.dispatch(pipeline, {
+      buffers: {
+        0: q,
+        1: k,
+        2: v,
+        3: out,
+        ...(mask === undefined ? {} : { 6: mask }),
+        ...(classes === undefined ? {} : { 7: classes.tensor }),
+      },
+      bytes: { 4: params, ...(mask === undefined ? {} : { 5: maskParams }) },
+      form: "threadgroups",
+      grid: [Math.ceil(qL / row.queryTile), heads, batch],
+      threads: [32, row.queryTile / 8, 1],
+    });
+    pass.commitAndWait();
+    const failure = judge(entry, scene.problem, headMajorRows(entry, out));
+    classes?.dispose();
+    scene.dispose();
+    return failure === undefined ? [] : [failure];
+  });
+}
+
+interface Mistake {
+  readonly name: string;
+  readonly patches: readonly ShaderPatch[];
+}
+
+const one = (name: string, find: RegExp, replace: string): Mistake => ({ name, patches: [{ find, replace }] });
+
+const mistakes: readonly Mistake[] = [
+  one("log2(e) applied twice", /params\.scale \* M_LOG2E_F/, "params.scale * M_LOG2E_F * M_LOG2E_F"),
+  one("log2(e) not applied", /params\.scale \* M_LOG2E_F/, "params.scale"),
+  one("log2(e) not applied to biases", /score \+ M_LOG2E_F \* float\(bias\)/, "score + float(bias)"),
+  one("scale dropped", /params\.scale \* M_LOG2E_F/, "M_LOG2E_F"),
+  one("causal one key short", /<= position \?/, "< position ?"),
+  one("causal one key long", /<= position \?/, "<= position + 1 ?"),
+  one(
+    "mask ignored in the last key tile",
+    /if \(has_mask && tile_class/,
+    "if (has_mask && tile + 1 < params.NK && tile_class",
+  ),
+  one("mask of another head", /head \* mask_params\.M_strides\[1\] \+/, "kv_head * mask_params.M_strides[1] +"),
+  one("mask of another batch", /batch \* mask_params\.M_strides\[0\] \+/, "0 * mask_params.M_strides[0] +"),
+  one("mask of another row", /min\(first_row \+ row, params\.qL - 1\)/, "min(first_row + row + 1, params.qL - 1)"),
+  one("K and V of another group", /head \/ params\.gqa_factor/, "head % params.gqa_factor"),
+  one("accumulator not rescaled", /elements\[0\] \*= factor;\s+elements\[1\] \*= factor;/, ""),
+  one("running maximum not carried", /row_maximum = moves \? maximum : row_maximum;/, ""),
+  one("no barrier before V is loaded", /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ K has been used/, ""),
+  one(
+    "no barrier before K is loaded",
+    /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ the last tile has been used/,
+    "",
+  ),
+  one("tile class 2 taken for 0", /tile_class == kTileBlocked/, "tile_class != 1"),
+  one("tile classes of another head", /head : 0\);/, "0 : 0);"),
+  one("key remainder not masked", /if \(valid_keys < BK\)/, "if (false)"),
+  one("attended though blocked throughout", /row_sum == 0 \? 0\.0f : 1\.0f \/ row_sum/, "1.0f / row_sum"),
+  {
+    name: "capacity used as length",
+    patches: [
+      {
+        find: /int key_tiles = params\.NK;/,
+        replace: "int key_tiles = (int(params.K_strides[1] / params.K_strides[2]) + BK - 1) / BK;",
+      },
+      { find: /params\.kL - first_key\)/, replace: "int(params.K_strides[1] / params.K_strides[2]) - first_key)" },
+    ],
+  },
+];
+
+testTable("the kernel as it is", [{ name: "passes" }], () => {
+  expect(failures(plant([]))).toEqual([]);
+});
+
+testTable("the judgement catches", mistakes, ({ patches }) => {
+  expect(failures(plant(patches))).not.toEqual([]);
+});
