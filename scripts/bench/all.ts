@@ -8,6 +8,8 @@ import { opHostCost } from "./op-host-cost.ts";
 import { plainLoop } from "./plain-loop.ts";
 import { prefillOneThread } from "./prefill-1t.ts";
 import { prefillTwoThreads } from "./prefill-2t.ts";
+import { prefillHeadDims } from "./prefill-head-dims.ts";
+import { prefillWindow } from "./prefill-window.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
 
@@ -18,6 +20,8 @@ export const benchmarks: readonly Benchmark[] = [
   copySeqF32F16,
   prefillOneThread,
   prefillTwoThreads,
+  ...prefillHeadDims,
+  prefillWindow,
   shaderCold,
   shaderWarm,
   loadToFirstResult,

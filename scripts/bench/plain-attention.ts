@@ -1,18 +1,27 @@
 import { normalArray } from "../lib/random.ts";
 import { type Measurement, secondsOf } from "./benchmark.ts";
 
+/** One head of attention. */
+export interface PlainAttentionOptions {
+  readonly tokens: number;
+  readonly headDim: number;
+  /** Query rows, the last of the tokens. */
+  readonly rows: number;
+  readonly causal: boolean;
+}
+
 /**
- * Causal attention of one head as loops over Float32Arrays, for the last
- * `rows` query rows of `tokens`: what one gets in TypeScript without a
- * library. In GFLOP/s, counted as the causal part of 4 rows L D.
+ * Attention of one head as loops over Float32Arrays, for the last `rows` query
+ * rows of `tokens`: what one gets in TypeScript without a library. In GFLOP/s,
+ * counted as 4 D for each pair of a row and a key that it attends.
  */
-export function preparePlainAttention(tokens: number, headDim: number, rows: number): Measurement {
+export function preparePlainAttention({ tokens, headDim, rows, causal }: PlainAttentionOptions): Measurement {
   const q = normalArray(rows * headDim, 1, 1);
   const k = normalArray(tokens * headDim, 1, 2);
   const v = normalArray(tokens * headDim, 1, 3);
   const out = new Float32Array(rows * headDim);
   const scores = new Float32Array(tokens);
-  const attended = (row: number) => tokens - rows + row + 1;
+  const attended = (row: number) => (causal ? tokens - rows + row + 1 : tokens);
   let pairs = 0;
   for (let row = 0; row < rows; row++) pairs += attended(row);
   return () => {

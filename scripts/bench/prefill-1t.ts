@@ -5,6 +5,8 @@ import { preparePrefill, problem } from "./prefill.ts";
 /** Query rows of the plain loops: enough to time, a 64th of the work. */
 const plainRows = 128;
 
+const headDim = 256;
+
 /** Causal prefill on one thread. */
 export const prefillOneThread: Benchmark = {
   name: "prefill-bf16-d256-causal-1t",
@@ -15,7 +17,7 @@ export const prefillOneThread: Benchmark = {
   rounds: usualRounds,
   warmUp: true,
   prepare: () => ({
-    ...preparePrefill(1),
-    baseline: preparePlainAttention(problem.tokens, problem.headDim, plainRows),
+    ...preparePrefill({ headDim, threads: 1, causal: true }),
+    baseline: preparePlainAttention({ tokens: problem.tokens, headDim, rows: plainRows, causal: true }),
   }),
 };

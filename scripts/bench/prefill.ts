@@ -3,16 +3,27 @@ import { normalArray } from "../lib/random.ts";
 import { type Measurement, secondsOf } from "./benchmark.ts";
 import { openDevice } from "./environment.ts";
 
-/** The attention problem of both benchmarks. */
-export const problem = { heads: 8, tokens: 1024, headDim: 256 } as const;
+/** Heads and tokens of the attention problem of the prefill benchmarks. */
+export const problem = { heads: 8, tokens: 1024 } as const;
 
-/** Multiplications and additions of causal attention: half of 4 H L L D. */
-const flops = (4 * problem.heads * problem.tokens ** 2 * problem.headDim) / 2;
+/** What differs between them. */
+export interface PrefillOptions {
+  readonly headDim: number;
+  readonly threads: number;
+  readonly causal: boolean;
+}
 
-/** Causal prefill in bf16 on a device of `threads` threads, in GFLOP/s, submission included. */
-export function preparePrefill(threads: number): { measure: Measurement; dispose: () => void } {
+/**
+ * Prefill in bf16 on a device of `threads` threads, in GFLOP/s, submission
+ * included: 4 H L L D multiplications and additions, half of them when causal.
+ */
+export function preparePrefill({ headDim, threads, causal }: PrefillOptions): {
+  measure: Measurement;
+  dispose: () => void;
+} {
   const device = openDevice(threads);
-  const { heads, tokens, headDim } = problem;
+  const { heads, tokens } = problem;
+  const flops = (4 * heads * tokens ** 2 * headDim) / (causal ? 2 : 1);
   const tensor = (seed: number) =>
     device.tensor("bf16", [1, heads, tokens, headDim]).set(normalArray(heads * tokens * headDim, 1, seed));
   const q = tensor(1);
@@ -23,7 +34,7 @@ export function preparePrefill(threads: number): { measure: Measurement; dispose
     measure: () => {
       const seconds = secondsOf(() => {
         using pass = device.pass();
-        flashAttnPrefill(pass, { q, k, v, out, causal: true });
+        flashAttnPrefill(pass, { q, k, v, out, causal });
         pass.commitAndWait();
       });
       return flops / 1e9 / seconds;

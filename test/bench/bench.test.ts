@@ -54,6 +54,8 @@ describe("rounds", () => {
       "copy-seq-f32-f16",
       "prefill-bf16-d256-causal-1t",
       "prefill-bf16-d256-causal-2t",
+      ...[64, 128, 256, 512].flatMap((headDim) => [`prefill-bf16-d${headDim}-1t`, `prefill-bf16-d${headDim}-2t`]),
+      "prefill-window-tile-classes",
       "shader-cold",
       "shader-warm",
       "load-to-first-result",

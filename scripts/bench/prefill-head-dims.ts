@@ -1,0 +1,75 @@
+import { flashAttnPrefillSupport } from "../../src/index.ts";
+import type { Benchmark, BenchOptions } from "./benchmark.ts";
+import { preparePlainAttention } from "./plain-attention.ts";
+import { preparePrefill, problem } from "./prefill.ts";
+
+/** Query rows of the plain loops: enough to time. */
+const plainRows = 64;
+
+/** A round takes up to a second. */
+const rounds = ({ quick }: BenchOptions): number => (quick ? 3 : 9);
+
+/** GFLOP/s to reach on one thread. */
+const targets = [
+  [64, 12],
+  [128, 12],
+  [256, 12],
+  [512, 8],
+] as const;
+
+/** Prefill that is not causal at one head size: on one thread, and on two beside one. */
+export const prefillHeadDims: readonly Benchmark[] = targets.flatMap(([headDim, target]) => [
+  {
+    name: `prefill-bf16-d${headDim}-1t`,
+    unit: "GFLOP/s",
+    about: `flashAttnPrefill, 8 heads, 1,024 tokens, not causal, one thread (4 H L L D); ${kernelFacts(headDim)}`,
+    baselineAbout: `plain f32 loops in TypeScript, the last ${plainRows} rows of one head`,
+    target: { text: `at least ${target} GFLOP/s`, met: (value) => value >= target },
+    rounds,
+    warmUp: true,
+    prepare: () => ({
+      ...preparePrefill({ headDim, threads: 1, causal: false }),
+      baseline: preparePlainAttention({ tokens: problem.tokens, headDim, rows: plainRows, causal: false }),
+    }),
+  },
+  {
+    name: `prefill-bf16-d${headDim}-2t`,
+    unit: "GFLOP/s",
+    about: "the same on two threads",
+    baselineAbout: "the same on one thread",
+    target: { text: "at least 1.8 times it", met: (_, ratio) => ratio >= 1.8 },
+    rounds,
+    warmUp: true,
+    prepare() {
+      const two = preparePrefill({ headDim, threads: 2, causal: false });
+      const one = preparePrefill({ headDim, threads: 1, causal: false });
+      return {
+        measure: two.measure,
+        baseline: one.measure,
+        dispose() {
+          two.dispose();
+          one.dispose();
+        },
+      };
+    },
+  },
+]);
+
+/**
+ * Threadgroup memory, and how often the lanes of a SIMD group wait for each
+ * other for a tile of keys: 2 barriers around the loads of K and V, or 4 where
+ * they take turns in one tile (25,344 bytes); 1 before the scores are looked
+ * at; 1 vote on the maximum. Where a row's maximum moves, 2 more exchange it.
+ */
+function kernelFacts(headDim: number): string {
+  const row = flashAttnPrefillSupport().find((each) => each.dtype === "bf16" && each.headDim === headDim);
+  if (row === undefined) throw new Error(`no kernel of head size ${headDim}`);
+  const { queryTile, keyTile, threadgroupMemory } = row;
+  const takeTurns = threadgroupMemory < (queryTile + 2 * keyTile) * (headDim + 8) * 2;
+  const meetings = (takeTurns ? 4 : 2) + 1 + 1;
+  const bytes = threadgroupMemory.toLocaleString("en");
+  return (
+    `tiles of ${queryTile} x ${keyTile}, ${bytes} bytes of threadgroup memory, ` +
+    `${meetings} lane meetings a tile and 2 more where a maximum moves`
+  );
+}

@@ -1,0 +1,49 @@
+import { buildSlidingWindowMask, classifyMaskTiles, flashAttnPrefill } from "../../src/index.ts";
+import { normalArray } from "../lib/random.ts";
+import { type Benchmark, secondsOf } from "./benchmark.ts";
+import { openDevice } from "./environment.ts";
+
+const [heads, tokens, headDim, window] = [2, 4096, 64, 256];
+
+/** A sliding window with tile classes, their making included, beside the same mask without. */
+export const prefillWindow: Benchmark = {
+  name: "prefill-window-tile-classes",
+  unit: "ms",
+  about: `flashAttnPrefill, bf16, D = ${headDim}, ${heads} heads, a bool mask with a window of ${window} in 4,096 tokens, one thread, tile classes made and used`,
+  baselineAbout: "the same mask without tile classes",
+  target: { text: "at most a sixth of it", met: (_, ratio) => ratio <= 1 / 6 },
+  rounds: ({ quick }) => (quick ? 3 : 9),
+  warmUp: true,
+  prepare() {
+    const device = openDevice(1);
+    const tensor = (seed: number) =>
+      device.tensor("bf16", [1, heads, tokens, headDim]).set(normalArray(heads * tokens * headDim, 1, seed));
+    const problem = {
+      q: tensor(1),
+      k: tensor(2),
+      v: tensor(3),
+      out: device.tensor("bf16", [1, heads, tokens, headDim]),
+    };
+    const mask = device.tensor("bool", [tokens, tokens]);
+    using building = device.pass();
+    buildSlidingWindowMask(building, { mask, window });
+    building.commitAndWait();
+    const milliseconds = (withClasses: boolean) =>
+      1000 *
+      secondsOf(() => {
+        using pass = device.pass();
+        if (withClasses) {
+          using tileClasses = classifyMaskTiles(pass, { mask, headDim });
+          flashAttnPrefill(pass, { ...problem, mask, tileClasses });
+        } else {
+          flashAttnPrefill(pass, { ...problem, mask });
+        }
+        pass.commitAndWait();
+      });
+    return {
+      measure: () => milliseconds(true),
+      baseline: () => milliseconds(false),
+      dispose: () => device.dispose(),
+    };
+  },
+};
