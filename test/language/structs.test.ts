@@ -289,3 +289,37 @@ const cases: Case[] = [
 ];
 
 languageSuite("structs", prelude, cases);
+
+/** A complex number as MLX has it: members for objects in every address space. */
+const complex = `
+struct complex64_t {
+  float real;
+  float imag;
+  constexpr complex64_t(float real, float imag) : real(real), imag(imag) {}
+  constexpr complex64_t() : real(0), imag(0) {}
+  constexpr complex64_t() threadgroup : real(0), imag(0) {}
+  template <typename T, typename = metal::enable_if_t<!is_same_v<T, complex64_t> && is_arithmetic_v<T>>>
+  constexpr complex64_t(T x) thread : real(x), imag(0) {}
+  template <typename T, typename = metal::enable_if_t<!is_same_v<T, complex64_t> && is_arithmetic_v<T>>>
+  constexpr complex64_t(T x) threadgroup : real(x), imag(0) {}
+  template <typename T, typename = metal::enable_if_t<!is_same_v<T, complex64_t> && is_arithmetic_v<T>>>
+  constexpr operator T() const thread { return static_cast<T>(real); }
+  template <typename T, typename = metal::enable_if_t<!is_same_v<T, complex64_t> && is_arithmetic_v<T>>>
+  constexpr operator T() const device { return static_cast<T>(real); }
+  template <typename T, typename = metal::enable_if_t<!is_same_v<T, complex64_t> && is_arithmetic_v<T>>>
+  constexpr operator T() const constant { return static_cast<T>(real); }
+};
+constexpr complex64_t operator-(complex64_t x) { return {-x.real, -x.imag}; }
+constexpr complex64_t operator*(complex64_t a, complex64_t b) { return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real}; }
+`;
+languageSuite("complex", complex, [
+  {
+    name: "a complex number with members for every address space",
+    code: `const device complex64_t *in = (const device complex64_t *)a; device complex64_t *to = (device complex64_t *)out; const complex64_t z = in[1];
+      to[0] = in[0] * z; to[1] = -z; to[2] = complex64_t(3.5f); to[3] = {float(z), static_cast<float>(complex64_t(8, 9))};`,
+    out: "float",
+    threads: 1,
+    inputs: [floats([1, 2, 3, 4])],
+    expected: [1 * 3 - 2 * 4, 1 * 4 + 2 * 3, -3, -4, 3.5, 0, 3, 8],
+  },
+]);

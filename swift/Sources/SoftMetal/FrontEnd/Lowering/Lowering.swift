@@ -14,6 +14,7 @@ enum Lowering {
     Attributes.lower(&context)
     Constructors.lower(&context)
     Structs.lower(&context)
+    MemberQualifiers.lower(&context)
     StructAssignments.lower(&context)
     LoopPragmas.lower(&context)
     Literals.lower(&context)
