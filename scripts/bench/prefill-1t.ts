@@ -1,6 +1,6 @@
 import { type Benchmark, usualRounds } from "./benchmark.ts";
 import { preparePlainAttention } from "./plain-attention.ts";
-import { preparePrefill, problem } from "./prefill.ts";
+import { preparePrefill, tokens } from "./prefill.ts";
 
 /** Query rows of the plain loops: enough to time, a 64th of the work. */
 const plainRows = 128;
@@ -17,7 +17,7 @@ export const prefillOneThread: Benchmark = {
   rounds: usualRounds,
   warmUp: true,
   prepare: () => ({
-    ...preparePrefill({ headDim, threads: 1, causal: true }),
-    baseline: preparePlainAttention({ tokens: problem.tokens, headDim, rows: plainRows, causal: true }),
+    ...preparePrefill({ heads: 8, headDim, threads: 1, causal: true }),
+    baseline: preparePlainAttention({ tokens, headDim, rows: plainRows, causal: true }),
   }),
 };

@@ -11,8 +11,8 @@ export const prefillTwoThreads: Benchmark = {
   rounds: usualRounds,
   warmUp: true,
   prepare() {
-    const two = preparePrefill({ headDim: 256, threads: 2, causal: true });
-    const one = preparePrefill({ headDim: 256, threads: 1, causal: true });
+    const two = preparePrefill({ heads: 8, headDim: 256, threads: 2, causal: true });
+    const one = preparePrefill({ heads: 8, headDim: 256, threads: 1, causal: true });
     return {
       measure: two.measure,
       baseline: one.measure,

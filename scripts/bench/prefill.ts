@@ -3,11 +3,12 @@ import { normalArray } from "../lib/random.ts";
 import { type Measurement, secondsOf } from "./benchmark.ts";
 import { openDevice } from "./environment.ts";
 
-/** Heads and tokens of the attention problem of the prefill benchmarks. */
-export const problem = { heads: 8, tokens: 1024 } as const;
+/** Tokens of the attention problem of the prefill benchmarks. */
+export const tokens = 1024;
 
 /** What differs between them. */
 export interface PrefillOptions {
+  readonly heads: number;
   readonly headDim: number;
   readonly threads: number;
   readonly causal: boolean;
@@ -17,12 +18,11 @@ export interface PrefillOptions {
  * Prefill in bf16 on a device of `threads` threads, in GFLOP/s, submission
  * included: 4 H L L D multiplications and additions, half of them when causal.
  */
-export function preparePrefill({ headDim, threads, causal }: PrefillOptions): {
+export function preparePrefill({ heads, headDim, threads, causal }: PrefillOptions): {
   measure: Measurement;
   dispose: () => void;
 } {
   const device = openDevice(threads);
-  const { heads, tokens } = problem;
   const flops = (4 * heads * tokens ** 2 * headDim) / (causal ? 2 : 1);
   const tensor = (seed: number) =>
     device.tensor("bf16", [1, heads, tokens, headDim]).set(normalArray(heads * tokens * headDim, 1, seed));
