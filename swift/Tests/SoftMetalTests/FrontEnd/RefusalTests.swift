@@ -47,7 +47,7 @@ import Testing
   @Test(arguments: [
     "void f() { int a[2]; a[0] = 1; int x = a[a[0]]; }",
     "struct A { A(const thread A &) = delete; };",
-    "namespace my { int std; } int f() { return my::std; }",
+    "namespace my { constant int std = 1; } int f() { return my::std; }",
     "int f(int x) { return x; } float f(float x) { return float(f(int(x))); } kernel void k(device int *a) { f(1); }",
     "template <int N> int f() { if constexpr (N == 0) return 0; else return f<N - 1>(); } kernel void k(device int *a) { a[0] = f<3>(); }",
     "void f(device int *a [[maybe_unused]]) {}",

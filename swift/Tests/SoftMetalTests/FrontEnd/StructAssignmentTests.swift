@@ -29,11 +29,16 @@ import Testing
   }
 
   @Test(arguments: [
-    "P l = p[0];", "int y = p[0].a;", "p[0].a += 1;", "auto [m, n] = z;", "const device P &q = p[1];", "P *q = &l;",
-    "enum { A = 1, B = 2 };", "for (int k = 0; k < 2; ++k);", "bool same = x[0] == 1;", "using Q = P;",
+    "P l = p[0];", "int y = p[0].a;", "p[0].a += 1;", "auto [m, n] = z;", "const device P &q = p[1];", "thread P *q = &l;",
+    "for (int k = 0; k < 2; ++k);", "bool same = x[0] == 1;", "using Q = P;",
   ])
   func declarationsStay(statement: String) throws {
     #expect(try body(statement) == statement)
+  }
+
+  @Test func enumeratorsStay() throws {
+    let source = "struct P { int a; };\nvoid g() { enum { kOne = 1, kTwo = 2 }; }"
+    #expect(try !Lowered(source).body.contains("SM_PLACE"))
   }
 
   @Test func sourcesWithoutStructsStay() throws {

@@ -41,7 +41,7 @@ import Testing
 
   @Test(arguments: [
     "struct { int x; } a;", "union A { int x; };", "enum class A { x };", "enum struct A { x };", "struct A;",
-    "struct A a = { 1 };", "struct A { A(const thread A &x) : y(x.y) {} int y; };", "struct A { ~A() {} };",
+    "constant struct A a = { 1 };", "struct A { A(const thread A &x) : y(x.y) {} int y; };", "struct A { ~A() {} };",
     "struct A { thread int &r; };", "struct A { const int n; };", "struct A f() { return {}; }",
     "struct A { thread A &operator=(thread const A &o) { return *this; } };",
     "template <class T, struct U> void f() {}",
