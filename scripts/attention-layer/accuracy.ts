@@ -1,12 +1,21 @@
-import { bfloat16ToFloat32, float32ToBfloat16, type Tensor } from "../../src/index.ts";
 import {
+  bfloat16ToFloat32,
+  float16ToFloat32,
+  float32ToBfloat16,
+  float32ToFloat16,
+  type Tensor,
+} from "../../src/index.ts";
+import {
+  type AttentionMask,
   type AttentionProblem,
   maxError,
   nmse,
   plainAttentionRow,
   referenceAttentionRow,
+  referenceSlidingWindowMask,
   sequenceMajorStrides,
 } from "../../src/reference/index.ts";
+import type { AttentionChoice, AttentionDType } from "./attention.ts";
 import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
 import type { KeyValue, LayerResults } from "./run.ts";
 
@@ -20,9 +29,10 @@ export interface Accuracy {
 }
 
 /** Compares the attention output with the float64 oracle on sampled rows, and every element of cache and ring. */
-export function checkResults(inputs: LayerInputs, results: LayerResults): Accuracy {
+export function checkResults(inputs: LayerInputs, choice: AttentionChoice, results: LayerResults): Accuracy {
   const checks = [
-    checkAttention(inputs, results.out),
+    checkAttention(inputs, choice, results.out),
+    ...(results.chunked === undefined ? [] : [checkChunks(results.out, results.chunked)]),
     checkCache(inputs, results.cache),
     checkRing(inputs, results.ring),
   ];
@@ -34,11 +44,16 @@ interface Check {
   readonly line: string;
 }
 
-/** The largest error may be twice that of a plain evaluation in bf16 (the rule of FlashAttention's tests). */
-function checkAttention(inputs: LayerInputs, out: Tensor<"bf16">): Check {
+/** Values as a kernel of a dtype sees them. */
+const seenIn: Readonly<Record<AttentionDType, (values: Float32Array) => Float32Array>> = {
+  bf16: (values) => bfloat16ToFloat32(float32ToBfloat16(values)),
+  f16: (values) => float16ToFloat32(float32ToFloat16(values)),
+};
+
+/** The largest error may be twice that of a plain evaluation in the dtype (the rule of FlashAttention's tests). */
+function checkAttention(inputs: LayerInputs, { dtype, window }: AttentionChoice, out: Tensor): Check {
   const { tokens, heads, kvHeads, headDim } = inputs;
-  // The kernel sees q, k and v in bf16.
-  const seen = (values: Float32Array) => bfloat16ToFloat32(float32ToBfloat16(values));
+  const seen = seenIn[dtype];
   const queryStrides = sequenceMajorStrides(heads, tokens, headDim);
   const keyStrides = sequenceMajorStrides(kvHeads, tokens, headDim);
   const problem: AttentionProblem = {
@@ -50,6 +65,7 @@ function checkAttention(inputs: LayerInputs, out: Tensor<"bf16">): Check {
     headDim,
     scale: 1 / Math.sqrt(headDim),
     causal: true,
+    mask: window === undefined ? undefined : windowMask(tokens, window),
     q: { values: seen(inputs.q), strides: queryStrides },
     k: { values: seen(inputs.k), strides: keyStrides },
     v: { values: seen(inputs.v), strides: keyStrides },
@@ -65,7 +81,7 @@ function checkAttention(inputs: LayerInputs, out: Tensor<"bf16">): Check {
     const start = row * queryStrides.token + head * queryStrides.head;
     actual.push(...values.subarray(start, start + headDim));
     expected.push(...referenceAttentionRow(problem, 0, head, row));
-    plain.push(...plainAttentionRow(problem, "bf16", 0, head, row));
+    plain.push(...plainAttentionRow(problem, dtype, 0, head, row));
   }
   const error = maxError(actual, expected);
   const bound = 2 * maxError(plain, expected);
@@ -77,6 +93,28 @@ function checkAttention(inputs: LayerInputs, out: Tensor<"bf16">): Check {
       `attention: largest error ${error.toExponential(2)} on ${sampledRows} sampled rows against float64 ` +
       `(allowed ${bound.toExponential(2)}), NMSE ${nmse(actual, expected).toExponential(2)}: ${verdict(right)}`,
   };
+}
+
+function windowMask(tokens: number, window: number): AttentionMask {
+  const attends = referenceSlidingWindowMask({ seqLenQ: tokens, seqLenK: tokens, window });
+  return { kind: "bool", values: Uint8Array.from(attends, Number), strides: { batch: 0, head: 0, token: tokens } };
+}
+
+/** A prompt in chunks has the bits of the prompt done at once. */
+function checkChunks(out: Tensor<AttentionDType>, chunked: Tensor<AttentionDType>): Check {
+  const [expected, actual] = [bitsOf(out), bitsOf(chunked)];
+  let same = 0;
+  for (let i = 0; i < expected.length; i++) if (expected[i] === actual[i]) same++;
+  const right = same === expected.length && actual.length === expected.length;
+  return {
+    right,
+    line: `chunks: ${same} of ${expected.length} elements have the bits of the prompt done at once: ${verdict(right)}`,
+  };
+}
+
+/** The bits of a tensor of 16-bit floats, without a copy. */
+export function bitsOf({ bytes, length }: Tensor<AttentionDType>): Uint16Array<ArrayBuffer> {
+  return new Uint16Array(bytes.buffer, bytes.byteOffset, length);
 }
 
 function checkCache({ tokens, kvHeads, headDim, k, v }: LayerInputs, cache: KeyValue<"f16">): Check {

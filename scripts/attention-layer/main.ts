@@ -4,7 +4,7 @@ import { Device } from "../../src/index.ts";
 import { type SafetensorsTensor, writeSafetensors } from "../../src/safetensors/index.ts";
 import { Progress } from "../lib/progress.ts";
 import { formatBytes, formatTable, formatTime } from "../lib/table.ts";
-import { checkResults } from "./accuracy.ts";
+import { bitsOf, checkResults } from "./accuracy.ts";
 import { inputsFromSafetensors, inputsFromText, type LayerInputs, swapAxes } from "./inputs.ts";
 import { parseOptions, usage } from "./options.ts";
 import { type LayerResults, runLayer, type Step } from "./run.ts";
@@ -42,10 +42,12 @@ async function main(): Promise<number> {
   const { tokens, heads, kvHeads, headDim } = inputs;
   console.log(`${inputs.description}; ${heads} query heads, ${kvHeads} K/V heads of ${headDim}`);
   console.log(`on ${device.info.name} (${device.info.backend})\n`);
-  const results = runLayer(device, inputs, progress);
+  const results = runLayer(device, inputs, options.attention, progress);
   console.log(stepTable([source, ...results.steps]));
 
-  const accuracy = progress.run("comparing with the float64 oracle", () => checkResults(inputs, results));
+  const accuracy = progress.run("comparing with the float64 oracle", () =>
+    checkResults(inputs, options.attention, results),
+  );
   console.log(`\n${accuracy.lines.join("\n")}`);
   if (options.output !== undefined) {
     const { output } = options;
@@ -88,9 +90,9 @@ function keptTensors(inputs: LayerInputs, { out, cache, ring }: LayerResults): M
     [
       "out",
       {
-        dtype: "BF16",
+        dtype: out.dtype === "bf16" ? "BF16" : "F16",
         shape: [1, heads, tokens, headDim],
-        bytes: bytesOf(swapAxes(out.view(), tokens, heads, headDim)),
+        bytes: bytesOf(swapAxes(bitsOf(out), tokens, heads, headDim)),
       },
     ],
     ["cache.k", half(cache.k)],

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { type AttentionChoice, attentionDTypes, maskKinds } from "./attention.ts";
 import { decodeTokens, maxTokens, ringSlots } from "./inputs.ts";
 
 /** What the demo was asked to do. */
@@ -11,10 +12,12 @@ export interface Options {
   readonly input: string | undefined;
   /** Where the results go. */
   readonly output: string | undefined;
+  readonly attention: AttentionChoice;
 }
 
 /** What `--help` prints. */
 export const usage = `usage: scripts/demo [FILE] [--input FILE.safetensors] [--output FILE.safetensors]
+                    [--dtype bf16|f16] [--mask none|additive|bool] [--window N] [--chunk N]
 
 Runs one attention layer on the device: causal prefill, K and V into a cache,
 then ${decodeTokens} decode tokens into a ring.
@@ -28,6 +31,13 @@ then ${decodeTokens} decode tokens into a ring.
             to ${maxTokens.toLocaleString("en")}). The decode tokens are the first rows of k and v again.
   --output  keeps q, k, v, out [1, heads, L, 256], cache.k and cache.v
             [Hkv, L, 256], ring.k and ring.v [Hkv, ${ringSlots.toLocaleString("en")}, 256].
+  --dtype   of attention; bf16 unless given
+  --mask    builds the causal mask on the device, with its tile classes, and
+            attends by it; none (the kernel compares positions) unless given
+  --window  a sliding window: each token attends N keys, itself the last of
+            them. By a bool mask unless --mask says additive
+  --chunk   does the prompt a second time, N tokens at a time, and shows that
+            each bit of the result is the same
   --help    this text
 
 The exit status is 0 when the results agree with the float64 oracle.`;
@@ -41,6 +51,10 @@ export function parseOptions(args: readonly string[], readme: string): Options {
       help: { type: "boolean", short: "h", default: false },
       input: { type: "string" },
       output: { type: "string" },
+      dtype: { type: "string" },
+      mask: { type: "string" },
+      window: { type: "string" },
+      chunk: { type: "string" },
     },
   });
   const [file, second] = positionals;
@@ -48,5 +62,33 @@ export function parseOptions(args: readonly string[], readme: string): Options {
   if (file !== undefined && values.input !== undefined) {
     throw new Error("FILE and --input are both given; the layer takes its input from one of them");
   }
-  return { help: values.help, text: resolve(file ?? readme), input: values.input, output: values.output };
+  const window = count(values.window, "--window");
+  const mask = choose(values.mask ?? (window === undefined ? "none" : "bool"), maskKinds, "--mask");
+  if (window !== undefined && mask === "none") {
+    throw new Error("--window needs a mask: --mask bool or --mask additive, or no --mask at all");
+  }
+  const dtype = choose(values.dtype ?? "bf16", attentionDTypes, "--dtype");
+  return {
+    help: values.help,
+    text: resolve(file ?? readme),
+    input: values.input,
+    output: values.output,
+    attention: { dtype, mask, window, chunk: count(values.chunk, "--chunk") },
+  };
+}
+
+function choose<T extends string>(value: string, choices: readonly T[], option: string): T {
+  const chosen = choices.find((choice) => choice === value);
+  if (chosen === undefined) throw new Error(`${option} is ${JSON.stringify(value)}; it is ${choices.join(", ")}`);
+  return chosen;
+}
+
+/** A number of tokens. */
+function count(value: string | undefined, option: string): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (!/^\d+$/.test(value) || number < 1 || number > maxTokens) {
+    throw new Error(`${option} is ${JSON.stringify(value)}; it is a number of tokens from 1 to ${maxTokens}`);
+  }
+  return number;
 }

@@ -1,12 +1,13 @@
-import {
-  type Device,
-  flashAttnPrefill,
-  kvCacheCopyBatch,
-  kvCacheCopySeq,
-  type Pass,
-  type Tensor,
-} from "../../src/index.ts";
+import { type Device, kvCacheCopyBatch, kvCacheCopySeq, type Pass, type Tensor } from "../../src/index.ts";
 import type { Progress } from "../lib/progress.ts";
+import {
+  type AttentionChoice,
+  type AttentionDType,
+  type BuiltMask,
+  encodeChunks,
+  encodeMask,
+  encodeWhole,
+} from "./attention.ts";
 import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
 
 /** A row of the table. Times in seconds. */
@@ -25,8 +26,10 @@ export interface Step {
 /** What the layer made. The tensors belong to the device. */
 export interface LayerResults {
   readonly steps: readonly Step[];
-  /** Attention output, bf16 [1, tokens, heads, headDim]. */
-  readonly out: Tensor<"bf16">;
+  /** Attention output, [1, tokens, heads, headDim]. */
+  readonly out: Tensor<AttentionDType>;
+  /** The same of the prompt in chunks, where that was asked for. */
+  readonly chunked: Tensor<AttentionDType> | undefined;
   /** K and V of every token of the prompt, f16 [kvHeads, tokens, headDim]. */
   readonly cache: KeyValue<"f16">;
   /** K and V of the last tokens, f16 [kvHeads, ringSlots, headDim]; position p in slot p mod ringSlots. */
@@ -40,16 +43,23 @@ export interface KeyValue<T extends "f32" | "f16" | "bf16"> {
 }
 
 /** Runs the layer: prefill, the prompt into cache and ring, the decode tokens into the ring. */
-export function runLayer(device: Device, inputs: LayerInputs, progress: Progress): LayerResults {
+export function runLayer(
+  device: Device,
+  inputs: LayerInputs,
+  choice: AttentionChoice,
+  progress: Progress,
+): LayerResults {
   const { tokens, heads, kvHeads, headDim } = inputs;
   const steps: Step[] = [];
   const keyValue = <T extends "f32" | "f16" | "bf16">(dtype: T, shape: readonly number[]): KeyValue<T> => ({
     k: device.tensor(dtype, shape),
     v: device.tensor(dtype, shape),
   });
-  const q = device.tensor("bf16", [1, tokens, heads, headDim]);
-  const out = device.tensor("bf16", [1, tokens, heads, headDim]);
-  const attended = keyValue("bf16", [1, tokens, kvHeads, headDim]);
+  const { dtype, chunk } = choice;
+  const q = device.tensor(dtype, [1, tokens, heads, headDim]);
+  const out = device.tensor(dtype, q.shape);
+  const chunked = chunk === undefined ? undefined : device.tensor(dtype, q.shape);
+  const attended = keyValue(dtype, [1, tokens, kvHeads, headDim]);
   const all = keyValue("f32", [tokens + decodeTokens, kvHeads, headDim]);
   const cache = keyValue("f16", [kvHeads, tokens, headDim]);
   const ring = keyValue("f16", [kvHeads, ringSlots, headDim]);
@@ -72,8 +82,11 @@ export function runLayer(device: Device, inputs: LayerInputs, progress: Progress
     hostTime: (performance.now() - uploadStart) / 1000,
   });
 
-  const prefill = (pass: Pass) =>
-    flashAttnPrefill(pass, { q, k: attended.k, v: attended.v, out, causal: true, layout: "sequence-major" });
+  let built: BuiltMask | undefined;
+  const buildMask = (pass: Pass) => {
+    built = encodeMask(pass, device, choice, headDim, 0, tokens);
+  };
+  const attention = { q, ...attended };
   const prompt = { k: all.k.slice(0, tokens), v: all.v.slice(0, tokens) };
   const promptToCache = (pass: Pass) =>
     kvCacheCopySeq(pass, {
@@ -106,12 +119,19 @@ export function runLayer(device: Device, inputs: LayerInputs, progress: Progress
   };
 
   const rowBytes = kvHeads * headDim * (4 + 2) * 2;
-  const work: readonly [name: string, bytes: number, encode: (pass: Pass) => void][] = [
-    ["causal prefill", bytesOf([q, attended.k, attended.v, out]), prefill],
+  const prefillBytes = bytesOf([q, attended.k, attended.v, out]);
+  const maskBytes = tokens * tokens * (choice.mask === "bool" ? 1 : 2);
+  const work: [name: string, bytes: number, encode: (pass: Pass) => void][] = [
+    ["causal prefill", prefillBytes, (pass) => encodeWhole(pass, attention, out, built)],
     ["K and V into the cache", tokens * rowBytes, promptToCache],
     ["the prompt's end into the ring", (tokens - ringStart) * rowBytes, promptToRing],
     [`${decodeTokens} decode tokens into the ring`, decodeTokens * rowBytes, decode],
   ];
+  if (choice.mask !== "none") work.unshift(["mask and its tile classes", 2 * maskBytes, buildMask]);
+  if (chunk !== undefined && chunked !== undefined) {
+    const encode = (pass: Pass) => encodeChunks(pass, device, choice, chunk, attention, chunked);
+    work.push([`prefill in chunks of ${chunk}`, prefillBytes, encode]);
+  }
   steps.push(
     compile(
       device,
@@ -120,7 +140,7 @@ export function runLayer(device: Device, inputs: LayerInputs, progress: Progress
     ),
   );
   for (const [name, bytes, encode] of work) steps.push(runStep(device, name, bytes, encode, progress));
-  return { steps, out, cache, ring };
+  return { steps, out, chunked, cache, ring };
 }
 
 /** Encodes everything into a pass that never runs, so that the first compile of a kernel has a row of its own. */

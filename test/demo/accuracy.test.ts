@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { checkResults } from "../../scripts/attention-layer/accuracy.ts";
+import { bitsOf, checkResults } from "../../scripts/attention-layer/accuracy.ts";
+import type { AttentionChoice } from "../../scripts/attention-layer/attention.ts";
 import type { LayerInputs } from "../../scripts/attention-layer/inputs.ts";
 import { type LayerResults, runLayer } from "../../scripts/attention-layer/run.ts";
 import { Progress } from "../../scripts/lib/progress.ts";
@@ -16,17 +17,18 @@ describe("the demo's checks fail where a result is wrong", () => {
     k: rows(shape.kvHeads, 72, 2),
     v: rows(shape.kvHeads, 72, 3),
   };
+  const choice: AttentionChoice = { dtype: "bf16", mask: "none", window: undefined, chunk: 7 };
   let device: Device;
   let results: LayerResults;
   beforeAll(() => {
     device = Device.open();
     using progress = new Progress();
-    results = runLayer(device, inputs, progress);
+    results = runLayer(device, inputs, choice, progress);
   }, 60_000);
   afterAll(() => device.dispose());
 
   test("nothing wrong", () => {
-    const { right, lines } = checkResults(inputs, results);
+    const { right, lines } = checkResults(inputs, choice, results);
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
     expect(right).toBe(true);
   });
@@ -36,7 +38,7 @@ describe("the demo's checks fail where a result is wrong", () => {
     const before = elements[index] as number;
     elements[index] = value;
     try {
-      const { right, lines } = checkResults(inputs, results);
+      const { right, lines } = checkResults(inputs, choice, results);
       expect(right).toBe(false);
       return lines.filter((line) => line.endsWith(": WRONG")).map((line) => line.slice(0, line.indexOf(":")));
     } finally {
@@ -45,9 +47,15 @@ describe("the demo's checks fail where a result is wrong", () => {
   }
 
   test("one element of the attention output, too large or NaN", () => {
-    const bits = results.out.view();
-    expect(check(bits, 5, (bits[5] as number) ^ 0x0080)).toEqual(["attention"]);
-    expect(check(bits, bits.length - 1, 0x7fc0)).toEqual(["attention"]);
+    const bits = bitsOf(results.out);
+    expect(check(bits, 5, (bits[5] as number) ^ 0x0080)).toEqual(["attention", "chunks"]);
+    expect(check(bits, bits.length - 1, 0x7fc0)).toEqual(["attention", "chunks"]);
+  });
+
+  test("one bit of the output in chunks", () => {
+    if (results.chunked === undefined) throw new Error("no output in chunks");
+    const bits = bitsOf(results.chunked);
+    expect(check(bits, bits.length - 1, (bits[bits.length - 1] as number) ^ 1)).toEqual(["chunks"]);
   });
 
   test("one bit of a cache, one of the ring, one slot of it that nothing was written to", () => {

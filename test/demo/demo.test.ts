@@ -116,6 +116,34 @@ describe("a run", () => {
     limit,
   );
 
+  test.each([
+    [["--dtype", "f16"], "flash_attn_prefill_f16_d256", 3],
+    [["--mask", "bool"], "flash_attn_prefill_bf16_d256_boolmask", 3],
+    [["--mask", "additive", "--dtype", "f16", "--chunk", "33"], "flash_attn_prefill_f16_d256", 4],
+    [["--window", "20", "--chunk", "1"], "flash_attn_prefill_bf16_d256_boolmask", 4],
+    [["--window", "2048", "--mask", "additive", "--chunk", "2048"], "flash_attn_prefill_bf16_d256", 4],
+    [["--chunk", "64"], "flash_attn_prefill_bf16_d256", 4],
+  ] as const)(
+    "%p",
+    (options, kernel, checks) => {
+      const run = demo(textFile("options", 100), ...options);
+      expect(run.stderr).toBe("");
+      expect(run.exitCode).toBe(0);
+      const rows = table(run.stdout);
+      expect(rows.get("causal prefill")?.slice(0, 2)).toEqual([kernel, "1"]);
+      expect(run.stdout.match(/: ok$/gm)).toHaveLength(checks);
+      const chunkAt = (options as readonly string[]).indexOf("--chunk");
+      if (chunkAt >= 0) {
+        const dispatches = Number(rows.get(`prefill in chunks of ${options[chunkAt + 1]}`)?.[1]);
+        const chunks = Math.ceil(100 / Number(options[chunkAt + 1]));
+        // A chunk with a mask builds and classifies it first.
+        expect(dispatches).toBe(chunks * (rows.has("mask and its tile classes") ? 3 : 1));
+        expect(run.stdout).toContain("elements have the bits of the prompt done at once: ok");
+      }
+    },
+    limit,
+  );
+
   test(
     "a single byte",
     () => {
@@ -176,6 +204,13 @@ describe("what it refuses, in one line", () => {
     "a command line that makes no sense",
     () => {
       expectRefusal(["--what"], "--what");
+      expectRefusal(["--dtype", "f32"], "--dtype", "f32", "bf16, f16");
+      expectRefusal(["--mask", "causal"], "--mask", "causal", "none, additive, bool");
+      expectRefusal(["--window", "4", "--mask", "none"], "--window", "--mask bool");
+      for (const option of ["--window", "--chunk"]) {
+        for (const value of ["0", "1.5", "2049", "x", ""])
+          expectRefusal([option, value], option, `"${value}"`, "1 to 2048");
+      }
       expectRefusal(["a", "b"], '"b"');
       expectRefusal(["a", "--input", "b"], "--input");
       expectRefusal(["--output"], "--output");
