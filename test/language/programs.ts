@@ -320,3 +320,44 @@ typedef decltype(kernel_mul_mv_q4_0<half>) kernel_mul_mv_q4_0_t;
 template [[host_name("kernel_mul_mv_q4_0_f16")]] kernel kernel_mul_mv_q4_0_t kernel_mul_mv_q4_0<half>;
 template [[host_name("kernel_mul_mv_q4_0_f32")]] kernel decltype(kernel_mul_mv_q4_0<float>) kernel_mul_mv_q4_0<float>;
 `;
+
+/** Correct code that looks like what is refused: pointers, statics, products, calls through parentheses. */
+export const nearMisses = `#include <metal_stdlib>
+using namespace metal;
+struct alignas(16) Block { float4 v; uint n; };
+struct Outer { struct Inner { int a; }; Inner list[2]; enum Kind { kA, kB }; Kind kind; };
+typedef uchar4 Pixel;
+using Accumulator = float;
+constant Block kBlocks[2] = {{float4(1), 2}, {float4(3), 4}};
+constant const float kTable[] = {1, 2, 3};
+static constant float kOld = 3;
+constexpr constant int kBits = 8 * sizeof(uint);
+template <typename T> struct Reader { const device T *base; T operator()(uint i) const { return base[i]; } };
+template <typename T, int N> struct Row { thread T *data; METAL_FUNC Row(thread T *d) : data(d) {} };
+inline float3 rotated(float3 v, float angle) { return float3(v.x * cos(angle), v.y, v.z); }
+inline void accumulate(thread float &sum, const thread Block &b, device const Block *others, threadgroup Block &shared, constant Block &c) {
+  sum += b.v.x * others->v.x * shared.v.y * c.v.z;
+}
+static inline float mean(const device float *x, uint n) { float s = 0; for (uint k = 0; k < n; k++) s += x[k]; return s / n; }
+template <typename F> float apply(F f, float x) { return f(x); }
+struct Twice { float operator()(float x) const { return x * 2; } };
+kernel void tricky(device float *out [[buffer(0)]], device const float *in [[buffer(1)]], constant Block &block [[buffer(2)]],
+                   uint3 tpg [[threads_per_threadgroup]], uint i [[thread_position_in_grid]], ushort sg [[simdgroup_index_in_threadgroup]]) {
+  static constant float kLocal[2] = {1, 2};
+  threadgroup Block shared; if (i == 0) shared = block;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  float sum = 0; Block mine = block; accumulate(sum, mine, (device const Block *)(in + 4), shared, kBlocks[1]);
+  float product = sum * out[0]; const float q = (sum) * (product); int a = 3, b = 4; int c = a * b; int d = a & b;
+  thread float *p = &sum; thread float &r = *p; r += 1; float x[2] = {q, float(c + d)};
+  thread auto &first = x[0]; first = 2; auto *pp = &x[1]; *pp = 5;
+  Reader<float> reader{in}; Outer o; o.list[0].a = 3; o.kind = Outer::kB; Outer copy = o;
+  const float half_x = 0.5 * reader(1) + mean(in, 2); Pixel px = Pixel(1, 2, 3, 4); px.rg = uchar2(9);
+  if (float y = sum; y > 0) { out[i] = y; } else out[i] = half_x;
+  for (int k = 0, n = 2; k < n; k++) out[i] += kLocal[k] * kTable[k];
+  out[i] += apply(Twice(), x[1]) + copy.list[0].a + px.x + kOld + kBits + rotated(float3(1, 2, 3), 0).x + tpg.x + sg;
+  Row<float, 2> row(x); out[i] += row.data[0]; sizeof(Block); (void)(d * c);
+  device float4 *vec_out = reinterpret_cast<device float4 *>(out + 4); vec_out[0] = float4(half4(1.0h)); vec_out[0].xy *= 2;
+  uint2 grid = uint2(1, 2); grid = grid.yx; out[1] = grid.x ? (i ? 1 : 2) : 3; device float &slot = out[2]; slot = 7;
+  do { out[3] = 8; } while (false); switch (a) { case 3: out[3] += 1; break; }
+}
+`;

@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { thrownBy } from "../helpers/errors.ts";
 import { countCase, device } from "./harness.ts";
+import { nearMisses } from "./programs.ts";
 
 interface Refusal {
   readonly name: string;
@@ -305,4 +306,12 @@ refusals.forEach(({ name, source, says }, index) => {
     expect(columns).toContain(column);
     done();
   });
+});
+
+const accepted = countCase();
+test("accepted: correct code that looks like what is refused", () => {
+  device().registerSource("near_misses.metal", nearMisses);
+  using pipeline = device().pipeline("tricky");
+  expect(pipeline.info.staticThreadgroupMemoryLength).toBe(32);
+  accepted();
 });

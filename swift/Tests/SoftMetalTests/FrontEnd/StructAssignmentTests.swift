@@ -29,7 +29,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "P l = p[0];", "int y = p[0].a;", "p[0].a += 1;", "auto [m, n] = z;", "const device P &q = p[1];", "thread P *q = &l;",
+    "P l = p[0];", "int y = p[0].a;", "p[0].a += 1;", "auto [m, n] = z;", "const device P &q = p[1];",
+    "thread P *q = &l;",
     "for (int k = 0; k < 2; ++k);", "bool same = x[0] == 1;", "using Q = P;",
   ])
   func declarationsStay(statement: String) throws {

@@ -16,6 +16,7 @@ enum Lowering {
     Structs.lower(&context)
     MemberQualifiers.lower(&context)
     StructAssignments.lower(&context)
+    PackedLoads.lower(&context)
     LoopPragmas.lower(&context)
     Literals.lower(&context)
     Preprocessing.restoreIncludes(&context)
