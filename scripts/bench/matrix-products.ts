@@ -10,7 +10,8 @@ const flops = repeats * tiles * 2 * 2 * 8 ** 3;
 /**
  * The loop of attention's scores: bf16 q [8, 512] times two bf16 k [512, 8], sums in float.
  * Matrix style: matrices go from simdgroup_load to simdgroup_store. Element style: every
- * product fills its matrices and reads its result through thread_elements().
+ * product fills its matrices and reads its result through thread_elements(), with the bf16
+ * operands widened to float fragments first, as MLX's attention does.
  */
 const source = `
 #include <metal_stdlib>
@@ -47,13 +48,12 @@ kernel void bench_element_style(device float *out [[buffer(0)]], uint lane [[thr
   const threadgroup bfloat *k = box + 8 * ${tiles} * 8 + column * ${tiles * 8} + row;
   for (uint r = 0; r < ${repeats}; ++r) {
     for (uint t = 0; t < ${tiles}; ++t) {
-      simdgroup_matrix<bfloat, 8, 8> a, b;
-      simdgroup_matrix<float, 8, 8> c;
-      a.thread_elements()[0] = q[t * 8];
-      a.thread_elements()[1] = q[t * 8 + 1];
+      simdgroup_matrix<float, 8, 8> a, b, c;
+      const float2 left = float2(q[t * 8], q[t * 8 + 1]);
       for (uint j = 0; j < 2; ++j) {
-        b.thread_elements()[0] = k[j * 8 * ${tiles} * 8 + t * 8];
-        b.thread_elements()[1] = k[j * 8 * ${tiles} * 8 + t * 8 + ${tiles * 8}];
+        const threadgroup bfloat *key = k + j * 8 * ${tiles} * 8 + t * 8;
+        a.thread_elements() = left;
+        b.thread_elements() = float2(key[0], key[${tiles * 8}]);
         c.thread_elements() = j == 0 ? sum0 : sum1;
         simdgroup_multiply_accumulate(c, a, b, c);
         if (j == 0) { sum0 = c.thread_elements(); } else { sum1 = c.thread_elements(); }

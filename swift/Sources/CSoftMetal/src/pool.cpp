@@ -145,17 +145,11 @@ class Pool {
       working_[index % maxWatched] = true;
     }
     currentWorker = &worker;
-    const SmDispatch &dispatch = *job_.dispatch;
-    const uint64_t width = dispatch.threadgroups[0], area = width * dispatch.threadgroups[1];
     while (!expired_.load(std::memory_order_relaxed)) {
       const uint64_t begin = job_.taken.fetch_add(job_.chunk, std::memory_order_relaxed);
       if (begin >= job_.total) break;
       const uint64_t end = std::min(begin + job_.chunk, job_.total);
-      for (uint64_t i = begin; i < end && !expired_.load(std::memory_order_relaxed); ++i) {
-        const uint32_t position[3] = {static_cast<uint32_t>(i % width), static_cast<uint32_t>(i % area / width),
-                                      static_cast<uint32_t>(i / area)};
-        if (!worker.run(dispatch, job_.threadgroupOffsets, position)) break;
-      }
+      worker.run(*job_.dispatch, job_.threadgroupOffsets, begin, end, expired_);
     }
     std::lock_guard lock(watchMutex_);
     working_[index % maxWatched] = false;

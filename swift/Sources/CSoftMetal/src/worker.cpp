@@ -62,11 +62,10 @@ std::unique_ptr<Worker> Worker::create() {
 Worker::~Worker() { munmap(mapping_, mappingSize_); }
 
 /// The lowest page of a stack block is left inaccessible: an overflow stops there and not in a neighbour's stack.
-bool Worker::prepareStacks(uint32_t threadCount) {
+/// Where the system has no more mappings to give, the stack serves without.
+void Worker::prepareStacks(uint32_t threadCount) {
   char *stacks = reinterpret_cast<char *>(state_) + regionSize / 2;
-  for (; stacksReady_ < threadCount; ++stacksReady_)
-    if (mprotect(stacks + stacksReady_ * stackSize, guardSize, PROT_NONE) != 0) return false;
-  return true;
+  for (; stacksReady_ < threadCount; ++stacksReady_) mprotect(stacks + stacksReady_ * stackSize, guardSize, PROT_NONE);
 }
 
 void Worker::prepareFibres(uint32_t threadCount) {
@@ -88,31 +87,45 @@ void Worker::prepareFibres(uint32_t threadCount) {
   state_->uniform = 1;
 }
 
-bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, const uint32_t position[3]) {
+/// Sets what changes from one threadgroup to the next: its place, and its size at the edges of the grid.
+void Worker::place(const SmDispatch &dispatch, const uint32_t position[3]) {
+  SmThreadgroup &group = state_->group;
+  group.threadCount = 1;
+  for (int i = 0; i < 3; ++i) {
+    const uint32_t size = dispatch.threadsPerThreadgroup[i];
+    const uint32_t left = dispatch.threadsPerGrid[i] - position[i] * size;
+    group.position[i] = position[i];
+    group.threadsPerThreadgroup[i] = left < size ? left : size;
+    group.threadCount *= group.threadsPerThreadgroup[i];
+  }
+}
+
+bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, uint64_t begin, uint64_t end,
+                 const std::atomic<bool> &expired) {
   SmThreadgroup &group = state_->group;
   group.buffers = dispatch.buffers;
   group.threadgroupOffsets = threadgroupOffsets;
-  uint32_t threadCount = 1;
   for (int i = 0; i < 3; ++i) {
-    const uint32_t begin = position[i] * dispatch.threadsPerThreadgroup[i];
-    const uint32_t left = dispatch.threadsPerGrid[i] - begin;
-    group.position[i] = position[i];
     group.threadgroups[i] = dispatch.threadgroups[i];
     group.dispatchThreadsPerThreadgroup[i] = dispatch.threadsPerThreadgroup[i];
-    group.threadsPerThreadgroup[i] =
-        left < dispatch.threadsPerThreadgroup[i] ? left : dispatch.threadsPerThreadgroup[i];
     group.threadsPerGrid[i] = dispatch.threadsPerGrid[i];
-    threadCount *= group.threadsPerThreadgroup[i];
   }
-  group.threadCount = threadCount;
   kernel_ = dispatch.kernel;
+  const uint64_t width = dispatch.threadgroups[0], height = dispatch.threadgroups[1];
+  uint32_t position[3] = {static_cast<uint32_t>(begin % width), static_cast<uint32_t>(begin / width % height),
+                          static_cast<uint32_t>(begin / width / height)};
   if (sigsetjmp(escape_, 0) != 0) return false;
   running_.store(true, std::memory_order_relaxed);
-  if (kernel_->execution == SM_EXECUTION_LOOP) {
-    kernel_->run(&group);
-  } else if (prepareStacks(threadCount)) {
-    prepareFibres(threadCount);
-    switchStack(&mainStackPointer_, state_->stackPointers[0]);
+  for (uint64_t i = begin; i < end && !expired.load(std::memory_order_relaxed); ++i) {
+    place(dispatch, position);
+    if (kernel_->execution == SM_EXECUTION_LOOP) {
+      kernel_->run(&group);
+    } else {
+      prepareStacks(group.threadCount);
+      prepareFibres(group.threadCount);
+      switchStack(&mainStackPointer_, state_->stackPointers[0]);
+    }
+    for (int axis = 0; axis < 3 && ++position[axis] == dispatch.threadgroups[axis]; ++axis) position[axis] = 0;
   }
   running_.store(false, std::memory_order_relaxed);
   return true;

@@ -23,10 +23,11 @@ class Worker {
   Worker(const Worker &) = delete;
   Worker &operator=(const Worker &) = delete;
 
-  /// Runs the threadgroup at `position`. False when `interrupt` ended it.
-  bool run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, const uint32_t position[3]);
+  /// Runs threadgroups `begin` to `end` - 1 of the grid, x first, until `expired`. False when `interrupt` ended it.
+  bool run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, uint64_t begin, uint64_t end,
+           const std::atomic<bool> &expired);
 
-  /// Ends the running threadgroup. Async-signal-safe; called on the worker's thread.
+  /// Ends `run`. Async-signal-safe; called on the worker's thread.
   void interrupt();
 
  private:
@@ -36,7 +37,8 @@ class Worker {
   static void *yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *meetingPoint);
   static void fibreMain();
 
-  bool prepareStacks(uint32_t threadCount);
+  void place(const SmDispatch &dispatch, const uint32_t position[3]);
+  void prepareStacks(uint32_t threadCount);
   void prepareFibres(uint32_t threadCount);
   void stop(uint32_t thread, uint64_t reason, const void *meetingPoint);
   void materialise(uint32_t simdgroup, uint32_t running);
