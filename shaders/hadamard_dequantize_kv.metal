@@ -161,17 +161,27 @@ inline float factor_of(float norm, float scale_factor_d512) {
   return D <= 256 ? norm / sqrt(float(D) * float(Head<D>::block)) : norm / (scale_factor_d512 * sqrt(float(D)));
 }
 
-/// Stores value i of the output; `dtype` is MA_DTYPE_F32, F16 or BF16.
-inline void store_value(device uchar *out, ulong i, float value, uint dtype) {
+/// The bits of bf16 nearest to a value, ties to even; NaN stays a quiet NaN.
+inline ushort bfloat_bits(float value) {
+  const uint bits = as_type<uint>(value);
+  const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return ushort((isnan(value) ? bits | 0x400000u : rounded) >> 16);
+}
+
+/// Stores 8 values; `dtype` is MA_DTYPE_F32, F16 or BF16.
+inline void store_run(device uchar *out, ulong first, const thread float *values, uint dtype) {
   if (dtype == 1) {
-    ((device float *)out)[i] = value;
+    for (uint j = 0; j < run_length; j++) {
+      ((device float *)out)[first + j] = values[j];
+    }
   } else if (dtype == 2) {
-    ((device half *)out)[i] = half(value);
+    for (uint j = 0; j < run_length; j++) {
+      ((device half *)out)[first + j] = half(values[j]);
+    }
   } else {
-    // To nearest even; NaN stays a quiet NaN.
-    const uint bits = as_type<uint>(value);
-    const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-    ((device ushort *)out)[i] = ushort((isnan(value) ? bits | 0x400000u : rounded) >> 16);
+    for (uint j = 0; j < run_length; j++) {
+      ((device ushort *)out)[first + j] = bfloat_bits(values[j]);
+    }
   }
 }
 
@@ -287,8 +297,70 @@ template <uint D, typename Format>
   device uchar *out = is_v ? out_v : out_k;
   for (uint r = 0; r < H::runs; r++) {
     const ulong first = ulong(row) * D + (r * H::lanes + lane) * run_length;
-    for (uint j = 0; j < run_length; j++) {
-      store_value(out, first + j, values[r * run_length + j], params.out_dtype);
+    store_run(out, first, values + r * run_length, params.out_dtype);
+  }
+}
+
+// Any power of two up to 4,096: one threadgroup per head vector.
+//
+// Grid: threadgroups (heads * n_tokens, streams, 1) of up to head_dim threads,
+// each of which takes every thread_count-th item; 4 * head_dim bytes of
+// threadgroup memory. Work: head_dim log2(head_dim) additions; bound by the barriers.
+
+/// Code i of a row whose codes take `width` bits each.
+inline uint code_in_row(const device uchar *row, uint i, uint bits, uint width) {
+  const uint first = i * width;
+  const uint low = row[first / 8];
+  const uint high = first % 8 + bits > 8 ? row[first / 8 + 1] : 0;
+  return ((low | high << 8) >> (first % 8)) & ((1u << bits) - 1);
+}
+
+template <typename Format>
+[[kernel]] void dequantize_any(const device uchar *packed_k [[buffer(0)]], const device float *norms_k [[buffer(1)]],
+                               device uchar *out_k [[buffer(2)]],
+                               constant HadamardDequantizeParams &params [[buffer(3)]],
+                               const device uchar *packed_v [[buffer(4)]], const device float *norms_v [[buffer(5)]],
+                               device uchar *out_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
+                               uint3 position [[threadgroup_position_in_grid]],
+                               uint thread_index [[thread_index_in_threadgroup]],
+                               uint3 threads [[threads_per_threadgroup]]) {
+  const uint head_dim = params.head_dim;
+  const uint bits = params.codebook_bits;
+  const uint width = Format::width(bits);
+  const uint head = position.x / params.n_tokens;
+  const uint token = position.x % params.n_tokens;
+  const uint slot = slot_of(params.read_pos_start, token, params.cache_capacity, params.is_sliding != 0);
+  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
+  const bool is_v = position.y != 0;
+  const device uchar *row = (is_v ? packed_v : packed_k) + cache_row * (head_dim * width / 8);
+  const device float *norms = (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256);
+  // sqrt(head_dim) y is centroid * norm for up to 256 coordinates.
+  const float unit = head_dim <= 256 ? 1.0f : sqrt(float(head_dim)) / params.scale_factor_d512;
+  for (uint i = thread_index; i < head_dim; i += threads.x) {
+    values[i] = centroids[first_centroid(bits) + code_in_row(row, i, bits, width)] * (norms[i / 256] * unit);
+  }
+  for (uint step = 1; step < head_dim; step *= 2) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint pair = thread_index; pair < head_dim / 2; pair += threads.x) {
+      const uint i = (pair & ~(step - 1)) * 2 + (pair & (step - 1));
+      const float low = values[i];
+      const float high = values[i + step];
+      values[i] = low + high;
+      values[i + step] = low - high;
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  device uchar *out = is_v ? out_v : out_k;
+  for (uint i = thread_index; i < head_dim; i += threads.x) {
+    const uint sign = (sign_bits[i / 32 % 16] >> (i % 32)) << 31;
+    const float value = as_type<float>(as_type<uint>(values[i] / float(head_dim)) ^ sign) + 0.0f;
+    const ulong place = ulong(position.x) * head_dim + i;
+    if (params.out_dtype == 1) {
+      ((device float *)out)[place] = value;
+    } else if (params.out_dtype == 2) {
+      ((device half *)out)[place] = half(value);
+    } else {
+      ((device ushort *)out)[place] = bfloat_bits(value);
     }
   }
 }
@@ -343,3 +415,9 @@ template [[host_name("hadamard_dequantize_kv_dense_d256")]] [[kernel]]
 decltype(dequantize<256, Dense>) dequantize<256, Dense>;
 template [[host_name("hadamard_dequantize_kv_dense_d512")]] [[kernel]]
 decltype(dequantize<512, Dense>) dequantize<512, Dense>;
+template [[host_name("hadamard_dequantize_kv")]] [[kernel]]
+decltype(dequantize_any<Nibbles>) dequantize_any<Nibbles>;
+template [[host_name("hadamard_dequantize_kv_hb")]] [[kernel]]
+decltype(dequantize_any<Bytes>) dequantize_any<Bytes>;
+template [[host_name("hadamard_dequantize_kv_dense")]] [[kernel]]
+decltype(dequantize_any<Dense>) dequantize_any<Dense>;
