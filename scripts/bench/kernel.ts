@@ -9,6 +9,8 @@ export interface KernelRun {
   /** Threads in the grid and in a threadgroup. */
   readonly grid: number;
   readonly threads: number;
+  /** Dispatches one after another in one pass; 1 unless given. */
+  readonly repeats?: number;
 }
 
 /** A device of one thread with `source`, and one buffer of zeros that every kernel gets at index 0. */
@@ -18,11 +20,11 @@ export function prepareKernels(source: string, bytes: number) {
   const buffer: Tensor = device.tensor("u8", [bytes]);
   return {
     buffer,
-    /** Seconds of one dispatch, submission included. */
-    seconds({ kernel, grid, threads }: KernelRun): number {
+    /** Seconds of one pass, submission included. */
+    seconds({ kernel, grid, threads, repeats = 1 }: KernelRun): number {
       using pipeline = device.pipeline(kernel);
       using pass = device.pass();
-      pass.dispatch(pipeline, { buffers: [buffer], grid, threads });
+      for (let i = 0; i < repeats; i++) pass.dispatch(pipeline, { buffers: [buffer], grid, threads });
       return secondsOf(() => pass.commitAndWait());
     },
     dispose: () => device.dispose(),

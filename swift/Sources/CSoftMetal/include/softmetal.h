@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a struct in this header.
-#define SM_OBJECT_VERSION 1
+#define SM_OBJECT_VERSION 2
 
 enum {
   SM_MAX_BUFFERS = 31,
@@ -64,6 +64,8 @@ typedef struct SmKernel {
   uint32_t execution;   ///< SM_EXECUTION_*
   uint32_t maxThreads;  ///< [[max_total_threads_per_threadgroup]], or 1024
   uint32_t usesMatrices;  ///< needs whole SIMD groups
+  /// LOOP: no argument tells threadgroups apart, so that neighbours may run as one.
+  uint32_t seesGridOnly;
   uint32_t argumentCount;
   const SmArgument *arguments;
   /// Indices into SmObject.constants of those the kernel can reach.

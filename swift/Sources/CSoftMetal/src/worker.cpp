@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -87,15 +88,17 @@ void Worker::prepareFibres(uint32_t threadCount) {
   state_->uniform = 1;
 }
 
-/// Sets what changes from one threadgroup to the next: its place, and its size at the edges of the grid.
-void Worker::place(const SmDispatch &dispatch, const uint32_t position[3]) {
+/// Sets what changes from one threadgroup to the next: its place, and its size at the edges of the grid. `merged`
+/// neighbours along x count as one threadgroup.
+void Worker::place(const SmDispatch &dispatch, const uint32_t position[3], uint32_t merged) {
   SmThreadgroup &group = state_->group;
   group.threadCount = 1;
   for (int i = 0; i < 3; ++i) {
     const uint32_t size = dispatch.threadsPerThreadgroup[i];
     const uint32_t left = dispatch.threadsPerGrid[i] - position[i] * size;
+    const uint64_t wanted = i == 0 ? uint64_t(size) * merged : size;
     group.position[i] = position[i];
-    group.threadsPerThreadgroup[i] = left < size ? left : size;
+    group.threadsPerThreadgroup[i] = left < wanted ? left : static_cast<uint32_t>(wanted);
     group.threadCount *= group.threadsPerThreadgroup[i];
   }
 }
@@ -116,8 +119,10 @@ bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets,
                           static_cast<uint32_t>(begin / width / height)};
   if (sigsetjmp(escape_, 0) != 0) return false;
   running_.store(true, std::memory_order_relaxed);
-  for (uint64_t i = begin; i < end && !expired.load(std::memory_order_relaxed); ++i) {
-    place(dispatch, position);
+  uint64_t merged = 1;
+  for (uint64_t i = begin; i < end && !expired.load(std::memory_order_relaxed); i += merged) {
+    if (kernel_->seesGridOnly) merged = std::min(end - i, width - position[0]);
+    place(dispatch, position, static_cast<uint32_t>(merged));
     if (kernel_->execution == SM_EXECUTION_LOOP) {
       kernel_->run(&group);
     } else {
@@ -125,6 +130,7 @@ bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets,
       prepareFibres(group.threadCount);
       switchStack(&mainStackPointer_, state_->stackPointers[0]);
     }
+    position[0] += static_cast<uint32_t>(merged) - 1;
     for (int axis = 0; axis < 3 && ++position[axis] == dispatch.threadgroups[axis]; ++axis) position[axis] = 0;
   }
   running_.store(false, std::memory_order_relaxed);
