@@ -146,6 +146,14 @@ for (const format of [half, bfloat]) {
   );
 }
 
+const wholes = [0, 1, -1, 2047, 2049, 2051, 4098, 4102, -8196, 65504, 65519, 65520, -65535, 2 ** 31 - 1, -(2 ** 31)];
+cases.push({
+  name: "half from int rounds to nearest even, to infinity from 65,520 on",
+  code: "out[i] = as_type<ushort>(half(a[i]));",
+  out: "ushort",
+  inputs: [ints(wholes)],
+  expected: wholes.map((x) => bitsOf(half, x)),
+});
 cases.push({
   name: "half and float mix to float, bfloat and float to float",
   code: `const half h = 1.0h / 3.0h; const bfloat b = bfloat(1.0f / 3.0f); const float f = 0.1f;
