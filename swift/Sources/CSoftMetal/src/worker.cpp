@@ -89,14 +89,14 @@ void Worker::prepareFibres(uint32_t threadCount) {
 }
 
 /// Sets what changes from one threadgroup to the next: its place, and its size at the edges of the grid. `merged`
-/// neighbours along x count as one threadgroup.
-void Worker::place(const SmDispatch &dispatch, const uint32_t position[3], uint32_t merged) {
+/// neighbours along `axis` count as one threadgroup.
+void Worker::place(const SmDispatch &dispatch, const uint32_t position[3], int axis, uint64_t merged) {
   SmThreadgroup &group = state_->group;
   group.threadCount = 1;
   for (int i = 0; i < 3; ++i) {
     const uint32_t size = dispatch.threadsPerThreadgroup[i];
     const uint32_t left = dispatch.threadsPerGrid[i] - position[i] * size;
-    const uint64_t wanted = i == 0 ? uint64_t(size) * merged : size;
+    const uint64_t wanted = i == axis ? size * merged : size;
     group.position[i] = position[i];
     group.threadsPerThreadgroup[i] = left < wanted ? left : static_cast<uint32_t>(wanted);
     group.threadCount *= group.threadsPerThreadgroup[i];
@@ -119,10 +119,12 @@ bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets,
                           static_cast<uint32_t>(begin / width / height)};
   if (sigsetjmp(escape_, 0) != 0) return false;
   running_.store(true, std::memory_order_relaxed);
+  // Along the first axis with more than one, threadgroups come one after another.
+  const int axis = width > 1 ? 0 : height > 1 ? 1 : 2;
   uint64_t merged = 1;
   for (uint64_t i = begin; i < end && !expired.load(std::memory_order_relaxed); i += merged) {
-    if (kernel_->seesGridOnly) merged = std::min(end - i, width - position[0]);
-    place(dispatch, position, static_cast<uint32_t>(merged));
+    if (kernel_->seesGridOnly) merged = std::min<uint64_t>(end - i, dispatch.threadgroups[axis] - position[axis]);
+    place(dispatch, position, axis, merged);
     if (kernel_->execution == SM_EXECUTION_LOOP) {
       kernel_->run(&group);
     } else {
@@ -130,8 +132,8 @@ bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets,
       prepareFibres(group.threadCount);
       switchStack(&mainStackPointer_, state_->stackPointers[0]);
     }
-    position[0] += static_cast<uint32_t>(merged) - 1;
-    for (int axis = 0; axis < 3 && ++position[axis] == dispatch.threadgroups[axis]; ++axis) position[axis] = 0;
+    position[axis] += static_cast<uint32_t>(merged) - 1;
+    for (int k = 0; k < 3 && ++position[k] == dispatch.threadgroups[k]; ++k) position[k] = 0;
   }
   running_.store(false, std::memory_order_relaxed);
   return true;

@@ -37,7 +37,7 @@ class Worker {
   static void *yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *meetingPoint);
   static void fibreMain();
 
-  void place(const SmDispatch &dispatch, const uint32_t position[3], uint32_t merged);
+  void place(const SmDispatch &dispatch, const uint32_t position[3], int axis, uint64_t merged);
   void prepareStacks(uint32_t threadCount);
   void prepareFibres(uint32_t threadCount);
   void stop(uint32_t thread, uint64_t reason, const void *meetingPoint);
