@@ -16,24 +16,25 @@
 /// nibble), or a byte of its own in the `hb` kernels.
 ///
 /// Sizes known at compile time: 1 to 8 lanes own a head vector, each at most 64
-/// coordinates in registers, in runs of 8 consecutive ones:
+/// coordinates in registers, in runs of R consecutive ones:
 ///   D             64  80  96  112  128  192  256  512
 ///   lanes (L)      1   2   2    2    2    4    4    8
 ///   per lane      64  40  48   56   64   48   64   64
-/// Coordinate c belongs to lane (c / 8) % L. The butterflies between lanes come
+///   run (R)       16   8  16    8   16   16   16   16
+/// Coordinate c belongs to lane (c / R) % L. The butterflies between lanes come
 /// first: a lane reads the L runs that meet in its own and adds them up with its
 /// signs, so lanes exchange nothing: no shuffle, no barrier, no divergence, and
 /// every lane has seen all of x, which gives it the norm (|H S x| = |x| sqrt(B)).
 /// On an Apple GPU the L lanes of a vector read the same addresses in the same
 /// instruction, so a vector crosses the memory bus once, in whole 128-byte
-/// lines used up before the next; its 8 stores of `b` bytes lie side by side.
+/// lines used up before the next; the runs that its lanes store lie side by side.
 /// On a CPU the loops over runs and values become vector instructions, and a
 /// thread runs from start to end, where a shuffle would switch 32 fibres.
 ///
 /// Grid: threads (rows * L, streams, 1) with rows = heads * tokens; any
 /// threadgroup size, whole threadgroups allowed. No threadgroup memory.
 /// Work per vector: D (L + log2 B) additions, then the search; bound by memory
-/// on a GPU. Register floats per lane: 64 and L runs of 8.
+/// on a GPU. Register floats per lane: 64 and the runs being added.
 ///
 /// Any power of two up to 4,096: `hadamard_quantize_kv*` at the end, in
 /// threadgroup memory.
@@ -83,9 +84,6 @@ constant uint sign_bits[16] = {0xf4913ba7, 0x0e58c26d, 0xd6247fb3, 0x1cea4589, 0
 /// A norm this small counts as 0.
 constant float smallest_norm = 1e-10f;
 
-/// Coordinates that lie side by side in one lane.
-constant constexpr uint run_length = 8;
-
 // Codes.
 
 /// The magnitude's bits, which compare as integers like the magnitude itself,
@@ -102,68 +100,73 @@ inline uint signed_code(float z, uint below, uint bits) {
   return z > 0.0f ? half_levels + below : half_levels - 1 - below;
 }
 
-/// 4 bits: counts the 7 positive boundaries below the magnitude.
-inline uint code_4(float z) {
-  const uint magnitude = comparable_magnitude(z);
-  uint below = 0;
-  for (uint i = 0; i < 7; i++) {
-    below += magnitude > as_type<uint>(boundaries[4 + i]) ? 1 : 0;
+/// Codes of N values of 4 bits: counts the 7 positive boundaries below each magnitude.
+template <uint N>
+inline void codes_of_4(const thread float *z, thread uchar *codes) {
+  for (uint i = 0; i < N; i++) {
+    const uint magnitude = comparable_magnitude(z[i]);
+    uint below = 0;
+    for (uint k = 0; k < 7; k++) {
+      below += magnitude > as_type<uint>(boundaries[4 + k]) ? 1 : 0;
+    }
+    codes[i] = uchar(signed_code(z[i], below, 4));
   }
-  return signed_code(z, below, 4);
 }
 
-/// Any width: binary search among the 2^(bits - 1) - 1 positive boundaries.
-inline uint code_of(float z, uint bits) {
-  const uint magnitude = comparable_magnitude(z);
-  const uint first = first_boundary(bits);
-  uint below = 0;
+/// Codes of N values of any width: binary search among the 2^(bits - 1) - 1
+/// positive boundaries, a step of all values at once.
+template <uint N>
+inline void codes_of(const thread float *z, uint bits, thread uchar *codes) {
+  const constant float *table = boundaries + first_boundary(bits);
+  uint below[N] = {};
   for (uint step = 1u << (bits - 2); step > 0; step /= 2) {
-    below += magnitude > as_type<uint>(boundaries[first + below + step - 1]) ? step : 0;
+    for (uint i = 0; i < N; i++) {
+      below[i] += comparable_magnitude(z[i]) > as_type<uint>(table[below[i] + step - 1]) ? step : 0;
+    }
   }
-  return signed_code(z, below, bits);
+  for (uint i = 0; i < N; i++) {
+    codes[i] = uchar(signed_code(z[i], below[i], bits));
+  }
 }
 
-// Formats: bits of a row that a code takes, the code of a value, and the place of 8 consecutive codes.
+// Formats: bits of a row that a code takes, and the bytes of N consecutive codes.
 
 /// Two 4-bit codes a byte.
 struct Nibbles {
   static uint width(uint bits) { return 4; }
-  static uint code(float z, uint bits) { return code_4(z); }
-  static void store(device uchar *row, uint run, const thread uint *codes, uint bits) {
-    uint word = 0;
-    for (uint j = 0; j < run_length; j++) {
-      word |= codes[j] << (4 * j);
+  template <uint N>
+  static void encode(const thread float *z, uint bits, thread uchar *bytes) {
+    uchar codes[N];
+    codes_of_4<N>(z, codes);
+    for (int i = 0; i < int(N) / 2; i++) {
+      bytes[i] = uchar(codes[2 * i] | uchar(codes[2 * i + 1] << 4));
     }
-    *(device packed_uchar4 *)(row + run * 4) = packed_uchar4(as_type<uchar4>(word));
   }
 };
 
 /// One code of 5, 6 or 8 bits a byte.
 struct Bytes {
   static uint width(uint bits) { return 8; }
-  static uint code(float z, uint bits) { return code_of(z, bits); }
-  static void store(device uchar *row, uint run, const thread uint *codes, uint bits) {
-    for (uint j = 0; j < run_length; j++) {
-      row[run * run_length + j] = uchar(codes[j]);
-    }
+  template <uint N>
+  static void encode(const thread float *z, uint bits, thread uchar *bytes) {
+    codes_of<N>(z, bits, bytes);
   }
 };
 
-/// Codes of 2, 3, 5 or 6 bits without gaps: 8 of them fill `bits` bytes.
+/// Codes of 2, 3, 5 or 6 bits without gaps: 8 of them are `bits` bytes.
 struct Dense {
   static uint width(uint bits) { return bits; }
-  static uint code(float z, uint bits) { return code_of(z, bits); }
-  static void store(device uchar *row, uint run, const thread uint *codes, uint bits) {
-    uint pending = 0;
-    uint pending_bits = 0;
-    uint byte = run * bits;
-    for (uint j = 0; j < run_length; j++) {
-      pending |= codes[j] << pending_bits;
-      pending_bits += bits;
-      if (pending_bits >= 8) {
-        row[byte++] = uchar(pending);
-        pending >>= 8;
-        pending_bits -= 8;
+  template <uint N>
+  static void encode(const thread float *z, uint bits, thread uchar *bytes) {
+    uchar codes[N];
+    codes_of<N>(z, bits, codes);
+    for (uint i = 0; i < N; i += 8) {
+      ulong joined = 0;
+      for (uint j = 0; j < 8; j++) {
+        joined |= ulong(codes[i + j]) << (j * bits);
+      }
+      for (uint k = 0; k < bits; k++) {
+        bytes[i / 8 * bits + k] = uchar(joined >> (8 * k));
       }
     }
   }
@@ -176,58 +179,76 @@ template <uint D>
 struct Head {
   static constant constexpr uint block = D & (~D + 1);
   static constant constexpr uint lanes = D <= 64 ? 1 : D <= 128 ? 2 : D <= 256 ? 4 : 8;
-  static constant constexpr uint runs = D / (run_length * lanes);
+  /// Coordinates that lie side by side in one lane.
+  static constant constexpr uint run = block / lanes < 16 ? block / lanes : 16;
+  /// Coordinates of a lane.
+  static constant constexpr uint values = D / lanes;
   static constant constexpr uint norms = D <= 256 ? 1 : D / 256;
-  /// Runs of a lane that a transform spans, without those that meet on loading.
-  static constant constexpr uint joined_runs = block / (run_length * lanes * norms);
+  /// Coordinates of a lane in one transform, without the halves that meet on loading.
+  static constant constexpr uint span = block / lanes / norms;
 };
 
-/// Eight values of x with their signs.
-inline void load_run(const device float *x, uint run, thread float *values) {
-  const uint first = run * run_length;
+/// N values of x with their signs; N divides `first`.
+template <uint N>
+inline void load_signed(const device float *x, uint first, thread float *values) {
   const uint signs = sign_bits[first / 32 % 16] >> (first % 32);
-  for (uint j = 0; j < run_length; j++) {
+  for (uint j = 0; j < N; j++) {
     values[j] = as_type<float>(as_type<uint>(x[first + j]) ^ ((signs >> j) << 31));
   }
 }
 
-/// Butterflies between the lanes of a vector: adds up `lanes` runs with the
-/// signs of this lane, neighbours first, and leaves the sum in the first.
-template <uint LANES>
-inline void join_lanes(thread float (&terms)[LANES][run_length], uint lane) {
-  for (uint step = 1; step < LANES; step *= 2) {
-    const float sign = (lane & step) != 0 ? -1.0f : 1.0f;
-    for (uint p = 0; p < LANES; p += 2 * step) {
-      for (uint j = 0; j < run_length; j++) {
-        terms[p][j] = fma(sign, terms[p + step][j], terms[p][j]);
+/// Butterflies between the lanes of a vector: adds up the runs of LANES lanes
+/// with the signs of this one, neighbours first, and leaves the sum in the first.
+template <int LANES, int N>
+inline void join_lanes(thread float *terms, uint lane) {
+  for (int count = LANES / 2; count > 0; count /= 2) {
+    const float sign = (lane & 1) != 0 ? -1.0f : 1.0f;
+    lane /= 2;
+    for (int p = 0; p < count; p++) {
+      for (int j = 0; j < N; j++) {
+        terms[p * N + j] = fma(sign, terms[(2 * p + 1) * N + j], terms[2 * p * N + j]);
       }
     }
   }
 }
 
-/// Adds to `totals` the squares of `terms`, in the order of a butterfly.
-template <uint LANES>
-inline void add_squares(const thread float (&terms)[LANES][run_length], thread float *totals) {
-  float squares[LANES][run_length];
-  for (uint p = 0; p < LANES; p++) {
-    for (uint j = 0; j < run_length; j++) {
-      squares[p][j] = terms[p][j] * terms[p][j];
-    }
+/// Adds to `totals` the squares of `terms`, those of neighbouring runs first.
+template <int LANES, int N>
+inline void add_squares(const thread float *terms, thread float *totals) {
+  float squares[LANES * N];
+  for (uint j = 0; j < LANES * N; j++) {
+    squares[j] = terms[j] * terms[j];
   }
-  join_lanes<LANES>(squares, 0);
-  for (uint j = 0; j < run_length; j++) {
-    totals[j] += squares[0][j];
+  join_lanes<LANES, N>(squares, 0);
+  for (uint j = 0; j < N; j++) {
+    totals[j] += squares[j];
   }
 }
 
-/// The sum of 8 values, pairwise.
-inline float sum_of_run(thread float *values) {
-  for (uint step = 4; step > 0; step /= 2) {
+/// The sum of N values, pairwise.
+template <uint N>
+inline float sum_of(thread float *values) {
+  for (uint step = N / 2; step > 0; step /= 2) {
     for (uint j = 0; j < step; j++) {
       values[j] += values[j + step];
     }
   }
   return values[0];
+}
+
+/// Butterflies of `values` at distances from FIRST up to below END.
+template <int COUNT, int FIRST, int END>
+inline void butterflies(thread float *values) {
+  for (int step = FIRST; step < END; step *= 2) {
+    for (int i = 0; i < COUNT; i += 2 * step) {
+      for (int j = i; j < i + step; j++) {
+        const float low = values[j];
+        const float high = values[j + step];
+        values[j] = low + high;
+        values[j + step] = low - high;
+      }
+    }
+  }
 }
 
 /// This lane's part of H S x, and the sum of squares of each group of 256
@@ -236,58 +257,40 @@ inline float sum_of_run(thread float *values) {
 template <uint D>
 inline void rotate(const device float *x, uint lane, thread float *values, thread float *square_sums) {
   typedef Head<D> H;
-  constexpr uint half_runs = H::runs / H::norms;
-  float totals[H::norms][run_length] = {};
-  for (uint r = 0; r < half_runs; r++) {
-    float terms[H::lanes][run_length];
+  constexpr uint part = H::values / H::norms;
+  float totals[H::norms][H::run] = {};
+  for (uint i = 0; i < part; i += H::run) {
+    float terms[H::lanes * H::run];
     for (uint p = 0; p < H::lanes; p++) {
-      load_run(x, r * H::lanes + p, terms[p]);
+      load_signed<H::run>(x, i * H::lanes + p * H::run, terms + p * H::run);
     }
     if (H::norms == 2) {
-      float differences[H::lanes][run_length];
+      float differences[H::lanes * H::run];
       for (uint p = 0; p < H::lanes; p++) {
-        load_run(x, (r + half_runs) * H::lanes + p, differences[p]);
-        for (uint j = 0; j < run_length; j++) {
-          const float low = terms[p][j];
-          terms[p][j] = low + differences[p][j];
-          differences[p][j] = low - differences[p][j];
-        }
+        load_signed<H::run>(x, (part + i) * H::lanes + p * H::run, differences + p * H::run);
       }
-      add_squares<H::lanes>(differences, totals[H::norms - 1]);
-      join_lanes<H::lanes>(differences, lane);
-      for (uint j = 0; j < run_length; j++) {
-        values[(r + half_runs) * run_length + j] = differences[0][j];
+      for (uint j = 0; j < H::lanes * H::run; j++) {
+        const float low = terms[j];
+        terms[j] = low + differences[j];
+        differences[j] = low - differences[j];
+      }
+      add_squares<H::lanes, H::run>(differences, totals[H::norms - 1]);
+      join_lanes<H::lanes, H::run>(differences, lane);
+      for (uint j = 0; j < H::run; j++) {
+        values[part + i + j] = differences[j];
       }
     }
-    add_squares<H::lanes>(terms, totals[0]);
-    join_lanes<H::lanes>(terms, lane);
-    for (uint j = 0; j < run_length; j++) {
-      values[r * run_length + j] = terms[0][j];
+    add_squares<H::lanes, H::run>(terms, totals[0]);
+    join_lanes<H::lanes, H::run>(terms, lane);
+    for (uint j = 0; j < H::run; j++) {
+      values[i + j] = terms[j];
     }
   }
   for (uint n = 0; n < H::norms; n++) {
-    square_sums[n] = sum_of_run(totals[n]);
+    square_sums[n] = sum_of<H::run>(totals[n]);
   }
-  for (uint step = 1; step < H::joined_runs; step *= 2) {
-    for (uint r = 0; r < H::runs; r += 2 * step) {
-      for (uint i = r * run_length; i < (r + step) * run_length; i++) {
-        const float low = values[i];
-        const float high = values[i + step * run_length];
-        values[i] = low + high;
-        values[i + step * run_length] = low - high;
-      }
-    }
-  }
-  for (uint step = 1; step < run_length; step *= 2) {
-    for (uint i = 0; i < H::runs * run_length; i += 2 * step) {
-      for (uint j = i; j < i + step; j++) {
-        const float low = values[j];
-        const float high = values[j + step];
-        values[j] = low + high;
-        values[j + step] = low - high;
-      }
-    }
-  }
+  butterflies<H::values, H::run, H::span>(values);
+  butterflies<H::values, 1, H::run>(values);
 }
 
 /// A stored norm and the factor that brings the sums of `rotate` to unit variance.
@@ -315,31 +318,33 @@ template <uint D, typename Format>
 inline void quantize_part(const device float *x, device uchar *row, device float *norms, uint lane,
                           float scale_factor_d512, uint bits, device float *probe) {
   typedef Head<D> H;
-  float values[H::runs * run_length];
+  float values[H::values];
   float square_sums[H::norms];
   rotate<D>(x, lane, values, square_sums);
-  constexpr uint group = H::runs * run_length / H::norms;
   // The sums of a block are sqrt(block) y, not sqrt(D) y.
   const float block_factor = sqrt(float(D / H::block));
+  constexpr uint part = H::values / H::norms;
   for (uint n = 0; n < H::norms; n++) {
     const Scale scale = scale_of_group(square_sums[n] / float(H::norms), D, scale_factor_d512);
     if (lane == 0) {
       norms[n] = scale.norm;
     }
-    for (uint i = n * group; i < (n + 1) * group; i++) {
+    for (uint i = n * part; i < (n + 1) * part; i++) {
       values[i] *= scale.factor * block_factor;
     }
   }
-  uint codes[H::runs * run_length];
-  for (uint i = 0; i < H::runs * run_length; i++) {
-    codes[i] = Format::code(values[i], bits);
-  }
-  for (uint r = 0; r < H::runs; r++) {
-    Format::store(row, r * H::lanes + lane, codes + r * run_length, bits);
+  const uint width = Format::width(bits);
+  uchar bytes[H::values];
+  Format::template encode<H::values>(values, bits, bytes);
+  for (uint i = 0; i < H::values; i += H::run) {
+    device uchar *run = row + (i * H::lanes + lane * H::run) / 8 * width;
+    for (uint k = 0; k < H::run / 8 * width; k++) {
+      run[k] = bytes[i / 8 * width + k];
+    }
   }
   if (probe != nullptr) {
-    for (uint i = 0; i < H::runs * run_length; i++) {
-      probe[(i / run_length * H::lanes + lane) * run_length + i % run_length] = values[i];
+    for (uint i = 0; i < H::values; i++) {
+      probe[i / H::run * (H::lanes * H::run) + lane * H::run + i % H::run] = values[i];
     }
   }
 }
@@ -470,7 +475,9 @@ inline void quantize_any(const device float *x, device uchar *row, device float 
       norms[i / group] = scale.norm;
     }
     const float z = values[i] * scale.factor;
-    values[i] = as_type<float>(code_of(z, bits));
+    uchar code;
+    codes_of<1>(&z, bits, &code);
+    values[i] = as_type<float>(uint(code));
     if (probe != nullptr) {
       probe[i] = z;
     }

@@ -387,7 +387,11 @@ const mistakes: readonly Mistake[] = [
     find: /block_factor = sqrt\(float\(D \/ H::block\)\)/,
     replace: "block_factor = sqrt(float(D))",
   },
-  { name: "the nibbles are swapped", find: /codes\[j\] << \(4 \* j\)/, replace: "codes[j] << (4 * (j ^ 1))" },
+  {
+    name: "the nibbles are swapped",
+    find: /codes\[2 \* i\] \| uchar\(codes\[2 \* i \+ 1\] << 4\)/,
+    replace: "codes[2 * i + 1] | uchar(codes[2 * i] << 4)",
+  },
   {
     name: "the norms of the blocks are swapped",
     headDim: 512,
@@ -405,8 +409,8 @@ const mistakes: readonly Mistake[] = [
   { name: "threads without a row write one", find: /if \(token >= params\.n_tokens\)/, replace: "if (false)" },
   {
     name: "a butterfly between lanes is missing",
-    find: /step < LANES; step \*= 2\) \{\s+const float sign = \(lane & step\) != 0 \? -1\.0f : 1\.0f;/,
-    replace: "step < LANES; step *= 2) { const float sign = 1.0f;",
+    find: /\(lane & 1\) != 0 \? -1\.0f : 1\.0f/,
+    replace: "1.0f",
   },
 ];
 
