@@ -59,6 +59,12 @@ describe("rounds", () => {
       "shader-cold",
       "shader-warm",
       "load-to-first-result",
+      "fibre-switch",
+      "barrier-256",
+      "simd-sum",
+      "mma-matrix-style",
+      "mma-element-style",
+      "plain-loop",
     ]);
     for (const { rounds } of benchmarks) expect(rounds({ quick: false })).toBeGreaterThanOrEqual(9);
   });

@@ -226,7 +226,7 @@ describe("refused when it runs", () => {
   pipelineCase(
     "static threadgroup memory beyond 32 KiB",
     () => device.pipeline("too_much"),
-    "device-unavailable",
+    "shader-compilation",
     "too_much",
     36000,
     32768,

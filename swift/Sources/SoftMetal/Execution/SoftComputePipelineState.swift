@@ -24,7 +24,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     let staticLength = kernel.staticThreadgroupMemory.map { Int($0.pointee) } ?? 0
     guard staticLength <= SM_MAX_THREADGROUP_MEMORY else {
       throw MTLLibraryError(
-        .unsupported,
+        .compileFailure,
         "kernel '\(function.name)' has \(staticLength) bytes of threadgroup variables; "
           + "the limit is \(SM_MAX_THREADGROUP_MEMORY)")
     }
@@ -33,7 +33,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     let outOfRange = arguments.first { $0.index >= SM_MAX_BUFFERS }
     if let outOfRange {
       throw MTLLibraryError(
-        .unsupported,
+        .compileFailure,
         "kernel '\(function.name)' has an argument of index \(outOfRange.index); "
           + "the highest index is \(SM_MAX_BUFFERS - 1)")
     }

@@ -111,7 +111,7 @@ import Testing
 
   @Test func tooMuchThreadgroupMemory() throws {
     let function = try #require(bench.library.makeFunction(name: "too_much_static"))
-    expectError(.unsupported, mentioning: "too_much_static", "32772", "32768") {
+    expectError(.compileFailure, mentioning: "too_much_static", "32772", "32768") {
       try bench.device.makeComputePipelineState(function: function)
     }
   }
