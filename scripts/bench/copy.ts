@@ -1,6 +1,6 @@
 import type { Pass, Tensor } from "../../src/index.ts";
+import { openWithThreads } from "../lib/open-device.ts";
 import { type PreparedBenchmark, secondsOf } from "./benchmark.ts";
-import { openDevice } from "./environment.ts";
 
 /** Bytes that a copy reads. */
 export const sourceBytes = 64 * 2 ** 20;
@@ -15,7 +15,7 @@ export function prepareCopy(
   cacheShape: readonly number[],
   encode: (pass: Pass, src: Tensor, cache: Tensor) => void,
 ): PreparedBenchmark {
-  const device = openDevice(1);
+  const device = openWithThreads(1);
   const src = device.tensor("f32", srcShape);
   const cache = device.tensor(cacheDType, cacheShape);
   const copy = device.tensor("u8", [sourceBytes]);

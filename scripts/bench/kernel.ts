@@ -1,6 +1,6 @@
 import type { Tensor } from "../../src/index.ts";
+import { openWithThreads } from "../lib/open-device.ts";
 import { secondsOf } from "./benchmark.ts";
-import { openDevice } from "./environment.ts";
 
 /** Dispatches of one kernel of a source of the benchmark's own. */
 export interface KernelRun {
@@ -15,7 +15,7 @@ export interface KernelRun {
 
 /** A device of one thread with `source`, and one buffer of zeros that every kernel gets at index 0. */
 export function prepareKernels(source: string, bytes: number) {
-  const device = openDevice(1);
+  const device = openWithThreads(1);
   device.registerSource("bench.metal", source);
   const buffer: Tensor = device.tensor("u8", [bytes]);
   return {

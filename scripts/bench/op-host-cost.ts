@@ -1,7 +1,7 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { kvCacheCopy } from "../../src/index.ts";
+import { openWithThreads } from "../lib/open-device.ts";
 import { type Benchmark, secondsOf, usualRounds } from "./benchmark.ts";
-import { openDevice } from "./environment.ts";
 
 const ops = 4096;
 const passes = 8;
@@ -18,7 +18,7 @@ export const opHostCost: Benchmark = {
   rounds: usualRounds,
   warmUp: true,
   prepare() {
-    const device = openDevice(1);
+    const device = openWithThreads(1);
     const src = device.tensor("f32", [1, rowSize]);
     const cache = device.tensor("f32", [ops, rowSize]);
     const libc = dlopen(process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6", {

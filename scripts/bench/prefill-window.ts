@@ -1,7 +1,7 @@
 import { buildSlidingWindowMask, classifyMaskTiles, flashAttnPrefill } from "../../src/index.ts";
+import { openWithThreads } from "../lib/open-device.ts";
 import { normalArray } from "../lib/random.ts";
 import { type Benchmark, secondsOf } from "./benchmark.ts";
-import { openDevice } from "./environment.ts";
 
 const [tokens, headDim, window] = [4096, 64, 256];
 
@@ -16,7 +16,7 @@ export const prefillWindow: Benchmark = {
   warmUp: true,
   prepare({ quick }) {
     const heads = quick ? 1 : 2;
-    const device = openDevice(1);
+    const device = openWithThreads(1);
     const tensor = (seed: number) =>
       device.tensor("bf16", [1, heads, tokens, headDim]).set(normalArray(heads * tokens * headDim, 1, seed));
     const problem = {

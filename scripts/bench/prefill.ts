@@ -1,7 +1,7 @@
 import { flashAttnPrefill } from "../../src/index.ts";
+import { openWithThreads } from "../lib/open-device.ts";
 import { normalArray } from "../lib/random.ts";
 import { type Measurement, secondsOf } from "./benchmark.ts";
-import { openDevice } from "./environment.ts";
 
 /** Tokens of the attention problem of the prefill benchmarks. */
 export const tokens = 1024;
@@ -22,7 +22,7 @@ export function preparePrefill({ heads, headDim, threads, causal }: PrefillOptio
   measure: Measurement;
   dispose: () => void;
 } {
-  const device = openDevice(threads);
+  const device = openWithThreads(threads);
   const flops = (4 * heads * tokens ** 2 * headDim) / (causal ? 2 : 1);
   const tensor = (seed: number) =>
     device.tensor("bf16", [1, heads, tokens, headDim]).set(normalArray(heads * tokens * headDim, 1, seed));

@@ -26,8 +26,8 @@ const block = new Block(structSizes.MAKvCacheCopyHeadMajorArgs);
  * Writes a run of tokens from a head-major source into a head-major cache,
  * wrapping at its capacity. Bit-exact. Copying no token does nothing.
  *
- * Errors: `overflow` when nTokens exceeds the capacity; `invalid-argument` when
- * shapes disagree or tensors overlap; `buffer-too-small` when the source ends before
+ * Errors: `overflow` when nTokens exceeds the capacity or seqPosStart + nTokens
+ * leaves 32 bits (wrap it first); `invalid-argument` when shapes disagree or tensors overlap; `buffer-too-small` when the source ends before
  * srcTokOffset + nTokens; `unsupported` for a dtype other than bf16.
  *
  * @example

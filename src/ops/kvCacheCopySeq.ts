@@ -33,7 +33,8 @@ const block = new Block(structSizes.MAKvCacheCopySeqArgs);
  * Copying no token does nothing.
  *
  * Errors: `overflow` when nTokens exceeds the capacity (the last write to a slot
- * would not be defined); `invalid-argument` when shapes disagree or tensors overlap;
+ * would not be defined) or seqPosStart + nTokens leaves 32 bits (wrap it
+ * first); `invalid-argument` when shapes disagree or tensors overlap;
  * `buffer-too-small` when the source ends before srcTokOffset + nTokens;
  * `unsupported` for another dtype pair, with those supported.
  *

@@ -1,8 +1,8 @@
 /** How kernels run: grids, threadgroups, order, repeatability, time limits. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { openWith } from "../../scripts/lib/open-device.ts";
 import type { Device, Extent } from "../../src/index.ts";
 import { rejectionOf } from "../helpers/errors.ts";
-import { openWith } from "./environment.ts";
 import { countCase, device, floats, type KernelCase, range, run, uints } from "./harness.ts";
 import { rmsNorm, softmax, steelAttention } from "./programs.ts";
 

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { openWithThreads } from "../../scripts/lib/open-device.ts";
 import { type Device, flashAttnPrefill } from "../../src/index.ts";
 import type { ElementBits } from "../../src/reference/index.ts";
 import {
@@ -14,7 +15,6 @@ import {
 import { bitDifferences, bitsOf, fillPattern, newBits, placeTensor } from "../helpers/elements.ts";
 import { seededRandom } from "../helpers/random.ts";
 import { testTable } from "../helpers/table.ts";
-import { openWithThreads } from "../helpers/threads.ts";
 
 const kernel = "flash_attn_prefill_bf16_d256";
 

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { openWithThreads } from "../../scripts/lib/open-device.ts";
 import {
   classifyMaskTiles,
   type Device,
@@ -18,7 +19,6 @@ import {
   prefillScene,
 } from "../helpers/prefill.ts";
 import { testTable } from "../helpers/table.ts";
-import { openWithThreads } from "../helpers/threads.ts";
 
 // Ways to the same result that must not differ in a single bit.
 

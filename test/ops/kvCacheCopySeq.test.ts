@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { openWithThreads } from "../../scripts/lib/open-device.ts";
 import { type Device, kvCacheCopySeq } from "../../src/index.ts";
 import { encode, type FloatName, referenceKvCacheCopySeq } from "../../src/reference/index.ts";
 import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
 import { testTable } from "../helpers/table.ts";
-import { openWithThreads } from "../helpers/threads.ts";
 import { tokenCases } from "./tokenCases.ts";
 
 const devices = [openWithThreads(1), openWithThreads(2)];
