@@ -188,21 +188,24 @@ struct Head {
   static constant constexpr uint span = block / lanes / norms;
 };
 
-/// N values of x with their signs; N divides `first`.
-template <uint N>
-inline void load_signed(const device float *x, uint first, thread float *values) {
+/// N quads of x with their signs, from coordinate `first` on, which 4 N divides.
+template <int N>
+inline void load_signed(const device float *x, uint first, thread float4 *quads) {
   const uint signs = sign_bits[first / 32 % 16] >> (first % 32);
-  for (uint j = 0; j < N; j++) {
-    values[j] = as_type<float>(as_type<uint>(x[first + j]) ^ ((signs >> j) << 31));
+  const device float *from = x + first;
+  for (int i = 0; i < N; i++) {
+    const float4 quad = float4(from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]);
+    const uint4 mask = (uint4(signs >> (4 * i)) << uint4(31, 30, 29, 28)) & 0x80000000u;
+    quads[i] = as_type<float4>(as_type<uint4>(quad) ^ mask);
   }
 }
 
-/// Butterflies between the lanes of a vector: adds up the runs of LANES lanes
-/// with the signs of this one, neighbours first, and leaves the sum in the first.
+/// Butterflies between the lanes of a vector: adds up the runs of LANES lanes,
+/// N quads each, with the signs of this one, neighbours first, and leaves the sum in the first.
 template <int LANES, int N>
-inline void join_lanes(thread float *terms, uint lane) {
+inline void join_lanes(thread float4 *terms, uint lane) {
   for (int count = LANES / 2; count > 0; count /= 2) {
-    const float sign = (lane & 1) != 0 ? -1.0f : 1.0f;
+    const float4 sign = float4((lane & 1) != 0 ? -1.0f : 1.0f);
     lane /= 2;
     for (int p = 0; p < count; p++) {
       for (int j = 0; j < N; j++) {
@@ -214,26 +217,36 @@ inline void join_lanes(thread float *terms, uint lane) {
 
 /// Adds to `totals` the squares of `terms`, those of neighbouring runs first.
 template <int LANES, int N>
-inline void add_squares(const thread float *terms, thread float *totals) {
-  float squares[LANES * N];
-  for (uint j = 0; j < LANES * N; j++) {
+inline void add_squares(const thread float4 *terms, thread float4 *totals) {
+  float4 squares[LANES * N];
+  for (int j = 0; j < LANES * N; j++) {
     squares[j] = terms[j] * terms[j];
   }
   join_lanes<LANES, N>(squares, 0);
-  for (uint j = 0; j < N; j++) {
+  for (int j = 0; j < N; j++) {
     totals[j] += squares[j];
   }
 }
 
-/// The sum of N values, pairwise.
-template <uint N>
-inline float sum_of(thread float *values) {
-  for (uint step = N / 2; step > 0; step /= 2) {
-    for (uint j = 0; j < step; j++) {
-      values[j] += values[j + step];
+/// Stores N quads.
+template <int N>
+inline void store_quads(thread float *values, const thread float4 *quads) {
+  for (int i = 0; i < N; i++) {
+    for (int j = 0; j < 4; j++) {
+      values[4 * i + j] = quads[i][j];
     }
   }
-  return values[0];
+}
+
+/// The sum of the values of N quads, pairwise.
+template <int N>
+inline float sum_of(thread float4 *quads) {
+  for (int step = N / 2; step > 0; step /= 2) {
+    for (int j = 0; j < step; j++) {
+      quads[j] += quads[j + step];
+    }
+  }
+  return (quads[0].x + quads[0].z) + (quads[0].y + quads[0].w);
 }
 
 /// Butterflies of `values` at distances from FIRST up to below END.
@@ -257,37 +270,34 @@ inline void butterflies(thread float *values) {
 template <uint D>
 inline void rotate(const device float *x, uint lane, thread float *values, thread float *square_sums) {
   typedef Head<D> H;
-  constexpr uint part = H::values / H::norms;
-  float totals[H::norms][H::run] = {};
-  for (uint i = 0; i < part; i += H::run) {
-    float terms[H::lanes * H::run];
-    for (uint p = 0; p < H::lanes; p++) {
-      load_signed<H::run>(x, i * H::lanes + p * H::run, terms + p * H::run);
+  constexpr int part = H::values / H::norms;
+  constexpr int quads = H::run / 4;
+  float4 totals[H::norms][quads] = {};
+  for (int i = 0; i < part; i += H::run) {
+    float4 terms[H::lanes * quads];
+    for (int p = 0; p < int(H::lanes); p++) {
+      load_signed<quads>(x, i * H::lanes + p * H::run, terms + p * quads);
     }
     if (H::norms == 2) {
-      float differences[H::lanes * H::run];
-      for (uint p = 0; p < H::lanes; p++) {
-        load_signed<H::run>(x, (part + i) * H::lanes + p * H::run, differences + p * H::run);
+      float4 differences[H::lanes * quads];
+      for (int p = 0; p < int(H::lanes); p++) {
+        load_signed<quads>(x, (part + i) * H::lanes + p * H::run, differences + p * quads);
       }
-      for (uint j = 0; j < H::lanes * H::run; j++) {
-        const float low = terms[j];
+      for (int j = 0; j < int(H::lanes) * quads; j++) {
+        const float4 low = terms[j];
         terms[j] = low + differences[j];
         differences[j] = low - differences[j];
       }
-      add_squares<H::lanes, H::run>(differences, totals[H::norms - 1]);
-      join_lanes<H::lanes, H::run>(differences, lane);
-      for (uint j = 0; j < H::run; j++) {
-        values[part + i + j] = differences[j];
-      }
+      add_squares<H::lanes, quads>(differences, totals[H::norms - 1]);
+      join_lanes<H::lanes, quads>(differences, lane);
+      store_quads<quads>(values + part + i, differences);
     }
-    add_squares<H::lanes, H::run>(terms, totals[0]);
-    join_lanes<H::lanes, H::run>(terms, lane);
-    for (uint j = 0; j < H::run; j++) {
-      values[i + j] = terms[j];
-    }
+    add_squares<H::lanes, quads>(terms, totals[0]);
+    join_lanes<H::lanes, quads>(terms, lane);
+    store_quads<quads>(values + i, terms);
   }
-  for (uint n = 0; n < H::norms; n++) {
-    square_sums[n] = sum_of<H::run>(totals[n]);
+  for (int n = 0; n < int(H::norms); n++) {
+    square_sums[n] = sum_of<quads>(totals[n]);
   }
   butterflies<H::values, H::run, H::span>(values);
   butterflies<H::values, 1, H::run>(values);
