@@ -101,9 +101,9 @@ inline uint signed_code(float z, uint below, uint bits) {
 }
 
 /// Codes of N values of 4 bits: counts the 7 positive boundaries below each magnitude.
-template <uint N>
+template <int N>
 inline void codes_of_4(const thread float *z, thread uchar *codes) {
-  for (uint i = 0; i < N; i++) {
+  for (int i = 0; i < N; i++) {
     const uint magnitude = comparable_magnitude(z[i]);
     uint below = 0;
     for (uint k = 0; k < 7; k++) {
@@ -115,58 +115,80 @@ inline void codes_of_4(const thread float *z, thread uchar *codes) {
 
 /// Codes of N values of any width: binary search among the 2^(bits - 1) - 1
 /// positive boundaries, a step of all values at once.
-template <uint N>
+template <int N>
 inline void codes_of(const thread float *z, uint bits, thread uchar *codes) {
   const constant float *table = boundaries + first_boundary(bits);
   uint below[N] = {};
   for (uint step = 1u << (bits - 2); step > 0; step /= 2) {
-    for (uint i = 0; i < N; i++) {
+    for (int i = 0; i < N; i++) {
       below[i] += comparable_magnitude(z[i]) > as_type<uint>(table[below[i] + step - 1]) ? step : 0;
     }
   }
-  for (uint i = 0; i < N; i++) {
+  for (int i = 0; i < N; i++) {
     codes[i] = uchar(signed_code(z[i], below[i], bits));
   }
 }
 
-// Formats: bits of a row that a code takes, and the bytes of N consecutive codes.
+// Formats: bits of a row that a code takes, the encoding of N values, and the
+// store of COUNT encoded values, a multiple of 8, from value `first` on.
 
-/// Two 4-bit codes a byte.
+/// Copies bytes to a row.
+template <int COUNT>
+inline void store_bytes(device uchar *row, const thread uchar *bytes) {
+  for (int i = 0; i < COUNT; i++) {
+    row[i] = bytes[i];
+  }
+}
+
+/// Two 4-bit codes a byte; encoded: bytes of the row.
 struct Nibbles {
   static uint width(uint bits) { return 4; }
-  template <uint N>
-  static void encode(const thread float *z, uint bits, thread uchar *bytes) {
+  template <int N>
+  static void encode(const thread float *z, uint bits, thread uchar *encoded) {
     uchar codes[N];
     codes_of_4<N>(z, codes);
-    for (int i = 0; i < int(N) / 2; i++) {
-      bytes[i] = uchar(codes[2 * i] | uchar(codes[2 * i + 1] << 4));
+    for (int i = 0; i < N / 2; i++) {
+      encoded[i] = uchar(codes[2 * i] | uchar(codes[2 * i + 1] << 4));
     }
   }
-};
-
-/// One code of 5, 6 or 8 bits a byte.
-struct Bytes {
-  static uint width(uint bits) { return 8; }
-  template <uint N>
-  static void encode(const thread float *z, uint bits, thread uchar *bytes) {
-    codes_of<N>(z, bits, bytes);
+  template <int COUNT>
+  static void store(device uchar *row, const thread uchar *encoded, int first, uint bits) {
+    store_bytes<COUNT / 2>(row, encoded + first / 2);
   }
 };
 
-/// Codes of 2, 3, 5 or 6 bits without gaps: 8 of them are `bits` bytes.
+/// One code of 5, 6 or 8 bits a byte; encoded: codes.
+struct Bytes {
+  static uint width(uint bits) { return 8; }
+  template <int N>
+  static void encode(const thread float *z, uint bits, thread uchar *encoded) {
+    codes_of<N>(z, bits, encoded);
+  }
+  template <int COUNT>
+  static void store(device uchar *row, const thread uchar *encoded, int first, uint bits) {
+    store_bytes<COUNT>(row, encoded + first);
+  }
+};
+
+/// Codes of 2, 3, 5 or 6 bits without gaps, 8 of them in `bits` bytes; encoded: codes.
 struct Dense {
   static uint width(uint bits) { return bits; }
-  template <uint N>
-  static void encode(const thread float *z, uint bits, thread uchar *bytes) {
-    uchar codes[N];
-    codes_of<N>(z, bits, codes);
-    for (uint i = 0; i < N; i += 8) {
+  template <int N>
+  static void encode(const thread float *z, uint bits, thread uchar *encoded) {
+    codes_of<N>(z, bits, encoded);
+  }
+  template <int COUNT>
+  static void store(device uchar *row, const thread uchar *encoded, int first, uint bits) {
+    for (int i = 0; i < COUNT; i += 8) {
       ulong joined = 0;
-      for (uint j = 0; j < 8; j++) {
-        joined |= ulong(codes[i + j]) << (j * bits);
+      for (int j = 0; j < 8; j++) {
+        joined |= ulong(encoded[first + i + j]) << (j * bits);
       }
-      for (uint k = 0; k < bits; k++) {
-        bytes[i / 8 * bits + k] = uchar(joined >> (8 * k));
+      device uchar *bytes = row + i / 8 * bits;
+      for (int k = 0; k < 6; k++) {
+        if (k < int(bits)) {
+          bytes[k] = uchar(joined >> (8 * k));
+        }
       }
     }
   }
@@ -343,14 +365,11 @@ inline void quantize_part(const device float *x, device uchar *row, device float
       values[i] *= scale.factor * block_factor;
     }
   }
-  const uint width = Format::width(bits);
-  uchar bytes[H::values];
-  Format::template encode<H::values>(values, bits, bytes);
-  for (uint i = 0; i < H::values; i += H::run) {
-    device uchar *run = row + (i * H::lanes + lane * H::run) / 8 * width;
-    for (uint k = 0; k < H::run / 8 * width; k++) {
-      run[k] = bytes[i / 8 * width + k];
-    }
+  uchar encoded[H::values];
+  Format::template encode<H::values>(values, bits, encoded);
+  for (int i = 0; i < int(H::values); i += H::run) {
+    device uchar *run = row + (i * H::lanes + lane * H::run) / 8 * Format::width(bits);
+    Format::template store<H::run>(run, encoded, i, bits);
   }
   if (probe != nullptr) {
     for (uint i = 0; i < H::values; i++) {
