@@ -79,6 +79,7 @@ class Pool {
       if (!worker) return nullptr;
       pool->workers_.push_back(std::move(worker));
     }
+    pool->watched_.resize(pool->workers_.size());
     installInterruptHandler();
     try {
       for (uint32_t i = 1; i < pool->workers_.size(); ++i)
@@ -92,9 +93,9 @@ class Pool {
 
   ~Pool() {
     {
-      std::lock_guard lock(mutex_);
-      ending_ = true;
-      endingFast_.store(true, std::memory_order_release);
+      // Both locks: neither a worker nor the watchdog may be between its look at `ending_` and its wait.
+      std::scoped_lock lock(mutex_, watchMutex_);
+      ending_.store(true, std::memory_order_release);
     }
     wake_.notify_all();
     watch_.notify_all();
@@ -141,8 +142,7 @@ class Pool {
     Worker &worker = *workers_[index];
     {
       std::lock_guard lock(watchMutex_);
-      handles_[index % maxWatched] = pthread_self();
-      working_[index % maxWatched] = true;
+      watched_[index] = {pthread_self(), true};
     }
     currentWorker = &worker;
     while (!expired_.load(std::memory_order_relaxed)) {
@@ -152,7 +152,7 @@ class Pool {
       worker.run(*job_.dispatch, job_.threadgroupOffsets, begin, end, expired_);
     }
     std::lock_guard lock(watchMutex_);
-    working_[index % maxWatched] = false;
+    watched_[index].isWorking = false;
     currentWorker = nullptr;
   }
 
@@ -163,9 +163,9 @@ class Pool {
       for (uint32_t spins = 0; spins < 2048 && generation_.load(std::memory_order_acquire) == seen; ++spins) pause();
       if (generation_.load(std::memory_order_acquire) == seen) {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return ending_ || generation_.load(std::memory_order_relaxed) != seen; });
+        wake_.wait(lock, [&] { return ending_.load() || generation_.load(std::memory_order_relaxed) != seen; });
       }
-      if (endingFast_.load(std::memory_order_acquire)) return;
+      if (ending_.load(std::memory_order_acquire)) return;
       seen = generation_.load(std::memory_order_acquire);
       work(index);
       if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -197,7 +197,7 @@ class Pool {
   void watch() {
     std::unique_lock lock(watchMutex_);
     for (;;) {
-      if (endingFast_.load(std::memory_order_acquire)) return;
+      if (ending_.load(std::memory_order_acquire)) return;
       if (!watching_) {
         wakeAt_ = Clock::time_point::max();
         watch_.wait(lock);
@@ -207,8 +207,8 @@ class Pool {
       } else {
         // A kernel may be between two threadgroups when the signal comes; ask again until all have stopped.
         expired_.store(true, std::memory_order_relaxed);
-        for (uint32_t i = 0; i < maxWatched; ++i)
-          if (working_[i]) pthread_kill(handles_[i], interruptSignal());
+        for (const Watched &watched : watched_)
+          if (watched.isWorking) pthread_kill(watched.thread, interruptSignal());
         wakeAt_ = Clock::now() + std::chrono::milliseconds(20);
         watch_.wait_until(lock, wakeAt_);
       }
@@ -216,7 +216,12 @@ class Pool {
   }
 
   using Clock = std::chrono::steady_clock;
-  static constexpr uint32_t maxWatched = 1024;
+
+  /// The thread that a worker runs on, while it does.
+  struct Watched {
+    pthread_t thread;
+    bool isWorking;
+  };
 
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
@@ -226,8 +231,7 @@ class Pool {
   std::condition_variable wake_, idle_;
   std::atomic<uint64_t> generation_{0};
   std::atomic<uint32_t> busy_{0};
-  bool ending_ = false;
-  std::atomic<bool> endingFast_{false};
+  std::atomic<bool> ending_{false};
 
   std::mutex watchMutex_;
   std::condition_variable watch_;
@@ -235,8 +239,7 @@ class Pool {
   bool watching_ = false;
   Clock::time_point deadline_ = {}, wakeAt_ = Clock::time_point::max();
   std::atomic<bool> expired_{false};
-  pthread_t handles_[maxWatched] = {};
-  bool working_[maxWatched] = {};
+  std::vector<Watched> watched_;  ///< one for each worker
 };
 
 }  // namespace softmetal
