@@ -10,6 +10,7 @@
  */
 
 import { at } from "./at.ts";
+import { exp } from "./exp.ts";
 import { type FloatName, roundTo } from "./rounding.ts";
 
 /** Elements from one batch, head and token to the next; the innermost stride is 1. */
@@ -115,7 +116,7 @@ function evaluateRow(
   for (let key = 0; key < seqLenK; key++) {
     const score = at(scores, key);
     if (score === Number.NEGATIVE_INFINITY) continue;
-    const weight = round(Math.exp(round(score - maximum)));
+    const weight = round(exp(round(score - maximum)));
     sum = round(sum + weight);
     const vRow = offsetOf(v.strides, batch, kvHead, key);
     for (let d = 0; d < headDim; d++) {

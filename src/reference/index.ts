@@ -2,6 +2,7 @@
 export * from "./attention.ts";
 export * from "./codebooks.ts";
 export * from "./error.ts";
+export * from "./exp.ts";
 export * from "./hadamard.ts";
 export * from "./hadamard-quantize.ts";
 export * from "./kv-cache-copy.ts";
