@@ -1,0 +1,3 @@
+@_exported import ObjectiveC
+
+public typealias CFTimeInterval = Double

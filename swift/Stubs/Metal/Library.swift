@@ -1,0 +1,59 @@
+import Foundation
+
+open class MTLCompileOptions: NSObject {
+  open var fastMathEnabled = true
+  @available(macOS 15.0, *)
+  open var mathMode: MTLMathMode {
+    get { .fast }
+    set {}
+  }
+  open var languageVersion: MTLLanguageVersion = .version3_1
+
+  public override init() {}
+}
+
+public enum MTLMathMode: Int {
+  case safe = 0
+  case relaxed = 1
+  case fast = 2
+}
+
+public enum MTLLanguageVersion: UInt {
+  case version2_4 = 0x2_0004
+  case version3_0 = 0x3_0000
+  case version3_1 = 0x3_0001
+}
+
+public protocol MTLLibrary: NSObjectProtocol {
+  var functionNames: [String] { get }
+  func makeFunction(name functionName: String) -> (any MTLFunction)?
+  func makeFunction(name: String, constantValues: MTLFunctionConstantValues) throws -> any MTLFunction
+}
+
+public protocol MTLFunction: NSObjectProtocol {
+  var name: String { get }
+}
+
+open class MTLFunctionConstantValues: NSObject {
+  public override init() {}
+  open func setConstantValue(_ value: UnsafeRawPointer, type: MTLDataType, index: Int) {}
+}
+
+public struct MTLLibraryError: Error {
+  public enum Code: Int {
+    case unsupported = 1
+    case `internal` = 2
+    case compileFailure = 3
+    case compileWarning = 4
+    case functionNotFound = 5
+    case fileNotFound = 6
+  }
+
+  public var code: Code { .internal }
+}
+
+public protocol MTLComputePipelineState: NSObjectProtocol {
+  var maxTotalThreadsPerThreadgroup: Int { get }
+  var threadExecutionWidth: Int { get }
+  var staticThreadgroupMemoryLength: Int { get }
+}
