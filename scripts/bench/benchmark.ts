@@ -13,6 +13,8 @@ export type Measurement = () => number | Promise<number>;
 export interface PreparedBenchmark {
   readonly measure: Measurement;
   readonly baseline: Measurement;
+  /** More sides, by name, where one baseline does not say enough. */
+  readonly others?: Readonly<Record<string, Measurement>>;
   /** Frees what `prepare` made. */
   dispose(): void;
 }
@@ -37,10 +39,10 @@ export interface Benchmark {
   readonly rounds: (options: BenchOptions) => number;
   /** Whether a first round that does not count comes before: not where a first time is what is measured. */
   readonly warmUp: boolean;
-  readonly prepare: (options: BenchOptions) => PreparedBenchmark;
+  readonly prepare: (options: BenchOptions) => PreparedBenchmark | Promise<PreparedBenchmark>;
 }
 
-/** One line of the JSON. `ratio` is value / baseline. */
+/** One line of the JSON. `ratio` is value / baseline; `others` are medians as well. */
 export interface BenchResult {
   readonly name: string;
   readonly value: number;
@@ -48,30 +50,30 @@ export interface BenchResult {
   readonly baseline: number;
   readonly ratio: number;
   readonly rounds: number;
+  readonly others?: Readonly<Record<string, number>>;
 }
 
 /**
- * Runs a benchmark: in each round both sides, which of them first alternating,
- * so that a change of clock or load meets both. Medians of each.
+ * Runs a benchmark: in each round every side, in an order that is turned round
+ * from round to round, so that a change of clock or load meets all. Medians of each.
  */
 export async function runBenchmark(benchmark: Benchmark, options: BenchOptions): Promise<BenchResult> {
-  const prepared = benchmark.prepare(options);
+  const { name, unit, warmUp } = benchmark;
+  const prepared = await benchmark.prepare(options);
   try {
-    if (benchmark.warmUp) {
-      await prepared.baseline();
-      await prepared.measure();
-    }
+    const { others = {} } = prepared;
+    const sides = [prepared.baseline, prepared.measure, ...Object.values(others)];
+    const values = sides.map((): number[] => []);
+    if (warmUp) for (const side of sides) await side();
     const rounds = benchmark.rounds(options);
-    const values: number[] = [];
-    const baselines: number[] = [];
+    const inOrder = [...sides.entries()];
     for (let round = 0; round < rounds; round++) {
-      if (round % 2 === 0) baselines.push(await prepared.baseline());
-      values.push(await prepared.measure());
-      if (round % 2 === 1) baselines.push(await prepared.baseline());
+      for (const [i, side] of round % 2 === 0 ? inOrder : inOrder.toReversed()) values[i]?.push(await side());
     }
-    const value = median(values);
-    const baseline = median(baselines);
-    return { name: benchmark.name, value, unit: benchmark.unit, baseline, ratio: value / baseline, rounds };
+    const [baseline, value, ...rest] = values.map(median) as [number, number, ...number[]];
+    const result = { name, value, unit, baseline, ratio: value / baseline, rounds };
+    if (rest.length === 0) return result;
+    return { ...result, others: Object.fromEntries(Object.keys(others).map((other, i) => [other, rest[i] as number])) };
   } finally {
     prepared.dispose();
   }

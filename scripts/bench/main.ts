@@ -1,19 +1,29 @@
-/** Benchmarks: `bun run bench [--json FILE] [--only NAME] [--quick]`. */
+/** Benchmarks: `bun run bench [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]`. */
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Progress } from "../lib/progress.ts";
 import { benchmarks } from "./all.ts";
-import { type Benchmark, type BenchResult, runBenchmark } from "./benchmark.ts";
+import { type Benchmark, runBenchmark } from "./benchmark.ts";
 import { describeMachine } from "./environment.ts";
-import { formatReport } from "./report.ts";
+import { peerBenchmarks } from "./peers/all.ts";
+import { type BenchRow, formatMarkdown, formatReport } from "./report.ts";
 
-const usage = `usage: bun run bench [--json FILE] [--only NAME] [--quick]
+/** Where `--peers` writes unless told. */
+const defaultFolder = join(import.meta.dir, "../../build/bench");
+
+const usage = `usage: bun run bench [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]
 
 Medians of interleaved rounds, each figure beside a baseline from the same rounds.
 
-  --json FILE  keeps the figures: a list of { name, value, unit, baseline, ratio, rounds }
+  --peers      also runs attention on onnxruntime-node and as plain C, and writes
+               bench.md (all figures) and peers.svg (a chart of these)
+  --out DIR    where to; build/bench unless given
+  --json FILE  keeps the figures: a list of { name, value, unit, baseline, ratio, rounds, others? }
   --only NAME  runs one benchmark, or several when given several times:
                ${benchmarks.map(({ name }) => name).join("\n               ")}
-  --quick      fewer rounds of the cold shader compile; at most 40 s in all
+               and with --peers
+               ${peerBenchmarks.map(({ name }) => name).join("\n               ")}
+  --quick      fewer rounds where one takes long; at most 40 s in all without --peers
   --help       this text`;
 
 try {
@@ -26,6 +36,8 @@ try {
 async function main(): Promise<void> {
   const { values: options } = parseArgs({
     options: {
+      peers: { type: "boolean", default: false },
+      out: { type: "string", default: defaultFolder },
       json: { type: "string" },
       only: { type: "string", multiple: true },
       quick: { type: "boolean", default: false },
@@ -36,10 +48,11 @@ async function main(): Promise<void> {
     console.log(usage);
     return;
   }
-  const chosen = choose(options.only);
-  console.log(`${describeMachine()}\n`);
+  const chosen = choose(options.only, options.peers ? [...benchmarks, ...peerBenchmarks] : benchmarks);
+  const machine = describeMachine();
+  console.log(`${machine}\n`);
   using progress = new Progress();
-  const rows: [Benchmark, BenchResult][] = [];
+  const rows: BenchRow[] = [];
   for (const benchmark of chosen) {
     const result = await progress.wait(benchmark.name, () => runBenchmark(benchmark, { quick: options.quick }));
     rows.push([benchmark, result]);
@@ -49,16 +62,24 @@ async function main(): Promise<void> {
     const results = rows.map(([, result]) => result);
     await Bun.write(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
   }
+  if (options.peers) await writePeers(options.out, machine, rows);
 }
 
-function choose(names: readonly string[] | undefined): readonly Benchmark[] {
-  if (names === undefined) return benchmarks;
+async function writePeers(folder: string, machine: string, rows: readonly BenchRow[]): Promise<void> {
+  // A development dependency draws the chart.
+  const { drawPeers } = await import("./peers/chart.ts");
+  const compared = rows.filter(([benchmark]) => peerBenchmarks.includes(benchmark)).map(([, result]) => result);
+  await Bun.write(join(folder, "peers.svg"), drawPeers(machine, compared));
+  await Bun.write(join(folder, "bench.md"), formatMarkdown(machine, rows, ["peers.svg"]));
+  console.log(`\n${join(folder, "bench.md")} and ${join(folder, "peers.svg")} are written`);
+}
+
+function choose(names: readonly string[] | undefined, all: readonly Benchmark[]): readonly Benchmark[] {
+  if (names === undefined) return all;
   return names.map((name) => {
-    const found = benchmarks.find((benchmark) => benchmark.name === name);
+    const found = all.find((benchmark) => benchmark.name === name);
     if (found === undefined) {
-      throw new Error(
-        `no benchmark ${JSON.stringify(name)}; there are ${benchmarks.map((each) => each.name).join(", ")}`,
-      );
+      throw new Error(`no benchmark ${JSON.stringify(name)}; there are ${all.map((each) => each.name).join(", ")}`);
     }
     return found;
   });

@@ -1,10 +1,8 @@
 /** A kernel without barriers beside the same loop in C. */
-import { dlopen, FFIType, ptr } from "bun:ffi";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { FFIType, ptr } from "bun:ffi";
 import { type Benchmark, secondsOf, usualRounds } from "./benchmark.ts";
 import { prepareKernels } from "./kernel.ts";
+import { compileC } from "./plain-c.ts";
 
 const count = 1 << 20;
 const repeats = 8;
@@ -30,23 +28,6 @@ void loop(float *values, unsigned count) {
 }
 `;
 
-/** The C function, compiled by the compiler and with the options that matter of the software device. */
-function compileC() {
-  const folder = mkdtempSync(join(tmpdir(), "metal-attention-bench-"));
-  try {
-    const input = join(folder, "loop.c");
-    const output = join(folder, "loop.so");
-    writeFileSync(input, plainC);
-    const clang = process.env["SOFTMETAL_CLANG"] ?? Bun.which("clang-19") ?? "clang";
-    const options = ["-O3", "-march=native", "-mprefer-vector-width=512", "-ffp-contract=off", "-fPIC", "-shared"];
-    const { exitCode, stderr } = Bun.spawnSync([clang, ...options, input, "-o", output]);
-    if (exitCode !== 0) throw new Error(`${clang} failed: ${stderr.toString()}`);
-    return dlopen(output, { loop: { args: [FFIType.ptr, FFIType.u32], returns: FFIType.void } });
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
 export const plainLoop: Benchmark = {
   name: "plain-loop",
   unit: "Gelement/s",
@@ -57,7 +38,7 @@ export const plainLoop: Benchmark = {
   warmUp: true,
   prepare() {
     const kernels = prepareKernels(source, 4 * count);
-    const library = compileC();
+    const library = compileC(plainC, { loop: { args: [FFIType.ptr, FFIType.u32], returns: FFIType.void } });
     const values = ptr(kernels.buffer.bytes);
     const rate = (seconds: number) => (count * repeats) / 1e9 / seconds;
     return {

@@ -1,5 +1,8 @@
-import { formatNumber, formatTable } from "../lib/table.ts";
+import { formatMarkdownTable, formatNumber, formatTable } from "../lib/table.ts";
 import type { Benchmark, BenchResult } from "./benchmark.ts";
+
+/** What was run, and what came of it. */
+export type BenchRow = readonly [Benchmark, BenchResult];
 
 /** PASS or FAIL against the target; empty where there is none. */
 export function verdict({ target }: Benchmark, { value, ratio }: BenchResult): string {
@@ -8,7 +11,7 @@ export function verdict({ target }: Benchmark, { value, ratio }: BenchResult): s
 }
 
 /** The figures as a table, then what each of them is. */
-export function formatReport(rows: readonly (readonly [Benchmark, BenchResult])[]): string {
+export function formatReport(rows: readonly BenchRow[]): string {
   const header = ["name", "value", "unit", "baseline", "ratio", "rounds", "target"];
   const cells = rows.map(([benchmark, result]) => [
     result.name,
@@ -19,6 +22,47 @@ export function formatReport(rows: readonly (readonly [Benchmark, BenchResult])[
     String(result.rounds),
     verdict(benchmark, result),
   ]);
+  const others = otherSides(rows);
   const notes = rows.map(([{ name, about, baselineAbout }]) => `${name}: ${about}; baseline: ${baselineAbout}.`);
-  return `${formatTable(header, cells, ["value", "baseline", "ratio", "rounds"])}\n\n${notes.join("\n")}`;
+  return [
+    formatTable(header, cells, ["value", "baseline", "ratio", "rounds"]),
+    ...(others.length === 0 ? [] : [formatTable(othersHeader, others, ["value", "its value", "ratio"])]),
+    notes.join("\n"),
+  ].join("\n\n");
+}
+
+/** The figures in Markdown, with the machine they come from. `charts` are names of files beside it. */
+export function formatMarkdown(machine: string, rows: readonly BenchRow[], charts: readonly string[]): string {
+  const figures = rows.map(([{ about, baselineAbout, target }, { name, value, unit, baseline, ratio }]) => [
+    `\`${name}\``,
+    about,
+    `${formatNumber(value)} ${unit}`,
+    `${baselineAbout}: ${formatNumber(baseline)} ${unit}`,
+    formatNumber(ratio),
+    target?.text ?? "",
+  ]);
+  const others = otherSides(rows).map(([name, ...cells]) => [`\`${name}\``, ...cells]);
+  const sections = [
+    `# Figures\n\n${machine}. Medians of interleaved rounds.`,
+    formatMarkdownTable(["name", "what", "median", "baseline", "ratio", "target"], figures),
+    ...(others.length === 0 ? [] : [formatMarkdownTable(othersHeader, others)]),
+    ...charts.map((file) => `![${file}](${file})`),
+  ];
+  return `${sections.join("\n\n")}\n`;
+}
+
+const othersHeader = ["name", "value", "beside", "its value", "unit", "ratio"];
+
+/** A row for each further side: the ratio is the benchmark's value to that side's. */
+function otherSides(rows: readonly BenchRow[]): string[][] {
+  return rows.flatMap(([, { name, value, unit, others = {} }]) =>
+    Object.entries(others).map(([other, figure]) => [
+      name,
+      formatNumber(value),
+      other,
+      formatNumber(figure),
+      unit,
+      formatNumber(value / figure),
+    ]),
+  );
 }

@@ -21,6 +21,11 @@ export function formatTable(
   return [line(header), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join("\n");
 }
 
+/** A table in Markdown. Cells hold no vertical bars. */
+export function formatMarkdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [header, header.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
 const timeUnits: readonly [seconds: number, unit: string][] = [
   [1, "s"],
   [1e-3, "ms"],

@@ -47,6 +47,39 @@ describe("rounds", () => {
     expect(verdict(benchmark, { ...result, value: Number.NaN })).toBe("FAIL: at most 5");
   });
 
+  test("more sides than two: all in every round, turned round from one to the next", async () => {
+    const calls: string[] = [];
+    const side = (name: string) => () => calls.push(name);
+    const result = await runBenchmark(
+      {
+        name: "x",
+        unit: "ms",
+        about: "",
+        baselineAbout: "",
+        rounds: () => 3,
+        warmUp: false,
+        prepare: async () => ({
+          measure: side("m"),
+          baseline: side("b"),
+          others: { c: side("c"), d: side("d") },
+          dispose: () => {},
+        }),
+      },
+      { quick: false },
+    );
+    expect(calls.join("")).toBe("bmcd" + "dcmb" + "bmcd");
+    // Calls 1, 8, 9 are the baseline's, 2, 7, 10 the measured side's.
+    expect(result).toEqual({
+      name: "x",
+      value: 7,
+      unit: "ms",
+      baseline: 8,
+      ratio: 7 / 8,
+      rounds: 3,
+      others: { c: 6, d: 5 },
+    });
+  });
+
   test("names are those that were asked for; nine rounds but in a quick run", () => {
     expect(benchmarks.map(({ name }) => name)).toEqual([
       "op-host-cost",

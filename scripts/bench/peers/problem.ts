@@ -1,0 +1,40 @@
+import { normalArray } from "../../lib/random.ts";
+
+/** Attention of a whole prompt, on which peers meet. Tensors are sequence-major, [1, tokens, heads, headDim]. */
+export interface Problem {
+  readonly tokens: number;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly causal: boolean;
+  readonly q: Float32Array<ArrayBuffer>;
+  readonly k: Float32Array<ArrayBuffer>;
+  readonly v: Float32Array<ArrayBuffer>;
+}
+
+/** Who takes part: gives its output, and is timed giving it. */
+export interface Peer {
+  /** One evaluation. */
+  run(): void | Promise<void>;
+  /** What the last evaluation gave, in f32. */
+  output(): Float32Array;
+  dispose(): void;
+}
+
+/** A problem with normal values that bf16 holds exactly, so that all compute the same. */
+export function makeProblem(extents: Pick<Problem, "tokens" | "heads" | "headDim" | "causal">): Problem {
+  const { tokens, heads, headDim } = extents;
+  const values = (seed: number) => inBfloat16(normalArray(tokens * heads * headDim, 1, seed));
+  return { ...extents, q: values(1), k: values(2), v: values(3) };
+}
+
+/** The upper half of each float32's bits: the nearest bfloat16 towards zero. */
+function inBfloat16(values: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
+  const bits = new Uint32Array(values.buffer);
+  for (let i = 0; i < bits.length; i++) bits[i] = (bits[i] as number) & 0xffff0000;
+  return values;
+}
+
+/** Multiplications and additions: 4 H L L D, half of them when causal. */
+export function operationsOf({ tokens, heads, headDim, causal }: Problem): number {
+  return (4 * heads * tokens ** 2 * headDim) / (causal ? 2 : 1);
+}

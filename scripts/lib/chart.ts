@@ -1,0 +1,92 @@
+/** Charts as SVG text, drawn by ECharts without a browser. */
+import { type EChartsOption, init } from "echarts";
+
+/** What every chart has. */
+interface Chart {
+  readonly title: string;
+  readonly subtitle: string;
+  /** With its unit. */
+  readonly yTitle: string;
+}
+
+/** Groups of bars side by side. */
+export interface BarChart extends Chart {
+  /** One group each. */
+  readonly groups: readonly string[];
+  /** A bar in each group, or none; values in the order of the groups. */
+  readonly series: readonly { readonly name: string; readonly values: readonly (number | undefined)[] }[];
+}
+
+/** Points over numbers. */
+export interface LineChart extends Chart {
+  readonly xTitle: string;
+  readonly series: readonly {
+    readonly name: string;
+    readonly points: readonly (readonly [x: number, y: number])[];
+    /** A line without points for what theory says, points without a line for what was measured. */
+    readonly kind: "line" | "points";
+  }[];
+  /** Whether equal steps upward are equal ratios. */
+  readonly logarithmic: boolean;
+}
+
+const size = { width: 960, height: 480 };
+/** Distinct to the colour-blind (Okabe and Ito). */
+const colours = ["#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#666666", "#009e73"];
+const symbols = ["circle", "diamond", "triangle", "rect", "pin"];
+
+/** A number of two or three digits, for the top of a bar. */
+const label = (value: number): string => (value >= 10 ? value.toFixed(0) : value.toPrecision(2));
+
+export function barChart({ groups, series, ...chart }: BarChart): string {
+  return draw(chart, {
+    xAxis: { type: "category", data: [...groups] },
+    yAxis: { type: "value" },
+    series: series.map(({ name, values }) => ({
+      type: "bar",
+      name,
+      data: values.map((value) => value ?? null),
+      label: { show: true, position: "top", fontSize: 9, formatter: ({ value }) => label(Number(value)) },
+    })),
+  });
+}
+
+export function lineChart({ xTitle, series, logarithmic, ...chart }: LineChart): string {
+  return draw(chart, {
+    xAxis: { type: "value", name: xTitle, nameLocation: "middle", nameGap: 28, min: "dataMin" },
+    yAxis: { type: logarithmic ? "log" : "value" },
+    series: series.map(({ name, points, kind }, i) => ({
+      type: "line",
+      name,
+      data: points.map((point) => [...point]),
+      symbol: kind === "line" ? "none" : (symbols[i % symbols.length] as string),
+      symbolSize: 9,
+      lineStyle: { width: kind === "line" ? 1.5 : 0 },
+    })),
+  });
+}
+
+function draw({ title, subtitle, yTitle }: Chart, { xAxis, yAxis, series }: EChartsOption): string {
+  const chart = init(null, null, { renderer: "svg", ssr: true, ...size });
+  chart.setOption({
+    animation: false,
+    backgroundColor: "#ffffff",
+    color: colours,
+    title: {
+      text: title,
+      subtext: subtitle,
+      left: "center",
+      textStyle: { fontSize: 16 },
+      subtextStyle: { fontSize: 11 },
+    },
+    // Without a browser the width of text is guessed, too small.
+    legend: { bottom: 0, itemGap: 36 },
+    grid: { left: 70, right: 30, top: 80, bottom: 80 },
+    xAxis,
+    yAxis: { ...yAxis, name: yTitle, nameLocation: "middle", nameGap: 45 },
+    series,
+  } as EChartsOption);
+  const svg = chart.renderToSVGString();
+  chart.dispose();
+  return svg;
+}
