@@ -1,0 +1,91 @@
+/**
+ * The shaders against what Apple's compiler and GPUs allow, as far as that can be known without them: the documented
+ * words of the language, no warning of clang, and the limits on threadgroup memory and arguments.
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { Device } from "../../src/index.ts";
+import { shaderText } from "../helpers/shaders.ts";
+import { undocumented } from "./language.ts";
+import { compileStrictly } from "./strict.ts";
+
+const folder = readdirSync(new URL("../../shaders", import.meta.url));
+const shaders = folder.filter((file) => file.endsWith(".metal"));
+const headers = folder.filter((file) => file.endsWith(".h"));
+const headerTexts = headers.map(shaderText);
+
+const device = Device.open();
+afterAll(() => device.dispose());
+const builtIn = device.kernelNames;
+
+/** One kernel of each family, and so of each shader. */
+const families = [...new Map(builtIn.map((kernel) => [kernel.split("_").slice(0, 2).join("_"), kernel])).values()];
+
+describe("the documented language", () => {
+  test.each([...shaders, ...headers])("%s uses nothing else", (file) => {
+    expect(undocumented(file, shaderText(file), headerTexts)).toEqual([]);
+  });
+
+  test.each([
+    ["a builtin of clang", "uint n = __builtin_popcount(1);", "__builtin_popcount"],
+    ["double", "double d = 1;", "double"],
+    ["the standard library of C++", "int n = std::min(1, 2);", "std"],
+    ["a function that the language lacks", "float y = erf(1.0f);", "erf"],
+    ["a jump", "goto end;", "goto"],
+    ["an attribute of clang", "int n __attribute__((aligned(8)));", "__attribute__"],
+    ["a derived class", "struct A {}; struct B : A {};", "a derived class"],
+    ["a lambda", "auto f = [&](int i) { return i; };", "a lambda"],
+    ["a pointer to a function", "int (*f)(int);", "a pointer to a function"],
+    ["an exception", "try {} catch (int) {}", "try"],
+    ["memory from a heap", "int *p = new int;", "new"],
+  ])("%s is found", (_name, statement, found) => {
+    const text = `#include <metal_stdlib>\nusing namespace metal;\nkernel void k(device int *a [[buffer(0)]]) {\n${statement}\n}\n`;
+    expect(undocumented("k.metal", text, []).join("\n")).toMatch(new RegExp(`k\\.metal:4: ${found}`));
+  });
+});
+
+const indices = shaders.flatMap((file) => [...shaderText(file).matchAll(/\[\[function_constant\((\d+)\)\]\]/g)]);
+/** Those of all shaders: a kernel takes what it knows of them. */
+const constants = indices.map(([, index]) => ({ index: Number(index), dtype: "bool" as const, value: true }));
+
+if (device.info.backend === "SoftMetal")
+  describe("warnings are errors", () => {
+    test("no shader has one", async () => {
+      // A file is checked whole before the first of its kernels is compiled.
+      const compiled = Object.fromEntries(families.map((kernel) => [kernel, "compiled"]));
+      expect(await compileStrictly({ kernels: families, constants })).toEqual(compiled);
+    });
+
+    test("a warning would be seen", async () => {
+      const source = `#include <metal_stdlib>\nkernel void planted(device int *a [[buffer(0)]]) {\nint n = a[0];\n}\n`;
+      const { planted } = await compileStrictly({ kernels: ["planted"], constants: [], source });
+      expect(planted).toMatch(/planted\.metal:3:5: error: unused variable 'n'/);
+    });
+  });
+
+describe("limits of the hardware", () => {
+  /** Bytes of threadgroup memory that a kernel may get at dispatch: two floats a value of the largest head. */
+  const dynamicBytes = (kernel: string): number =>
+    /^hadamard_(?:de)?quantize_kv(?!.*_d\d)/.test(kernel) ? 8 * 4096 : 0;
+
+  test.each(builtIn)("%s: threads, and threadgroup memory inside 32 KiB", (kernel) => {
+    using pipeline = device.pipeline(kernel, { constants });
+    const { staticThreadgroupMemoryLength, maxTotalThreadsPerThreadgroup, threadExecutionWidth } = pipeline.info;
+    expect(staticThreadgroupMemoryLength + dynamicBytes(kernel)).toBeLessThanOrEqual(32 * 1024);
+    expect(maxTotalThreadsPerThreadgroup).toBeLessThanOrEqual(1024);
+    expect(threadExecutionWidth).toBe(32);
+  });
+
+  test("every entry point of the shaders is built in", () => {
+    // The names are those of the compiled libraries by now.
+    expect([...device.kernelNames].sort()).toEqual([...builtIn].sort());
+  });
+
+  test.each(shaders)("%s: at most 31 buffers, no index twice in one kernel", (file) => {
+    for (const [, signature] of shaderText(file).matchAll(/\bvoid \w+\(([^{;]*?)\)\s*\{/g)) {
+      const slots = [...(signature as string).matchAll(/\[\[buffer\((\d+)\)/g)].map(([, index]) => Number(index));
+      expect(new Set(slots).size).toBe(slots.length);
+      expect(Math.max(0, ...slots)).toBeLessThanOrEqual(30);
+    }
+  });
+});
