@@ -1,10 +1,7 @@
-/** A small deterministic generator (mulberry32) of floats in [0, 1). */
+import { seededBits } from "../../scripts/lib/random.ts";
+
+/** A small deterministic generator of floats in [0, 1). */
 export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const bits = seededBits(seed);
+  return () => bits() / 2 ** 32;
 }
