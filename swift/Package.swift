@@ -60,6 +60,9 @@ targets += [
     swiftSettings: metalLanguageMode),
 ]
 
+// The npm package has no tests, and a test target needs its folder.
+if access(Context.packageDirectory + "/Tests", F_OK) != 0 { targets.removeAll(where: \.isTest) }
+
 let package = Package(
   name: "metal-attention",
   platforms: [.macOS(.v14)],

@@ -33,6 +33,8 @@ set_up_bun() {
 
 # Bun compares node_modules with the lock file itself; this takes milliseconds when nothing changed.
 set_up_npm_packages() {
+  # Installed as a package, this has no lock file, and its packages are there.
+  if [[ ! -f $root/bun.lock ]]; then return; fi
   if [[ ! -d $root/node_modules ]]; then
     say "npm packages: zod at run time; the compiler, linter and test tools for development. Versions are those of bun.lock."
   fi

@@ -2,6 +2,7 @@ import { dlopen, type Library } from "bun:ffi";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { MetalAttentionError } from "../errors.ts";
+import { hasPlatformPackage, libraryFile, platformLibrary, platformPackage } from "./platform-package.ts";
 import { abiVersion, symbols, versionSymbol } from "./symbols.ts";
 
 /** The functions of the loaded native library, by their C names. */
@@ -16,14 +17,19 @@ interface Candidate {
   readonly reason: string;
   /** Named by the user, so that no other may take its place. */
   readonly chosen: boolean;
+  /** Why it cannot be used, where that is known already. */
+  readonly fault?: string;
 }
 
-const fileName = process.platform === "darwin" ? "libMetalAttention.dylib" : "libMetalAttention.so";
+/** The package's own folder, which may be a checkout. */
+const root = join(import.meta.dir, "../..");
+const buildCommand = join(root, "scripts/setup");
 const loaded = new Map<string, Native>();
 
 /**
  * Loads the native library, once per file. A given `path` decides alone, then
- * `METAL_ATTENTION_LIBRARY`; without both, the first usable place is taken.
+ * `METAL_ATTENTION_LIBRARY`; without both, the first usable one of platform
+ * package and local build is taken.
  *
  * Errors: `library-not-found` with every place and what was wrong with it;
  * `abi-mismatch` with both version numbers.
@@ -51,15 +57,17 @@ function places(path: string | undefined): Candidate[] {
   if (path !== undefined) list.push({ path: resolve(path), reason: "option library", chosen: true });
   const variable = process.env[libraryVariable];
   if (variable) list.push({ path: resolve(variable), reason: libraryVariable, chosen: true });
-  list.push({ path: join(import.meta.dir, "../../build/lib", fileName), reason: "local build", chosen: false });
+  list.push({ ...platformLibrary(), reason: "platform package", chosen: false });
+  list.push({ path: join(root, "build/lib", libraryFile), reason: "local build", chosen: false });
   return list;
 }
 
 /** The library, or a line that says why this candidate is not it. */
-function tryLoad({ path, reason }: Candidate): Native | string {
+function tryLoad({ path, reason, fault }: Candidate): Native | string {
   const known = loaded.get(path);
   if (known !== undefined) return known;
   const place = `${path} (${reason})`;
+  if (fault !== undefined) return `${place}: ${fault}`;
   if (!existsSync(path)) return `${place}: no such file`;
   try {
     checkVersion(path, dlopen(path, versionSymbol).symbols.ma_abi_version());
@@ -76,14 +84,15 @@ function checkVersion(path: string, found: number): void {
   if (found === abiVersion) return;
   throw new MetalAttentionError(
     "abi-mismatch",
-    `${path} has ABI version ${found}, this package needs ${abiVersion}: build the library again with scripts/setup`,
+    `${path} has ABI version ${found}, this package needs ${abiVersion}: build the library again with ${buildCommand}`,
   );
 }
 
 function notFound(failures: readonly string[]): MetalAttentionError {
   const lines = failures.map((failure) => `  ${failure}`).join("\n");
+  const install = hasPlatformPackage ? `, install ${platformPackage} beside metal-attention` : "";
   return new MetalAttentionError(
     "library-not-found",
-    `no usable native library; looked at:\n${lines}\nBuild it with scripts/setup, or name a file in ${libraryVariable}.`,
+    `no usable native library; looked at:\n${lines}\nBuild it with ${buildCommand}${install}, or name a file in ${libraryVariable}.`,
   );
 }
