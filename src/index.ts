@@ -33,6 +33,7 @@ export {
   buildSlidingWindowMask,
 } from "./ops/buildMask.ts";
 export { type ClassifyMaskTilesArgs, classifyMaskTiles } from "./ops/classifyMaskTiles.ts";
+export { type DequantizeKvArgs, dequantizeKv } from "./ops/dequantizeKv.ts";
 export { type FlashAttnPrefillArgs, flashAttnPrefill } from "./ops/flashAttnPrefill.ts";
 export {
   type AttentionDType,
@@ -41,10 +42,21 @@ export {
   type FlashAttnPrefillSupport,
   flashAttnPrefillSupport,
 } from "./ops/flashAttnPrefillSupport.ts";
+export { type HadamardQuantizeKvArgs, hadamardQuantizeKv } from "./ops/hadamardQuantizeKv.ts";
+export { type HadamardQuantizeKvSeqArgs, hadamardQuantizeKvSeq } from "./ops/hadamardQuantizeKvSeq.ts";
+export { type KvCacheBytes, type KvCacheBytesArgs, kvCacheBytes } from "./ops/kvCacheBytes.ts";
 export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/kvCacheCopy.ts";
 export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/kvCacheCopyBatch.ts";
 export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/kvCacheCopyHeadMajor.ts";
 export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/kvCacheCopySeq.ts";
+export type { QuantizedBits, QuantizedFormatArgs, QuantizedPacking } from "./ops/quantizedFormat.ts";
+export type {
+  DequantizeStream,
+  DequantizeStreams,
+  QuantizedCache,
+  QuantizeStream,
+  QuantizeStreams,
+} from "./ops/quantizedStreams.ts";
 export type { CopyStream, CopyStreams } from "./ops/streams.ts";
 export type { TileClasses } from "./ops/tileClasses.ts";
 export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./pass.ts";

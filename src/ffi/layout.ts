@@ -1,7 +1,7 @@
 import type { Block } from "./block.ts";
 
 // Packers of the operations' argument structs (metal_attention.h), by 32-bit
-// word. The layout tests compare each with the compiled library's own layout.
+// word; those of the quantised cache are in hadamardLayout.ts. The layout tests compare each with the compiled library's own layout.
 
 /** A byte range of a buffer as `MATensor` holds it; 64-bit fields in two halves. */
 export interface TensorRecord {
@@ -20,6 +20,9 @@ export const structSizes = {
   MAKvCacheCopyBatchArgs: 112,
   MAKvCacheCopySeqArgs: 120,
   MAKvCacheCopyHeadMajorArgs: 80,
+  MAHadamardQuantizeKvArgs: 232,
+  MAHadamardQuantizeKvSeqArgs: 184,
+  MAHadamardDequantizeKvArgs: 184,
   MAFlashAttnPrefillArgs: 344,
   MABuildMaskArgs: 40,
   MAClassifyMaskTilesArgs: 104,
@@ -28,7 +31,7 @@ export const structSizes = {
 const tensorWords = structSizes.MATensor / 4;
 
 /** Packs `MATensor` at word `at`; undefined is the absent tensor. */
-function packTensor(words: Uint32Array, at: number, tensor: TensorRecord | undefined): void {
+export function packTensor(words: Uint32Array, at: number, tensor: TensorRecord | undefined): void {
   if (tensor === undefined) {
     for (let i = 0; i < tensorWords; i++) words[at + i] = 0;
     return;

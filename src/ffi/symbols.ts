@@ -1,7 +1,7 @@
 import type { FFIFunction } from "bun:ffi";
 
 /** `MA_ABI_VERSION` of the header that this package was written against. */
-export const abiVersion = 2;
+export const abiVersion = 3;
 
 /** The function that every version of the library has; called before all others. */
 export const versionSymbol = {
@@ -40,6 +40,9 @@ export const symbols = {
   ma_kv_cache_copy_batch: { args: ["u32", "ptr"], returns: "i32" },
   ma_kv_cache_copy_seq: { args: ["u32", "ptr"], returns: "i32" },
   ma_kv_cache_copy_head_major: { args: ["u32", "ptr"], returns: "i32" },
+  ma_hadamard_quantize_kv: { args: ["u32", "ptr"], returns: "i32" },
+  ma_hadamard_quantize_kv_seq: { args: ["u32", "ptr"], returns: "i32" },
+  ma_hadamard_dequantize_kv: { args: ["u32", "ptr"], returns: "i32" },
   ma_flash_attn_prefill: { args: ["u32", "ptr"], returns: "i32" },
   ma_build_mask: { args: ["u32", "ptr"], returns: "i32" },
   ma_classify_mask_tiles: { args: ["u32", "ptr"], returns: "i32" },

@@ -42,7 +42,7 @@ export function kvCacheCopyBatch(pass: Pass, args: KvCacheCopyBatchArgs): void {
   const seqPos = checkU32(args.seqPos, "seqPos");
   // A field is read once, so that a getter can neither change it nor call in between.
   const { k, v, src, cache } = args;
-  const dual = isDual(k, v, src, cache);
+  const dual = isDual(k, v, src !== undefined || cache !== undefined, "src", "src and cache");
   const cacheK = useCache(k?.cache ?? cache, device, dual ? "k.cache" : "cache");
   const srcK = useToken(k?.src ?? src, device, dual ? "k.src" : "src", cacheK);
   let srcV: TensorRange | undefined;

@@ -53,7 +53,7 @@ export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
   const givenTokens = args.nTokens;
   // A field is read once, so that a getter can neither change it nor call in between.
   const { k, v, src, cache } = args;
-  const dual = isDual(k, v, src, cache);
+  const dual = isDual(k, v, src !== undefined || cache !== undefined, "src", "src and cache");
   const srcK = useSource(k?.src ?? src, device, dual ? "k.src" : "src");
   const cacheK = useCache(k?.cache ?? cache, device, dual ? "k.cache" : "cache", srcK);
   let srcV: TensorRange | undefined;

@@ -17,19 +17,21 @@ export type CopyStreams =
   | { readonly src: Tensor; readonly cache: Tensor; readonly k?: undefined; readonly v?: undefined }
   | { readonly k: CopyStream; readonly v: CopyStream; readonly src?: undefined; readonly cache?: undefined };
 
-/** Whether K and V were given. Refuses them beside a single stream, and one without the other. */
+/**
+ * Whether K and V were given. Refuses them beside a single stream, whose first
+ * argument is `argument` and all of them `single`, and one without the other.
+ */
 export function isDual(
-  k: CopyStream | undefined,
-  v: CopyStream | undefined,
-  src: Tensor | undefined,
-  cache: Tensor | undefined,
+  k: object | undefined,
+  v: object | undefined,
+  hasSingle: boolean,
+  argument: string,
+  single: string,
 ): boolean {
   if (k === undefined && v === undefined) return false;
-  if (src !== undefined || cache !== undefined) {
-    throw refused("src", "expected either src and cache, or k and v, got both");
-  }
-  checkObject(k as CopyStream, "k");
-  checkObject(v as CopyStream, "v");
+  if (hasSingle) throw refused(argument, `expected either ${single}, or k and v, got both`);
+  checkObject(k as object, "k");
+  checkObject(v as object, "v");
   return true;
 }
 

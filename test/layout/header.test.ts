@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { dtypes } from "../../src/dtypes.ts";
+import { packingCodes } from "../../src/ffi/hadamardLayout.ts";
 import { accessBits, bindingKinds, dispatchForms, passStates } from "../../src/ffi/records.ts";
 import { statusCodes } from "../../src/ffi/status.ts";
 import { abiVersion, symbols, versionSymbol } from "../../src/ffi/symbols.ts";
@@ -52,6 +53,11 @@ describe("the C header and the TypeScript side agree on", () => {
   test("element types", () => {
     const byName = Object.entries(dtypes).map(([name, { code }]) => [name.toUpperCase(), code]);
     expect(Object.fromEntries(byName)).toEqual(enumerators("MA_DTYPE_"));
+  });
+
+  test("packings of a quantised cache", () => {
+    const byName = Object.entries(packingCodes).map(([name, code]) => [name.toUpperCase(), code]);
+    expect(Object.fromEntries(byName)).toEqual(enumerators("MA_PACKING_"));
   });
 
   test("pass states, binding kinds, access bits and dispatch forms", () => {

@@ -10,9 +10,7 @@ import {
   packKvCacheCopySeq,
   packStreams,
   structSizes,
-  type TensorRecord,
 } from "../../src/ffi/layout.ts";
-import { loadLibrary } from "../../src/ffi/library.ts";
 import {
   packBindings,
   packConstants,
@@ -23,75 +21,8 @@ import {
   recordSizes,
 } from "../../src/ffi/records.ts";
 import { abiVersion } from "../../src/ffi/symbols.ts";
-import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "../helpers/layout.ts";
-
-const native = loadLibrary();
-const layouts = nativeLayouts(native);
-
-function struct(name: string): LayoutStruct {
-  const found = layouts.structs.get(name);
-  if (found === undefined) throw new Error(`the library has no layout of ${name}`);
-  return found;
-}
-
-/** A tensor whose fields all differ, and differ from those of another `seed`. */
-function tensor(seed: number): TensorRecord {
-  return {
-    buffer: seed * 0x0101_0101,
-    dtype: seed + 100,
-    offsetLow: 0x8000_0000 + seed,
-    offsetHigh: 0x1000 + seed,
-    lengthLow: 0x9000_0000 + seed,
-    lengthHigh: 0x2000 + seed,
-  };
-}
-
-/** What the library must read where `tensor(seed)` was packed. */
-function tensorFields(name: string, seed: number): Record<string, number> {
-  const { buffer, dtype, offsetLow, offsetHigh, lengthLow, lengthHigh } = tensor(seed);
-  return {
-    [`${name}.buffer`]: buffer,
-    [`${name}.dtype`]: dtype,
-    [`${name}.offset`]: offsetHigh * 2 ** 32 + offsetLow,
-    [`${name}.length`]: lengthHigh * 2 ** 32 + lengthLow,
-  };
-}
-
-const absent = (name: string) => ({
-  [`${name}.buffer`]: 0,
-  [`${name}.dtype`]: 0,
-  [`${name}.offset`]: 0,
-  [`${name}.length`]: 0,
-});
-
-/** Reads every scalar through the library, and every byte by the offsets that it gives. */
-function expectFields(name: string, bytes: Uint8Array, expected: Record<string, number>): void {
-  const layout = struct(name);
-  const all = leaves(layouts.structs, layout).filter(({ path }) => !/reserved|_pad/.test(path));
-  expect(all.map(({ path }) => path).sort()).toEqual(Object.keys(expected).sort());
-  expect(bytes.length).toBe(layout.size);
-
-  const rebuilt = new DataView(new ArrayBuffer(layout.size));
-  for (const leaf of all) {
-    const value = expected[leaf.path] as number;
-    const { integer, real } = readLeaf(native, bytes, leaf);
-    if (isFloat(leaf)) expect([leaf.path, real]).toEqual([leaf.path, value]);
-    else expect([leaf.path, integer]).toEqual([leaf.path, BigInt(value)]);
-    write(rebuilt, leaf, value);
-  }
-  // What no field covers is zero.
-  expect(bytes).toEqual(new Uint8Array(rebuilt.buffer));
-}
-
-const isFloat = ({ field }: Leaf) => /f32|f64|float|double/i.test(field.type);
-
-function write(view: DataView, leaf: Leaf, value: number): void {
-  if (isFloat(leaf))
-    leaf.size === 4 ? view.setFloat32(leaf.offset, value, true) : view.setFloat64(leaf.offset, value, true);
-  else if (leaf.size === 1) view.setUint8(leaf.offset, value);
-  else if (leaf.size === 4) view.setUint32(leaf.offset, value, true);
-  else view.setBigInt64(leaf.offset, BigInt(value), true);
-}
+import { leaves } from "../helpers/layout.ts";
+import { absent, expectFields, isFloat, layouts, struct, tensor, tensorFields, write } from "../helpers/packed.ts";
 
 /** Fills every scalar of a struct with a value of its own, by the library's offsets. */
 function filled(name: string): { block: Block; values: Map<string, number> } {
@@ -108,7 +39,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(2);
+  expect(abiVersion).toBe(3);
 });
 
 describe("sizes", () => {
@@ -117,6 +48,10 @@ describe("sizes", () => {
     KvCacheCopyBatchParams: 16,
     KvCacheCopySeqParams: 24,
     KvCacheCopyHeadMajorParams: 28,
+    HadamardQuantizeParams: 28,
+    HadamardQuantizeHbParams: 28,
+    HadamardQuantizeSeqParams: 36,
+    HadamardDequantizeParams: 36,
     AttnParams: 160,
     AttnMaskParams: 24,
     BuildMaskParams: 16,

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 2
+#define MA_ABI_VERSION 3
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -186,6 +186,58 @@ typedef struct MAKvCacheCopyHeadMajorArgs {
   uint32_t reserved;
 } MAKvCacheCopyHeadMajorArgs;
 
+/// How the codes of a quantised cache lie in a row: `codebook_bits` of each that are supported.
+enum {
+  MA_PACKING_NIBBLE = 1,  ///< 4: two codes to a byte, the even index in the low half
+  MA_PACKING_BYTE = 2,    ///< 5, 6 or 8: one code to a byte
+  MA_PACKING_DENSE = 3,   ///< 2, 3, 5 or 6: code i in bits i * codebook_bits and up of the row, lowest bit first
+};
+
+/// Arguments of `ma_hadamard_quantize_kv`. 232 bytes.
+/// One token, src f32 [num_kv_heads, head_dim], of K or of K and V (srcV, packedV and normsV zeroed mean K alone),
+/// into packed u8 [num_kv_heads, cache_capacity, bytes of a row] and
+/// norms f32 [num_kv_heads, cache_capacity, max(1, head_dim / 256)].
+/// rmsScratch f32 [num_kv_heads, head_dim] may be absent; it gets the scaled coordinates, for K alone and NIBBLE.
+typedef struct MAHadamardQuantizeKvArgs {
+  MATensor srcK;
+  MATensor packedK;
+  MATensor normsK;
+  MATensor srcV;
+  MATensor packedV;
+  MATensor normsV;
+  MATensor rmsScratch;
+  HadamardQuantizeParams params;      ///< read with packing NIBBLE
+  HadamardQuantizeHbParams hbParams;  ///< read with the others
+  uint32_t packing;                   ///< MA_PACKING_*
+  uint32_t reserved;
+} MAHadamardQuantizeKvArgs;
+
+/// Arguments of `ma_hadamard_quantize_kv_seq`. 184 bytes.
+/// src f32 [tokens, num_kv_heads, head_dim]; streams and caches as above.
+typedef struct MAHadamardQuantizeKvSeqArgs {
+  MATensor srcK;
+  MATensor packedK;
+  MATensor normsK;
+  MATensor srcV;
+  MATensor packedV;
+  MATensor normsV;
+  HadamardQuantizeSeqParams params;
+  uint32_t packing;  ///< MA_PACKING_*
+} MAHadamardQuantizeKvSeqArgs;
+
+/// Arguments of `ma_hadamard_dequantize_kv`. 184 bytes.
+/// out [num_kv_heads, n_tokens, head_dim], f32, f16 or bf16 as out_dtype says; streams and caches as above.
+typedef struct MAHadamardDequantizeKvArgs {
+  MATensor packedK;
+  MATensor normsK;
+  MATensor outK;
+  MATensor packedV;
+  MATensor normsV;
+  MATensor outV;
+  HadamardDequantizeParams params;
+  uint32_t packing;  ///< MA_PACKING_*
+} MAHadamardDequantizeKvArgs;
+
 /// Arguments of `ma_flash_attn_prefill`. 344 bytes.
 /// `params` is handed to the kernel as it is, after every field that follows
 /// from another has been checked against it. `mask` and `tileClasses` may be
@@ -292,6 +344,12 @@ int32_t ma_kv_cache_copy(ma_pass pass, const MAKvCacheCopyArgs *args);
 int32_t ma_kv_cache_copy_batch(ma_pass pass, const MAKvCacheCopyBatchArgs *args);
 int32_t ma_kv_cache_copy_seq(ma_pass pass, const MAKvCacheCopySeqArgs *args);
 int32_t ma_kv_cache_copy_head_major(ma_pass pass, const MAKvCacheCopyHeadMajorArgs *args);
+/// Writes one token into a Hadamard-quantised cache.
+int32_t ma_hadamard_quantize_kv(ma_pass pass, const MAHadamardQuantizeKvArgs *args);
+/// Writes a run of tokens, at most cache_capacity, in one dispatch.
+int32_t ma_hadamard_quantize_kv_seq(ma_pass pass, const MAHadamardQuantizeKvSeqArgs *args);
+/// Reads a run of tokens back.
+int32_t ma_hadamard_dequantize_kv(ma_pass pass, const MAHadamardDequantizeKvArgs *args);
 int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
 /// Writes a causal or sliding-window mask.
 int32_t ma_build_mask(ma_pass pass, const MABuildMaskArgs *args);

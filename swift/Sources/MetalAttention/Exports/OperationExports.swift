@@ -64,6 +64,42 @@ public func kvCacheCopyHeadMajor(pass: UInt32, args: UnsafePointer<MAKvCacheCopy
 }
 
 #if compiler(>=6.3)
+  @c(ma_hadamard_quantize_kv)
+#else
+  @_cdecl("ma_hadamard_quantize_kv")
+#endif
+public func hadamardQuantizeKv(pass: UInt32, args: UnsafePointer<MAHadamardQuantizeKvArgs>?) -> Int32 {
+  status("ma_hadamard_quantize_kv") { () throws(StatusError) in
+    let args = try read(args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try HadamardQuantizeKv.encode(args, into: pass) }
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_hadamard_quantize_kv_seq)
+#else
+  @_cdecl("ma_hadamard_quantize_kv_seq")
+#endif
+public func hadamardQuantizeKvSeq(pass: UInt32, args: UnsafePointer<MAHadamardQuantizeKvSeqArgs>?) -> Int32 {
+  status("ma_hadamard_quantize_kv_seq") { () throws(StatusError) in
+    let args = try read(args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try HadamardQuantizeKvSeq.encode(args, into: pass) }
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_hadamard_dequantize_kv)
+#else
+  @_cdecl("ma_hadamard_dequantize_kv")
+#endif
+public func hadamardDequantizeKv(pass: UInt32, args: UnsafePointer<MAHadamardDequantizeKvArgs>?) -> Int32 {
+  status("ma_hadamard_dequantize_kv") { () throws(StatusError) in
+    let args = try read(args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try HadamardDequantizeKv.encode(args, into: pass) }
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_flash_attn_prefill)
 #else
   @_cdecl("ma_flash_attn_prefill")

@@ -9,7 +9,9 @@ struct BuiltInKernel {
   static let all: [BuiltInKernel] =
     CopyKernel.table.map { BuiltInKernel(name: $0.name, constants: CopyKernel.constants) }
     + FlashAttnKernel.names.map { BuiltInKernel(name: $0, constants: FlashAttnKernel.constants) }
-    + MaskKernel.names.map { BuiltInKernel(name: $0, constants: []) }
+    + (MaskKernel.names + HadamardKernel.Task.allCases.flatMap(HadamardKernel.names)).map {
+      BuiltInKernel(name: $0, constants: [])
+    }
 }
 
 /// A variant of a built-in kernel, as a place in an array: the hot path finds

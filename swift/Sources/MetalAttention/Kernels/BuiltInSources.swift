@@ -10,6 +10,12 @@ enum BuiltInSources {
         kernels: FlashAttnKernel.names),
       ShaderSource(
         name: "flash_attn_mask.metal", embedded: PackageResources.flash_attn_mask_metal, kernels: MaskKernel.names),
+      ShaderSource(
+        name: "hadamard_quantize_kv.metal", embedded: PackageResources.hadamard_quantize_kv_metal,
+        kernels: HadamardKernel.names(.token) + HadamardKernel.names(.sequence)),
+      ShaderSource(
+        name: "hadamard_dequantize_kv.metal", embedded: PackageResources.hadamard_dequantize_kv_metal,
+        kernels: HadamardKernel.names(.decode)),
     ]
   }
 }

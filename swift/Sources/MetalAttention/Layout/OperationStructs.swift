@@ -38,6 +38,45 @@ extension LayoutTable {
         LayoutField("reserved", \MAKvCacheCopyHeadMajorArgs.reserved, .u32),
       ]),
     StructLayout(
+      MAHadamardQuantizeKvArgs.self,
+      [
+        LayoutField("srcK", \MAHadamardQuantizeKvArgs.srcK, .structure("MATensor")),
+        LayoutField("packedK", \MAHadamardQuantizeKvArgs.packedK, .structure("MATensor")),
+        LayoutField("normsK", \MAHadamardQuantizeKvArgs.normsK, .structure("MATensor")),
+        LayoutField("srcV", \MAHadamardQuantizeKvArgs.srcV, .structure("MATensor")),
+        LayoutField("packedV", \MAHadamardQuantizeKvArgs.packedV, .structure("MATensor")),
+        LayoutField("normsV", \MAHadamardQuantizeKvArgs.normsV, .structure("MATensor")),
+        LayoutField("rmsScratch", \MAHadamardQuantizeKvArgs.rmsScratch, .structure("MATensor")),
+        LayoutField("params", \MAHadamardQuantizeKvArgs.params, .structure("HadamardQuantizeParams")),
+        LayoutField("hbParams", \MAHadamardQuantizeKvArgs.hbParams, .structure("HadamardQuantizeHbParams")),
+        LayoutField("packing", \MAHadamardQuantizeKvArgs.packing, .u32),
+        LayoutField("reserved", \MAHadamardQuantizeKvArgs.reserved, .u32),
+      ]),
+    StructLayout(
+      MAHadamardQuantizeKvSeqArgs.self,
+      [
+        LayoutField("srcK", \MAHadamardQuantizeKvSeqArgs.srcK, .structure("MATensor")),
+        LayoutField("packedK", \MAHadamardQuantizeKvSeqArgs.packedK, .structure("MATensor")),
+        LayoutField("normsK", \MAHadamardQuantizeKvSeqArgs.normsK, .structure("MATensor")),
+        LayoutField("srcV", \MAHadamardQuantizeKvSeqArgs.srcV, .structure("MATensor")),
+        LayoutField("packedV", \MAHadamardQuantizeKvSeqArgs.packedV, .structure("MATensor")),
+        LayoutField("normsV", \MAHadamardQuantizeKvSeqArgs.normsV, .structure("MATensor")),
+        LayoutField("params", \MAHadamardQuantizeKvSeqArgs.params, .structure("HadamardQuantizeSeqParams")),
+        LayoutField("packing", \MAHadamardQuantizeKvSeqArgs.packing, .u32),
+      ]),
+    StructLayout(
+      MAHadamardDequantizeKvArgs.self,
+      [
+        LayoutField("packedK", \MAHadamardDequantizeKvArgs.packedK, .structure("MATensor")),
+        LayoutField("normsK", \MAHadamardDequantizeKvArgs.normsK, .structure("MATensor")),
+        LayoutField("outK", \MAHadamardDequantizeKvArgs.outK, .structure("MATensor")),
+        LayoutField("packedV", \MAHadamardDequantizeKvArgs.packedV, .structure("MATensor")),
+        LayoutField("normsV", \MAHadamardDequantizeKvArgs.normsV, .structure("MATensor")),
+        LayoutField("outV", \MAHadamardDequantizeKvArgs.outV, .structure("MATensor")),
+        LayoutField("params", \MAHadamardDequantizeKvArgs.params, .structure("HadamardDequantizeParams")),
+        LayoutField("packing", \MAHadamardDequantizeKvArgs.packing, .u32),
+      ]),
+    StructLayout(
       MAFlashAttnPrefillArgs.self,
       [
         LayoutField("q", \MAFlashAttnPrefillArgs.q, .structure("MATensor")),

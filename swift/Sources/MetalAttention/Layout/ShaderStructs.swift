@@ -42,6 +42,54 @@ extension LayoutTable {
         LayoutField("srcSeqLen", \KvCacheCopyHeadMajorParams.srcSeqLen, .u32),
       ]),
     StructLayout(
+      HadamardQuantizeParams.self,
+      [
+        LayoutField("head_dim", \HadamardQuantizeParams.head_dim, .u32),
+        LayoutField("num_kv_heads", \HadamardQuantizeParams.num_kv_heads, .u32),
+        LayoutField("write_pos", \HadamardQuantizeParams.write_pos, .u32),
+        LayoutField("cache_capacity", \HadamardQuantizeParams.cache_capacity, .u32),
+        LayoutField("is_sliding", \HadamardQuantizeParams.is_sliding, .u32),
+        LayoutField("scale_factor_d512", \HadamardQuantizeParams.scale_factor_d512, .f32),
+        LayoutField("rms_probe_enabled", \HadamardQuantizeParams.rms_probe_enabled, .u32),
+      ]),
+    StructLayout(
+      HadamardQuantizeHbParams.self,
+      [
+        LayoutField("head_dim", \HadamardQuantizeHbParams.head_dim, .u32),
+        LayoutField("num_kv_heads", \HadamardQuantizeHbParams.num_kv_heads, .u32),
+        LayoutField("write_pos", \HadamardQuantizeHbParams.write_pos, .u32),
+        LayoutField("cache_capacity", \HadamardQuantizeHbParams.cache_capacity, .u32),
+        LayoutField("is_sliding", \HadamardQuantizeHbParams.is_sliding, .u32),
+        LayoutField("scale_factor_d512", \HadamardQuantizeHbParams.scale_factor_d512, .f32),
+        LayoutField("codebook_bits", \HadamardQuantizeHbParams.codebook_bits, .u32),
+      ]),
+    StructLayout(
+      HadamardQuantizeSeqParams.self,
+      [
+        LayoutField("head_dim", \HadamardQuantizeSeqParams.head_dim, .u32),
+        LayoutField("num_kv_heads", \HadamardQuantizeSeqParams.num_kv_heads, .u32),
+        LayoutField("write_pos_start", \HadamardQuantizeSeqParams.write_pos_start, .u32),
+        LayoutField("cache_capacity", \HadamardQuantizeSeqParams.cache_capacity, .u32),
+        LayoutField("is_sliding", \HadamardQuantizeSeqParams.is_sliding, .u32),
+        LayoutField("scale_factor_d512", \HadamardQuantizeSeqParams.scale_factor_d512, .f32),
+        LayoutField("codebook_bits", \HadamardQuantizeSeqParams.codebook_bits, .u32),
+        LayoutField("n_tokens", \HadamardQuantizeSeqParams.n_tokens, .u32),
+        LayoutField("src_tok_offset", \HadamardQuantizeSeqParams.src_tok_offset, .u32),
+      ]),
+    StructLayout(
+      HadamardDequantizeParams.self,
+      [
+        LayoutField("head_dim", \HadamardDequantizeParams.head_dim, .u32),
+        LayoutField("num_kv_heads", \HadamardDequantizeParams.num_kv_heads, .u32),
+        LayoutField("read_pos_start", \HadamardDequantizeParams.read_pos_start, .u32),
+        LayoutField("cache_capacity", \HadamardDequantizeParams.cache_capacity, .u32),
+        LayoutField("is_sliding", \HadamardDequantizeParams.is_sliding, .u32),
+        LayoutField("scale_factor_d512", \HadamardDequantizeParams.scale_factor_d512, .f32),
+        LayoutField("codebook_bits", \HadamardDequantizeParams.codebook_bits, .u32),
+        LayoutField("n_tokens", \HadamardDequantizeParams.n_tokens, .u32),
+        LayoutField("out_dtype", \HadamardDequantizeParams.out_dtype, .u32),
+      ]),
+    StructLayout(
       AttnParams.self,
       [
         LayoutField("B", \AttnParams.B, .i32),

@@ -68,11 +68,7 @@ enum CacheCopy {
   private static func requireApart(
     _ cache: Tensor, _ cacheElements: UInt64, _ other: Tensor, _ otherElements: UInt64
   ) throws(StatusError) {
-    let written = cache.access(0..<cacheElements, isWrite: true)
-    let touched = other.access(0..<otherElements, isWrite: false)
-    try require(
-      !written.overlaps(touched), StatusCode.invalidArgument,
-      "\(cache.name) and \(other.name) overlap in one buffer: bytes \(written.start) to \(written.end) and "
-        + "\(touched.start) to \(touched.end)")
+    try cache.access(0..<cacheElements, isWrite: true).requireApart(
+      cache.name, from: other.access(0..<otherElements, isWrite: false), other.name)
   }
 }

@@ -8,8 +8,7 @@ enum ClassifyMaskTiles {
     let params = args.params
     let mask = try Tensor(args.mask, .mask, in: pass)
     let tileClasses = try Tensor(args.tileClasses, .tileClasses, in: pass)
-    try require(
-      tileClasses.dtype == .u8, StatusCode.unsupported, "tileClasses is \(tileClasses.dtype); it is u8")
+    try tileClasses.requireDType(.u8)
     guard let tiles = FlashAttnTiles.forHeadDim(Int32(truncatingIfNeeded: args.headDim)) else {
       let sizes = FlashAttnKernel.headDims.map { "\($0)" }.joined(separator: ", ")
       throw StatusError(StatusCode.unsupported, "headDim is \(args.headDim); supported: \(sizes)")
@@ -30,10 +29,7 @@ enum ClassifyMaskTiles {
       "mask has B \(params.B) x H \(params.H) planes, above \(UInt32.max)")
     let read = mask.access(0..<maskElements.value, isWrite: false)
     let written = tileClasses.access(0..<classes.value, isWrite: true)
-    try require(
-      !written.overlaps(read), StatusCode.invalidArgument,
-      "tileClasses and mask overlap in one buffer: bytes \(written.start) to \(written.end) and "
-        + "\(read.start) to \(read.end)")
+    try written.requireApart(.tileClasses, from: read, .mask)
 
     let slot = PipelineSlot(kernel: kernel, variant: 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }

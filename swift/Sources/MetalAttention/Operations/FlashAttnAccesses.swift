@@ -38,11 +38,11 @@ struct FlashAttnAccesses {
       tileClasses = nil
     }
 
-    try requireApart(q, .q)
-    try requireApart(k, .k)
-    try requireApart(v, .v)
-    if let mask { try requireApart(mask, .mask) }
-    if let tileClasses { try requireApart(tileClasses, .tileClasses) }
+    try out.requireApart(.out, from: q, .q)
+    try out.requireApart(.out, from: k, .k)
+    try out.requireApart(.out, from: v, .v)
+    if let mask { try out.requireApart(.out, from: mask, .mask) }
+    if let tileClasses { try out.requireApart(.out, from: tileClasses, .tileClasses) }
   }
 
   @inline(__always)
@@ -52,12 +52,5 @@ struct FlashAttnAccesses {
     let elements = extent.elements
     try tensor.requireRoom(for: elements, extent.formula)
     return tensor.access(0..<elements.value, isWrite: isWrite)
-  }
-
-  @inline(__always)
-  private func requireApart(_ input: Access, _ name: TensorName) throws(StatusError) {
-    try require(
-      !out.overlaps(input), StatusCode.invalidArgument,
-      "out and \(name) overlap in one buffer: bytes \(out.start) to \(out.end) and \(input.start) to \(input.end)")
   }
 }

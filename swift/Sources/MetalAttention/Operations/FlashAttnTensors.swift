@@ -27,8 +27,7 @@ struct FlashAttnTensors {
     }
     if let tileClasses {
       try require(mask != nil, StatusCode.invalidArgument, "tileClasses is given without the mask that it classifies")
-      try require(
-        tileClasses.dtype == .u8, StatusCode.unsupported, "tileClasses is \(tileClasses.dtype); it is u8")
+      try tileClasses.requireDType(.u8)
     }
   }
 

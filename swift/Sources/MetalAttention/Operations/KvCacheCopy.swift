@@ -7,16 +7,11 @@ enum KvCacheCopy {
     let stream = try CopyStream(args.src, .src, to: args.cache, .cache, in: pass)
     let kernel = try CopyKernel.index(.rows, stream.source.dtype, stream.cache.dtype, isDual: false)
     let params = args.params
-    try require(
-      params.isSliding <= 1, StatusCode.invalidArgument, "isSliding is \(params.isSliding); it is 0 or 1")
+    let isRing = try CacheRange.isRing(params.isSliding, "isSliding")
     if params.nNew == 0 || params.rowSize == 0 { return nil }
 
-    let end = try CacheRange.end(
-      of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap")
-    try require(
-      params.isSliding == 1 || end <= params.cacheCap, StatusCode.overflow,
-      "writePos \(params.writePos) + nNew \(params.nNew) exceeds cacheCap \(params.cacheCap); a linear cache ends there"
-    )
+    _ = try CacheRange.end(
+      of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap", isRing: isRing)
     let source = Count(params.nNew) * params.rowSize
     let cache = Count(params.cacheCap) * params.rowSize
     try CopyStream.requireRoom(

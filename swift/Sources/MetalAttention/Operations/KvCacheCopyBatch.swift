@@ -11,11 +11,8 @@ enum KvCacheCopyBatch {
     let params = args.params
     if params.nHeads == 0 || params.headDim == 0 { return nil }
 
-    try require(
-      params.capacity > 0, StatusCode.invalidArgument, "capacity is 0; a cache has at least 1 slot")
-    try require(
-      params.seqPos < params.capacity, StatusCode.overflow,
-      "seqPos \(params.seqPos) is not below capacity \(params.capacity); wrap it for a ring")
+    try CacheRange.requireSlot(
+      params.seqPos, "seqPos", capacity: params.capacity, "capacity", otherwise: "wrap it for a ring")
     let source = Count(params.nHeads) * params.headDim
     let cache = source * params.capacity
     try CopyStream.requireRoom(

@@ -11,13 +11,14 @@ enum KvCacheCopyHeadMajor {
     if params.nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
 
     _ = try CacheRange.end(
-      of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity")
+      of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity",
+      isRing: true)
     let sourceEnd = try CacheRange.sum(params.srcTokOffset, "srcTokOffset", params.nTokens, "nTokens")
     try require(
       sourceEnd <= params.srcSeqLen, StatusCode.bufferTooSmall,
       "src: srcTokOffset \(params.srcTokOffset) + nTokens \(params.nTokens) exceeds srcSeqLen \(params.srcSeqLen)")
-    let source = HeadMajor(nHeads: params.nHeads, capacity: params.srcSeqLen, headDim: params.headDim)
-    let cache = HeadMajor(nHeads: params.nHeads, capacity: params.capacity, headDim: params.headDim)
+    let source = HeadMajor(nHeads: params.nHeads, capacity: params.srcSeqLen, rowSize: params.headDim)
+    let cache = HeadMajor(nHeads: params.nHeads, capacity: params.capacity, rowSize: params.headDim)
     let (sourceElements, cacheElements) = (source.elements, cache.elements)
     try CopyStream.requireRoom(
       in: stream,
@@ -25,10 +26,11 @@ enum KvCacheCopyHeadMajor {
       "nHeads \(params.nHeads) x srcSeqLen \(params.srcSeqLen) x headDim \(params.headDim)",
       cache: cacheElements, "nHeads \(params.nHeads) x capacity \(params.capacity) x headDim \(params.headDim)")
 
+    let slots = cache.slots(params.nTokens, from: params.seqPosStart)
     let extent = CopyExtent(
       source: sourceElements.value, cache: cacheElements.value,
-      read: source.rows(params.nTokens, from: params.srcTokOffset),
-      written: cache.rows(params.nTokens, from: params.seqPosStart),
+      read: source.slots(params.nTokens, from: params.srcTokOffset).elements,
+      written: slots.elements, wrapped: slots.wrapped,
       rowSize: params.headDim, rows: params.nHeads, planes: params.nTokens)
     return try CacheCopy.encode(.kvCacheCopyHeadMajor, kernel: kernel, into: pass, stream, nil, extent, params)
   }

@@ -12,11 +12,12 @@ enum KvCacheCopySeq {
     if params.nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
 
     _ = try CacheRange.end(
-      of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity")
+      of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity",
+      isRing: true)
     let sourceEnd = try CacheRange.sum(params.srcTokOffset, "srcTokOffset", params.nTokens, "nTokens")
     let token = Count(params.nHeads) * params.headDim
     let source = token * sourceEnd
-    let cache = HeadMajor(nHeads: params.nHeads, capacity: params.capacity, headDim: params.headDim)
+    let cache = HeadMajor(nHeads: params.nHeads, capacity: params.capacity, rowSize: params.headDim)
     let cacheElements = cache.elements
     try CopyStream.requireRoom(
       in: k, v,
@@ -26,10 +27,11 @@ enum KvCacheCopySeq {
       cache: cacheElements,
       "nHeads \(params.nHeads) x capacity \(params.capacity) x headDim \(params.headDim)")
 
+    let slots = cache.slots(params.nTokens, from: params.seqPosStart)
     let extent = CopyExtent(
       source: source.value, cache: cacheElements.value,
       read: (UInt64(params.srcTokOffset) * token.value)..<source.value,
-      written: cache.rows(params.nTokens, from: params.seqPosStart),
+      written: slots.elements, wrapped: slots.wrapped,
       rowSize: params.headDim, rows: params.nHeads, planes: params.nTokens)
     return try CacheCopy.encode(.kvCacheCopySeq, kernel: kernel, into: pass, k, v, extent, params)
   }

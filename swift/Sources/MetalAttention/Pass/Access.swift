@@ -12,4 +12,12 @@ struct Access {
   func overlaps(_ other: Access) -> Bool {
     buffer == other.buffer && start < other.end && other.start < end
   }
+
+  /// Checks that two tensors of one dispatch share no byte.
+  @inline(__always)
+  func requireApart(_ name: TensorName, from other: Access, _ otherName: TensorName) throws(StatusError) {
+    try require(
+      !overlaps(other), StatusCode.invalidArgument,
+      "\(name) and \(otherName) overlap in one buffer: bytes \(start) to \(end) and \(other.start) to \(other.end)")
+  }
 }

@@ -5,6 +5,9 @@ enum Operation: UInt8 {
   case kvCacheCopyBatch
   case kvCacheCopySeq
   case kvCacheCopyHeadMajor
+  case hadamardQuantizeKv
+  case hadamardQuantizeKvSeq
+  case dequantizeKv
   case flashAttnPrefill
   case buildMask
   case classifyMaskTiles

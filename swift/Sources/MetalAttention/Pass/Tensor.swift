@@ -52,6 +52,12 @@ struct Tensor {
       "\(name): has \(length) bytes, needs \(bytes.value): \(formula()) elements of \(dtype)")
   }
 
+  /// Checks that the elements are of the one type that an operation takes here.
+  @inline(__always)
+  func requireDType(_ expected: DType) throws(StatusError) {
+    try require(dtype == expected, StatusCode.unsupported, "\(name) is \(dtype); it is \(expected)")
+  }
+
   /// What a dispatch touches of this tensor, in elements from its start.
   @inline(__always)
   func access(_ elements: Range<UInt64>, isWrite: Bool) -> Access {

@@ -2,5 +2,6 @@
 enum TensorName: UInt8 {
   case src, cache
   case srcK, cacheK, srcV, cacheV
+  case packedK, normsK, outK, packedV, normsV, outV, rmsScratch
   case q, k, v, out, mask, tileClasses
 }

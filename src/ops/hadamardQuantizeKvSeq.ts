@@ -1,0 +1,89 @@
+import { checkFlag, checkObject, checkOptionalU32, checkU32, refused } from "../checks.ts";
+import { Block } from "../ffi/block.ts";
+import { packHadamardQuantizeKvSeq, packQuantizedStreams } from "../ffi/hadamardLayout.ts";
+import { structSizes } from "../ffi/layout.ts";
+import { Pass } from "../pass.ts";
+import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
+import {
+  checkScaleFactor,
+  type QuantizeStreams,
+  quantizedError,
+  useStreams,
+  type VectorsArgument,
+} from "./quantizedStreams.ts";
+import { defaultTokens } from "./shapes.ts";
+
+/**
+ * Arguments of {@link hadamardQuantizeKvSeq}. Each `src` is f32 [nSrcTokens, nKvHeads, headDim],
+ * each `packed` u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32 [nKvHeads, capacity, normsPerPos].
+ */
+export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
+  QuantizedFormatArgs & {
+    /** Position of the first token written, before wrapping. */
+    readonly writePosStart: number;
+    /** Tokens to write, at most capacity: all from srcTokOffset on unless given. */
+    readonly nTokens?: number;
+    /** First token read from the source; 0 unless given. */
+    readonly srcTokOffset?: number;
+    /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
+    readonly isSliding?: boolean;
+    /** Factor of the coordinates of head sizes above 256, finite and above 0; 1 unless given. Smaller ones ignore it. */
+    readonly scaleFactorD512?: number;
+  };
+
+const source: VectorsArgument = { name: "src", axes: ["nSrcTokens", "nKvHeads", "headDim"], headAxis: 1 };
+const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
+
+/**
+ * Writes a run of tokens of all heads into a Hadamard-quantised cache in one
+ * dispatch, with `k` and `v` both in it: the prefill step. The bytes are those
+ * of {@link hadamardQuantizeKv} called for each token, whose formats and method these are.
+ *
+ * A prompt longer than a ring keeps its last `capacity` tokens: pass
+ * srcTokOffset = writePosStart = nSrcTokens - capacity and nTokens = capacity.
+ * Writing no token does nothing.
+ *
+ * Errors: `unsupported` for a width, packing, head size or dtype that no kernel
+ * serves, with those that are; `overflow` when nTokens exceeds the capacity, a
+ * linear cache ends before writePosStart + nTokens, or that sum leaves 32 bits
+ * (wrap it first); `buffer-too-small` when the source ends before srcTokOffset +
+ * nTokens; `invalid-argument` when shapes disagree, tensors overlap, the
+ * capacity is 0, or `rmsScratch` is given, which only one token can have.
+ *
+ * @example
+ * const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim, nKvHeads, capacity, bits: 4 });
+ * const cache = () => ({
+ *   packed: device.tensor("u8", [nKvHeads, capacity, bytesPerRow]),
+ *   norms: device.tensor("f32", [nKvHeads, capacity, normsPerPos]),
+ * });
+ * const [cacheK, cacheV] = [cache(), cache()];
+ * hadamardQuantizeKvSeq(pass, {
+ *   k: { src: promptK, ...cacheK },
+ *   v: { src: promptV, ...cacheV },
+ *   bits: 4,
+ *   writePosStart: 0,
+ * });
+ */
+export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArgs): void {
+  const { native, handle, device } = Pass.use(pass);
+  checkObject(args, "args");
+  if ("rmsScratch" in args && args.rmsScratch !== undefined) {
+    throw refused("rmsScratch", "the probe is of one token; use hadamardQuantizeKv for it");
+  }
+  const format = useFormat(args.bits, args.packing);
+  const position = checkU32(args.writePosStart, "writePosStart");
+  const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
+  const givenTokens = args.nTokens;
+  const isSliding = checkFlag(args.isSliding, "isSliding");
+  const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
+  const { k, v, dual, nKvHeads, headDim, capacity } = useStreams(args, device, format, source);
+  const nSrcTokens = k.vectors.shape[0] as number;
+  const nTokens =
+    givenTokens === undefined ? defaultTokens(nSrcTokens, srcTokOffset) : checkU32(givenTokens, "nTokens");
+
+  packQuantizedStreams(block, k.vectors, k.packed, k.norms, v?.vectors, v?.packed, v?.norms);
+  const cache = { headDim, nKvHeads, position, capacity, isSliding, scaleFactorD512 };
+  packHadamardQuantizeKvSeq(block, cache, format.bits, nTokens, srcTokOffset, format.packingCode);
+  const status = native.ma_hadamard_quantize_kv_seq(handle, block.address);
+  if (status !== 0) throw quantizedError(native, status, dual);
+}

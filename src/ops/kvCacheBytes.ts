@@ -1,0 +1,108 @@
+import { checkObject, checkOptionalU32, checkU32, display, refused } from "../checks.ts";
+import { dtypeSize } from "../dtypes.ts";
+import {
+  bytesPerRow,
+  normsPerPosition,
+  type QuantizedBits,
+  type QuantizedPacking,
+  useFormat,
+} from "./quantizedFormat.ts";
+
+/** Arguments of {@link kvCacheBytes}: a quantised cache by `bits`, or a plain one by `dtype`. */
+export type KvCacheBytesArgs = {
+  /** Values of a head vector. */
+  readonly headDim: number;
+  /** Heads of K, and as many of V. */
+  readonly nKvHeads: number;
+  /** Tokens that the cache holds. */
+  readonly capacity: number;
+  /** Layers with a cache each; 1 unless given. */
+  readonly nLayers?: number;
+} & (
+  | { readonly bits: QuantizedBits; readonly packing?: QuantizedPacking; readonly dtype?: undefined }
+  | { readonly dtype: "f32" | "f16" | "bf16"; readonly bits?: undefined; readonly packing?: undefined }
+);
+
+/** What a cache costs; bytes, of K and V together and of all layers, unless said otherwise. */
+export interface KvCacheBytes {
+  /** Bytes of one head vector's row of codes, or of its elements: the last axis of `packed`. */
+  readonly bytesPerRow: number;
+  /** Norms of one head vector, the last axis of `norms`; 0 for a plain cache. */
+  readonly normsPerPos: number;
+  /** Bytes of codes, or of elements. */
+  readonly packed: number;
+  /** Bytes of norms. */
+  readonly norms: number;
+  /** Bytes in all. */
+  readonly total: number;
+  /** Bytes of each token. */
+  readonly perToken: number;
+  /** Bits of each value, norms included. */
+  readonly bitsPerValue: number;
+}
+
+const plainDtypes = ["f32", "f16", "bf16"] as const;
+
+/**
+ * What a K and V cache costs, before anyone allocates it.
+ *
+ * Errors: `unsupported` for a width, packing or head size that no kernel
+ * serves, or another dtype, with those that are; `invalid-argument` for bits
+ * beside a dtype, or neither; `overflow` beyond 2^53 bytes.
+ *
+ * @example
+ * const shape = { headDim: 128, nKvHeads: 8, capacity: 8192, nLayers: 32 };
+ * kvCacheBytes({ ...shape, dtype: "f16" }).total; // 1073741824
+ * kvCacheBytes({ ...shape, bits: 4 }).total;      //  285212672, 4.25 bits per value
+ */
+export function kvCacheBytes(args: KvCacheBytesArgs): KvCacheBytes {
+  const { headDim, nKvHeads, capacity, nLayers, bits, packing, dtype } = checkObject(args, "args");
+  checkU32(headDim, "headDim");
+  checkU32(nKvHeads, "nKvHeads");
+  checkU32(capacity, "capacity");
+  const layers = checkOptionalU32(nLayers, 1, "nLayers");
+  const row = dtype === undefined ? quantizedRow(headDim, bits, packing) : plainRow(headDim, dtype, bits, packing);
+
+  const vectorsPerToken = 2 * nKvHeads * layers;
+  const perToken = vectorsPerToken * (row.bytesPerRow + 4 * row.normsPerPos);
+  const total = perToken * capacity;
+  if (!Number.isSafeInteger(total)) {
+    throw refused(
+      "capacity",
+      `${capacity} tokens of ${nKvHeads} heads of ${headDim} values in ${layers} layers take more than 2^53 bytes`,
+      "overflow",
+    );
+  }
+  return {
+    ...row,
+    packed: vectorsPerToken * capacity * row.bytesPerRow,
+    norms: vectorsPerToken * capacity * 4 * row.normsPerPos,
+    total,
+    perToken,
+    bitsPerValue: (8 * (row.bytesPerRow + 4 * row.normsPerPos)) / headDim,
+  };
+}
+
+type Row = Pick<KvCacheBytes, "bytesPerRow" | "normsPerPos">;
+
+function quantizedRow(headDim: number, bits: unknown, packing: unknown): Row {
+  if (bits === undefined) throw refused("bits", "expected bits, or a dtype, got neither");
+  const format = useFormat(bits, packing);
+  return { bytesPerRow: bytesPerRow(headDim, format), normsPerPos: normsPerPosition(headDim) };
+}
+
+function plainRow(headDim: number, dtype: unknown, bits: unknown, packing: unknown): Row {
+  if (bits !== undefined || packing !== undefined) {
+    throw refused("dtype", "expected either bits, or a dtype, got both");
+  }
+  const known = plainDtypes.find((name) => name === dtype);
+  if (known === undefined) {
+    throw refused(
+      "dtype",
+      `${display(dtype)} is no dtype of a cache; supported: ${plainDtypes.join(", ")}`,
+      "unsupported",
+    );
+  }
+  if (headDim === 0) throw refused("headDim", "expected at least 1, got 0");
+  return { bytesPerRow: headDim * dtypeSize(known), normsPerPos: 0 };
+}

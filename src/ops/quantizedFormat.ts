@@ -1,0 +1,89 @@
+import { checkU32, display, refused } from "../checks.ts";
+import { packingCodes } from "../ffi/hadamardLayout.ts";
+
+/** Bits of a code in a quantised cache. */
+export type QuantizedBits = 2 | 3 | 4 | 5 | 6 | 8;
+
+/**
+ * How codes lie in a row.
+ *
+ * - `nibble`, 4 bits: two to a byte, the even index in the low half
+ * - `byte`, 5, 6 or 8 bits: one to a byte
+ * - `dense`, 2, 3, 5 or 6 bits: without gaps, code i in bits i * bits and up of the row, lowest bit first
+ */
+export type QuantizedPacking = "nibble" | "byte" | "dense";
+
+/** How a cache is quantised. */
+export interface QuantizedFormatArgs {
+  /** Bits of a code. */
+  readonly bits: QuantizedBits;
+  /** How codes lie in a row: nibble for 4 bits, byte for 5, 6 and 8, dense for 2 and 3 unless given. */
+  readonly packing?: QuantizedPacking;
+}
+
+/** A supported format, with what the library calls it. */
+export interface QuantizedFormat {
+  readonly bits: QuantizedBits;
+  readonly packing: QuantizedPacking;
+  /** `MA_PACKING_*`. */
+  readonly packingCode: number;
+  /** Bits of a row that a code takes. */
+  readonly codeWidth: number;
+}
+
+function makeFormat(packing: QuantizedPacking, bits: QuantizedBits): QuantizedFormat {
+  return { bits, packing, packingCode: packingCodes[packing], codeWidth: packing === "byte" ? 8 : bits };
+}
+
+/** Every format; of each width the default packing first. */
+export const quantizedFormats: readonly QuantizedFormat[] = [
+  makeFormat("nibble", 4),
+  makeFormat("byte", 5),
+  makeFormat("byte", 6),
+  makeFormat("byte", 8),
+  makeFormat("dense", 2),
+  makeFormat("dense", 3),
+  makeFormat("dense", 5),
+  makeFormat("dense", 6),
+];
+
+/** Head sizes with kernels of their own. */
+export const quantizedHeadDims: readonly number[] = [64, 80, 96, 112, 128, 192, 256, 512];
+const [smallestOther, largestOther] = [4, 4096];
+
+/** The format that a caller asks for; `unsupported` with the list of those there are. */
+export function useFormat(bits: unknown, packing: unknown): QuantizedFormat {
+  for (const format of quantizedFormats) {
+    if (format.bits === bits && (packing === undefined || format.packing === packing)) return format;
+  }
+  checkU32(bits, "bits");
+  if (packing !== undefined && typeof packing !== "string") {
+    throw refused("packing", `expected "nibble", "byte" or "dense", got ${display(packing)}`);
+  }
+  const supported = quantizedFormats.map((format) => `${format.bits} ${format.packing}`).join(", ");
+  const isWidth = quantizedFormats.some((format) => format.bits === bits);
+  throw isWidth
+    ? refused("packing", `${display(packing)} is not for ${bits} bits; supported: ${supported}`, "unsupported")
+    : refused("bits", `${bits} has no codebook; supported: ${supported}`, "unsupported");
+}
+
+/** Bytes of a row of `headDim` codes; `unsupported` with the sizes there are. */
+export function bytesPerRow(headDim: number, format: QuantizedFormat): number {
+  const isPowerOfTwo = headDim >= smallestOther && headDim <= largestOther && (headDim & (headDim - 1)) === 0;
+  const rowBits = headDim * format.codeWidth;
+  if ((!isPowerOfTwo && !quantizedHeadDims.includes(headDim)) || rowBits % 8 !== 0) {
+    throw refused(
+      "headDim",
+      `${headDim} has no kernel for codes of ${format.codeWidth} bits; supported: ` +
+        `${quantizedHeadDims.join(", ")}, and powers of two from ${smallestOther} to ${largestOther} ` +
+        "whose codes fill whole bytes",
+      "unsupported",
+    );
+  }
+  return rowBits / 8;
+}
+
+/** Norms that are stored for a head vector. */
+export function normsPerPosition(headDim: number): number {
+  return Math.max(1, headDim / 256);
+}

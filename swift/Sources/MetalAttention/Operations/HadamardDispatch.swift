@@ -1,0 +1,89 @@
+/// What encoding and decoding have in common once their parameters are
+/// checked: the cache's tensors, the kernel, the arguments and the grid.
+struct HadamardDispatch {
+  /// Threads that a threadgroup aims at where vectors need none of their own.
+  private static let threadsPerThreadgroup: UInt32 = 256
+
+  let operation: Operation
+  let task: HadamardKernel.Task
+  let cache: HadamardCache
+  let k: HadamardStream
+  let v: HadamardStream?
+  /// Elements of the source or the result that the parameters describe, and
+  /// those that are touched; checked against the tensors.
+  let values: (elements: UInt64, touched: Range<UInt64>)
+  /// Position of the first token in the cache, and how many there are.
+  let position: UInt32
+  let count: UInt32
+  /// What an encoding of one token writes besides.
+  var probe: TensorUse?
+
+  /// - Returns: the slot of a pipeline to compile first, or nil when encoded.
+  func encode<Params: BitwiseCopyable>(_ params: Params, into pass: Pass) throws(StatusError) -> PipelineSlot? {
+    try cache.requireRoom(in: k)
+    if let v { try cache.requireRoom(in: v) }
+    let usesOfK = uses(of: k)
+    let usesOfV = v.map(uses)
+    let all = usesOfK + (usesOfV ?? []) + (probe.map { [$0] } ?? [])
+    try TensorUse.requireApart(all)
+
+    let slot = PipelineSlot(kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: 0)
+    guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
+    let (form, grid, threads, memory) = try geometry(most: pipeline.maxTotalThreadsPerThreadgroup)
+
+    pass.use(pipeline)
+    for (index, use) in usesOfK.enumerated() { use.bind(in: pass, at: index) }
+    pass.bind(params, at: 3)
+    if task == .token {
+      // A kernel's buffers are bound whether it writes them or not.
+      if cache.format.packing == .nibble { (probe ?? usesOfK[2]).bind(in: pass, at: 4) }
+    } else {
+      for (index, use) in (usesOfV ?? usesOfK).enumerated() { use.bind(in: pass, at: 4 + index) }
+    }
+    if memory > 0 { pass.setThreadgroupMemory(length: memory, at: 0) }
+    for use in all { use.note(in: pass) }
+    pass.dispatch(operation, pipeline, form, grid: grid, threads: threads)
+    return nil
+  }
+
+  /// A stream's tensors in the order of the kernel's arguments.
+  private func uses(of stream: HadamardStream) -> [TensorUse] {
+    let isDecode = task == .decode
+    let vectors = TensorUse(
+      tensor: stream.values, isWrite: isDecode, elements: values.elements,
+      touched: HeadMajor.Slots(elements: values.touched))
+    let stored = [(stream.packed, cache.packed), (stream.norms, cache.norms)].map { tensor, array in
+      TensorUse(
+        tensor: tensor, isWrite: !isDecode, elements: array.elements.value, touched: array.slots(count, from: position))
+    }
+    return isDecode ? stored + [vectors] : [vectors] + stored
+  }
+
+  private typealias Geometry = (form: DispatchForm, grid: GridSize, threads: GridSize, memory: Int)
+
+  /// - Parameter most: threads that the pipeline allows a threadgroup.
+  private func geometry(most: UInt32) throws(StatusError) -> Geometry {
+    let vectors = Count(cache.packed.nHeads) * count
+    let streams: UInt32 = v == nil ? 1 : 2
+    switch HadamardKernel.threads(task, cache.headDim) {
+    case .perVector(let lanes):
+      let width = try inThirtyTwoBits(vectors * lanes)
+      let threads = min(width, Self.threadsPerThreadgroup, most)
+      return (.threads, GridSize(width, streams, 1), GridSize(threads, 1, 1), 0)
+    case .threadgroup(let limit, let memory):
+      let threads = min(limit, most)
+      let width = try inThirtyTwoBits(vectors * threads) / threads
+      return (.threadgroups, GridSize(width, streams, 1), GridSize(threads, 1, 1), memory)
+    }
+  }
+
+  /// Threads along a dimension, whose positions kernels see in 32 bits.
+  private func inThirtyTwoBits(_ threads: Count) throws(StatusError) -> UInt32 {
+    guard !threads.overflowed, let width = UInt32(exactly: threads.value) else {
+      throw StatusError(
+        StatusCode.overflow,
+        "num_kv_heads \(cache.packed.nHeads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens")
+    }
+    return width
+  }
+}

@@ -1,0 +1,38 @@
+/// Width and packing of the codes of a quantised cache.
+struct HadamardFormat {
+  /// How codes lie in a row, `MA_PACKING_*`.
+  enum Packing: UInt32, CaseIterable {
+    case nibble = 1
+    case byte = 2
+    case dense = 3
+
+    /// Bits of a code, as far as there are kernels.
+    var widths: [UInt32] {
+      switch self {
+      case .nibble: [4]
+      case .byte: [5, 6, 8]
+      case .dense: [2, 3, 5, 6]
+      }
+    }
+  }
+
+  let packing: Packing
+  /// Bits of a code.
+  let bits: UInt32
+
+  init(bits: UInt32, packing: UInt32) throws(StatusError) {
+    guard let known = Packing(rawValue: packing), known.widths.contains(bits) else {
+      let supported = Packing.allCases.map { packing in
+        "packing \(packing.rawValue) (\(packing)): \(packing.widths.map { "\($0)" }.joined(separator: ", ")) bits"
+      }
+      throw StatusError(
+        StatusCode.unsupported,
+        "codebook_bits \(bits) with packing \(packing) has no kernel; supported: \(supported.joined(separator: "; "))")
+    }
+    self.packing = known
+    self.bits = bits
+  }
+
+  /// Bits of a row that a code takes.
+  var codeWidth: UInt32 { packing == .byte ? 8 : bits }
+}
