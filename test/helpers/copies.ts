@@ -29,7 +29,7 @@ export interface StreamPlan extends DtypePair {
 }
 
 /** A source with difficult values, a cache full of a pattern, and what the cache must hold afterwards. */
-export class TestStream {
+export class TestStream implements Disposable {
   readonly src: Tensor;
   readonly cache: Tensor;
   readonly #plan: StreamPlan;
@@ -81,6 +81,13 @@ export class TestStream {
 
   expectUntouched(): void {
     this.expectCopied(() => {});
+  }
+
+  [Symbol.dispose](): void {
+    for (const { part, whole } of [this.#placedSrc, this.#placedCache]) {
+      part.dispose();
+      whole.dispose();
+    }
   }
 }
 

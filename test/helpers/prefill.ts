@@ -278,7 +278,11 @@ export function headMajorRows(entry: PrefillCase, out: Tensor): Float32Array {
 }
 
 /** What is wrong with an output, in words; undefined where nothing is. */
-export function judge({ row, qL }: PrefillCase, problem: AttentionProblem, actual: Float32Array): string | undefined {
+export function judge(
+  { row, qL }: Pick<PrefillCase, "row" | "qL">,
+  problem: AttentionProblem,
+  actual: Float32Array,
+): string | undefined {
   const exact = referenceAttention(problem);
   const plain = plainAttention(problem, row.dtype);
   const bound = row.maxErrorToPlain * maxError(plain, exact);
