@@ -9,7 +9,7 @@ struct BuiltInKernel {
   static let all: [BuiltInKernel] =
     CopyKernel.table.map { BuiltInKernel(name: $0.name, constants: CopyKernel.constants) }
     + FlashAttnKernel.names.map { BuiltInKernel(name: $0, constants: FlashAttnKernel.constants) }
-    + (MaskKernel.names + HadamardKernel.Task.allCases.flatMap(HadamardKernel.names)).map {
+    + (MaskKernel.names + HadamardKernel.names).map {
       BuiltInKernel(name: $0, constants: [])
     }
 }

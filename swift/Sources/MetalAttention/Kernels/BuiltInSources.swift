@@ -12,10 +12,11 @@ enum BuiltInSources {
         name: "flash_attn_mask.metal", embedded: PackageResources.flash_attn_mask_metal, kernels: MaskKernel.names),
       ShaderSource(
         name: "hadamard_quantize_kv.metal", embedded: PackageResources.hadamard_quantize_kv_metal,
-        kernels: HadamardKernel.names(.token) + HadamardKernel.names(.sequence)),
+        kernels: HadamardKernel.sizedNames(.token) + HadamardKernel.sizedNames(.sequence)
+          + HadamardKernel.anySizeNames(.token) + HadamardKernel.anySizeNames(.sequence)),
       ShaderSource(
         name: "hadamard_dequantize_kv.metal", embedded: PackageResources.hadamard_dequantize_kv_metal,
-        kernels: HadamardKernel.names(.decode)),
+        kernels: HadamardKernel.sizedNames(.decode) + HadamardKernel.anySizeNames(.decode)),
     ]
   }
 }

@@ -15,11 +15,19 @@ enum HadamardKernel {
   /// The powers of two that any other head size is one of.
   static let otherHeadDims: ClosedRange<UInt32> = 4...4096
 
-  /// The entry points of a task, by packing and then head size, the kernel for any last.
-  static func names(_ task: Task) -> [String] {
+  /// Every entry point: those for one head size, then those for any.
+  static let names: [String] = Task.allCases.flatMap(sizedNames) + Task.allCases.flatMap(anySizeNames)
+
+  /// The entry points of a task for one head size, by packing and then head size.
+  static func sizedNames(_ task: Task) -> [String] {
     HadamardFormat.Packing.allCases.flatMap { packing in
-      headDims.map { "\(prefix(task))_\(sizedName(packing))_d\($0)" } + [prefix(task) + anySizeSuffix(packing)]
+      headDims.map { "\(prefix(task))_\(sizedName(packing))_d\($0)" }
     }
+  }
+
+  /// The entry points of a task for any head size, by packing.
+  static func anySizeNames(_ task: Task) -> [String] {
+    HadamardFormat.Packing.allCases.map { prefix(task) + ($0 == .nibble ? "" : "_" + sizedName($0)) }
   }
 
   private static func prefix(_ task: Task) -> String {
@@ -38,15 +46,12 @@ enum HadamardKernel {
     }
   }
 
-  private static func anySizeSuffix(_ packing: HadamardFormat.Packing) -> String {
-    packing == .nibble ? "" : "_" + sizedName(packing)
-  }
-
   /// The index in `BuiltInKernel.all` of the kernel for a task and a cache.
   static func index(_ task: Task, _ packing: HadamardFormat.Packing, _ headDim: UInt32) -> Int {
     let packings = HadamardFormat.Packing.allCases.count
     let family = task.rawValue * packings + Int(packing.rawValue) - 1
-    return first + family * (headDims.count + 1) + (headDims.firstIndex(of: headDim) ?? headDims.count)
+    let sizedCount = Task.allCases.count * packings * headDims.count
+    return first + (headDims.firstIndex(of: headDim).map { family * headDims.count + $0 } ?? sizedCount + family)
   }
 
   private static let first = CopyKernel.table.count + FlashAttnKernel.names.count + MaskKernel.names.count
