@@ -25,8 +25,10 @@ final class ShaderFolder {
     rmdir(path)
   }
 
-  func compile(_ source: String, label: String = "test.metal") throws -> CompiledShader {
-    try ShaderCompiler.compile(source: source, label: label, settings: settings)
+  func compile(
+    _ source: String, label: String = "test.metal", kernel: String? = nil
+  ) throws -> CompiledShader {
+    try ShaderCompiler.compile(source: source, label: label, kernel: kernel, settings: settings)
   }
 
   /// The log of a source that does not compile; empty when it does.

@@ -41,7 +41,9 @@ enum CompilerFlags {
       "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
     ]
     #if arch(x86_64)
-      flags += ["-march=native", "-mno-avx512bf16", "-mno-red-zone", "-mprefer-vector-width=512"]
+      flags += ["-march=native", "-mno-red-zone", "-mprefer-vector-width=512"]
+      // The processor's own conversion to bfloat makes subnormals zero. AVX10.1 contains it.
+      flags += ["-mno-avx512bf16"] + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
     #else
       flags += ["-mcpu=native"]
     #endif

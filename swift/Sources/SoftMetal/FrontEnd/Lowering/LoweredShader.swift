@@ -5,8 +5,7 @@ struct LoweredShader {
   let functionNames: [String]
   /// Function constants that may stay without a value.
   let optionalConstants: [String]
-  /// Whether each kernel is compiled alone when it is first asked for. Kernels
-  /// with matrices take clang about a second each, all others milliseconds.
+  /// Whether each kernel is compiled alone when it is first asked for.
   let compilesSeparately: Bool
   let sourceMap: SourceMap
 }

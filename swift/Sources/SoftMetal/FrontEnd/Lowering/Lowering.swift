@@ -41,7 +41,13 @@ enum Lowering {
       text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
       functionNames: entries.map(\.hostName),
       optionalConstants: FunctionConstants.optionalNames(context.list).sorted(),
-      compilesSeparately: entries.count > 1 && entries.contains { $0.facts.usesMatrices },
+      compilesSeparately: compilesSeparately(entries),
       sourceMap: map)
+  }
+  /// Whether clang takes longer for the code of a kernel than for reading the file once more: about 0.1 ms a token
+  /// that the kernel reaches against 70 ms.
+  private static func compilesSeparately(_ entries: [KernelEntry]) -> Bool {
+    let size = entries.reduce(0) { $0 + $1.facts.size }
+    return entries.count > 1 && size > 700 * entries.count
   }
 }

@@ -7,6 +7,8 @@ struct Reachability {
     var usesMatrices = false
     /// Names of function constants.
     var constants: Set<String> = []
+    /// Tokens of all that is reached.
+    var size = 0
   }
 
   private struct Node {
@@ -14,6 +16,7 @@ struct Reachability {
     var needsFibres = false
     var usesMatrices = false
     var constants: Set<String> = []
+    var size = 0
   }
 
   private let list: TokenList
@@ -31,6 +34,7 @@ struct Reachability {
       // One declaration can hold several function constants, which do not reach each other.
       let isConstant = declaration.attribute("function_constant") != nil && declaration.kind == .variable
       var node = isConstant ? Node() : scan(declaration.tokens)
+      node.size = declaration.tokens.count
       // Operators are used without their name.
       if declaration.kind == .function { node.successors.formUnion(nodesByName["operator"] ?? []) }
       nodes.append(node)
@@ -38,6 +42,7 @@ struct Reachability {
     for macro in context.macros {
       var node = Node()
       for token in macro.body where token.kind == .identifier { note(token.text, isUse: true, in: &node) }
+      node.size = macro.body.count
       nodes.append(node)
     }
   }
@@ -59,6 +64,7 @@ struct Reachability {
       facts.needsFibres = facts.needsFibres || nodes[index].needsFibres
       facts.usesMatrices = facts.usesMatrices || nodes[index].usesMatrices
       facts.constants.formUnion(nodes[index].constants)
+      facts.size += nodes[index].size
       pending += nodes[index].successors
     }
     return facts
