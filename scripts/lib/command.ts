@@ -27,7 +27,7 @@ export interface Command {
   readonly name: string;
   readonly summary: string;
   readonly help: string;
-  run(args: readonly string[]): Promise<number>;
+  run(args: readonly string[], program: string): Promise<number>;
 }
 
 /** The arguments are at fault; the message says how. */
@@ -40,7 +40,11 @@ export function command<const O extends Options>(definition: CommandOf<O>): Comm
     name,
     summary,
     help: helpOf(definition),
-    run(args) {
+    async run(args, program) {
+      if (args.includes("--help") || args.includes("-h")) {
+        console.log(`usage: ${program} ${helpOf(definition).trimStart()}`);
+        return 0;
+      }
       const { values, positionals } = parse(args, options);
       if (positionals.length !== expected.length) {
         const needed = expected.length === 0 ? "no argument" : expected.join(" ");
@@ -88,18 +92,18 @@ export interface Program {
 export async function runProgram(program: Program, args: readonly string[]): Promise<number> {
   const { name, commands } = program;
   const [first, ...rest] = args;
-  const help = `usage: ${name} COMMAND [OPTIONS]\n\n${program.summary}\n\n${commands.map((each) => each.help).join("\n\n")}\n`;
-  const chosen = commands.find((each) => each.name === first);
-  if (first === "--help" || first === "-h" || (chosen !== undefined && rest.some((arg) => arg === "--help"))) {
-    console.log(chosen === undefined ? help : `usage: ${name} ${chosen.help.trimStart()}`);
+  if (first === "--help" || first === "-h") {
+    const helps = commands.map((each) => each.help).join("\n\n");
+    console.log(`usage: ${name} COMMAND [OPTIONS]\n\n${program.summary}\n\n${helps}\n`);
     return 0;
   }
+  const chosen = commands.find((each) => each.name === first);
   try {
     if (chosen === undefined) {
       const got = first === undefined ? "no command" : `no command ${JSON.stringify(first)}`;
       throw new UsageError(`${got}; there are ${commands.map((each) => each.name).join(", ")}`);
     }
-    return await chosen.run(rest);
+    return await chosen.run(rest, name);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (!(error instanceof UsageError)) {

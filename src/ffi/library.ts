@@ -26,6 +26,14 @@ const root = join(import.meta.dir, "../..");
 const buildCommand = join(root, "scripts/setup");
 const loaded = new Map<string, Native>();
 
+/** What a search for the library found. */
+export interface LibrarySearch {
+  /** Undefined where no place had it. */
+  readonly native: Native | undefined;
+  /** A line a place, in order: the file, why it is looked for, and what came of it. */
+  readonly places: readonly string[];
+}
+
 /**
  * Loads the native library, once per file. A given `path` decides alone, then
  * `METAL_ATTENTION_LIBRARY`; without both, the first usable one of platform
@@ -35,20 +43,32 @@ const loaded = new Map<string, Native>();
  * `abi-mismatch` with both version numbers.
  */
 export function loadLibrary(path?: string): Native {
-  const failures: string[] = [];
+  const { native, places } = searchLibrary(path);
+  if (native === undefined) throw notFound(places);
+  return native;
+}
+
+/** As {@link loadLibrary}, telling what came of each place. Errors: `abi-mismatch`. */
+export function searchLibrary(path?: string): LibrarySearch {
+  const lines: string[] = [];
+  let native: Native | undefined;
   let decided: string | undefined;
   for (const candidate of places(path)) {
+    const place = `${candidate.path} (${candidate.reason})`;
     if (decided !== undefined) {
-      failures.push(`${candidate.path} (${candidate.reason}): not tried, because of ${decided}`);
+      lines.push(`${place}: not tried, because of ${decided}`);
       continue;
     }
     const found = tryLoad(candidate);
-    if (typeof found !== "string") return found;
-    failures.push(found);
+    if (typeof found === "string") lines.push(found);
+    else {
+      native = found;
+      lines.push(`${place}: loaded`);
+    }
     // A chosen file that does not work must not be replaced by another in silence.
-    if (candidate.chosen) decided = candidate.reason;
+    if (candidate.chosen || native !== undefined) decided = candidate.reason;
   }
-  throw notFound(failures);
+  return { native, places: lines };
 }
 
 /** Where the library may be, in order. */

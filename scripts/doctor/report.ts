@@ -1,0 +1,47 @@
+import { homedir, tmpdir } from "node:os";
+import { extname, resolve } from "node:path";
+import type { Examination } from "./examine.ts";
+import { markdownReport } from "./text.ts";
+
+const packageRoot = resolve(import.meta.dir, "../..");
+
+/** Writes an examination without personal paths: JSON, or Markdown where the file ends in `.md`. */
+export async function writeReport(file: string, examination: Examination): Promise<void> {
+  const clean = withoutPaths(examination, new Scrubber());
+  const text = extname(file) === ".md" ? markdownReport(clean) : `${JSON.stringify(clean, undefined, 2)}\n`;
+  await Bun.write(file, text);
+}
+
+/** Takes folders out of texts, which tell who somebody is and where they keep things. */
+export class Scrubber {
+  readonly #folders: readonly (readonly [stands: string, folder: string])[];
+
+  /** `folders` by what stands for each; the package, the current folder, home and temporary files unless given. */
+  constructor(
+    folders: Readonly<Record<string, string>> = {
+      "<package>": packageRoot,
+      "<folder>": process.cwd(),
+      "<home>": homedir(),
+      "<temporary>": tmpdir(),
+    },
+  ) {
+    const known = Object.entries(folders).filter(([, folder]) => folder.length > 1);
+    // The longest first: the package may be in the home folder.
+    this.#folders = known.sort(([, a], [, b]) => b.length - a.length);
+  }
+
+  /** The text, with each other path cut down to its last part. */
+  clean(text: string): string {
+    let result = text;
+    for (const [stands, folder] of this.#folders) result = result.replaceAll(folder, stands);
+    return result.replace(/(?<![\w.<>-])(?:\/[^\s/:'"`,;()<>]+)+(?=\/)/g, "<path>");
+  }
+}
+
+/** A copy of a report's value whose texts are cleaned. */
+function withoutPaths<T>(value: T, scrubber: Scrubber): T {
+  if (typeof value === "string") return scrubber.clean(value) as T;
+  if (Array.isArray(value)) return value.map((each) => withoutPaths(each, scrubber)) as T;
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutPaths(each, scrubber)])) as T;
+}

@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { homedir, tmpdir, userInfo } from "node:os";
+import { join, resolve } from "node:path";
+import { type CaseResult, type Examination, examine } from "../../scripts/doctor/examine.ts";
+import { Scrubber } from "../../scripts/doctor/report.ts";
+import { formatExamination } from "../../scripts/doctor/text.ts";
+import type { Case } from "../../scripts/fixtures/operation.ts";
+import { cases } from "../../scripts/fixtures/operations/all.ts";
+import { checkLayouts, sampleFaults } from "../../src/ffi/layout-check.ts";
+import { layoutSamples } from "../../src/ffi/layout-samples.ts";
+import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
+import { nativeLayouts } from "../../src/ffi/native-layout.ts";
+import { abiVersion } from "../../src/ffi/symbols.ts";
+import { Device } from "../../src/index.ts";
+
+const root = resolve(import.meta.dir, "../..");
+const program = join(root, "scripts/metal-attention.ts");
+const compiler = Bun.which("clang-19") ?? Bun.which("clang") ?? Bun.which("cc");
+using probe = Device.open();
+const isSoftware = probe.info.backend === "SoftMetal";
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "metal-attention-doctor-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function run(args: readonly string[], environment: Record<string, string> = {}) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, program, ...args], {
+    env: { ...process.env, ...environment },
+  });
+  return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+const quiet = { run: (_: string, action: () => CaseResult) => action() };
+const someCases = cases.filter(({ operation }) => operation === "kvCacheCopy" || operation === "buildCausalMask");
+
+describe("doctor on a sound installation", () => {
+  const files = () => ({ json: join(folder, "report.json"), markdown: join(folder, "report.md") });
+  test("names device, limits and every kernel; status 0", () => {
+    const { exitCode, stdout } = run(["doctor", "--report", files().json]);
+    using device = Device.open();
+    expect(exitCode).toBe(0);
+    const count = device.kernelNames.length;
+    expect(stdout).toContain(`${count} are built in; ${count} were run and gave the right result`);
+    expect(stdout).toContain(device.info.name);
+    expect(stdout).toContain("32.0 KiB");
+    expect(stdout).toContain("all is well");
+    expect(stdout).toMatch(/libMetalAttention\.\w+ \(.+\): loaded/);
+    const report = JSON.parse(readFileSync(files().json, "utf8")) as Examination;
+    expect(report.kernels.map(({ kernel }) => kernel)).toEqual(device.kernelNames.sort());
+    expect(report.kernels.every(({ state }) => state === "right")).toBe(true);
+    expect(report.cases.map(({ name }) => name)).toEqual(cases.map(({ name }) => name));
+    expect(report.cases.every(({ seconds }) => seconds > 0)).toBe(true);
+    expect(report.versions["Bun"]).toStartWith(Bun.version);
+    expect(report.problems).toEqual([]);
+  }, 300_000);
+
+  test("writes Markdown too, and no personal path into either", () => {
+    const { exitCode } = run(["doctor", "--report", files().markdown]);
+    expect(exitCode).toBe(0);
+    const texts = [readFileSync(files().json, "utf8"), readFileSync(files().markdown, "utf8")];
+    expect(texts[1]).toStartWith("# metal-attention doctor");
+    for (const text of texts) {
+      for (const path of [root, process.cwd(), homedir(), tmpdir()]) expect(text).not.toContain(`${path}/`);
+      expect(text).not.toMatch(new RegExp(`/${userInfo().username}/`));
+      // What is left of a path begins with what stands for its folder.
+      expect(text).not.toMatch(/(?<![\w.<>-])\/[\w.-]+\/[\w.-]+/);
+    }
+  }, 300_000);
+
+  test("finds the layouts alike", () => {
+    const { faults, structs, abiVersion: found } = checkLayouts(loadLibrary());
+    expect({ faults, found }).toEqual({ faults: [], found: abiVersion });
+    expect(structs).toBeGreaterThan(10);
+  });
+});
+
+describe("doctor says what is wrong and how to mend it", () => {
+  test("no library", () => {
+    const { exitCode, stdout } = run(["doctor"], { [libraryVariable]: join(folder, "nowhere.so") });
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain(`nowhere.so (${libraryVariable}): no such file`);
+    expect(stdout).toContain("(local build): not tried");
+    expect(stdout).toContain("none was run");
+    expect(stdout).toMatch(/PROBLEM: no usable native library[\s\S]*to mend it: .*scripts\/setup/);
+  });
+
+  test("a library of another ABI", async () => {
+    if (compiler === null) throw new Error("no C compiler: scripts/setup installs one");
+    const library = join(folder, "old.so");
+    await Bun.write(`${library}.c`, `int ma_abi_version(void) { return ${abiVersion + 1}; }`);
+    expect(Bun.spawnSync([compiler, "-shared", "-fPIC", "-o", library, `${library}.c`]).exitCode).toBe(0);
+    const { exitCode, stdout } = run(["doctor"], { [libraryVariable]: library });
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain(`ABI version ${abiVersion + 1}, this package needs ${abiVersion}`);
+    expect(stdout).toContain("to mend it: build the library again");
+  });
+
+  test("other layouts", () => {
+    const native = loadLibrary();
+    const { structs } = nativeLayouts(native);
+    for (const sample of layoutSamples()) {
+      expect(sampleFaults(native, structs, sample)).toEqual([]);
+      const [first, second] = Object.entries(sample.fields);
+      if (first === undefined || second === undefined) throw new Error(`${sample.struct} has too few fields`);
+      // Two fields exchanged, one unknown, one missing.
+      const exchanged = { ...sample.fields, [first[0]]: second[1], [second[0]]: first[1] };
+      expect(sampleFaults(native, structs, { ...sample, fields: exchanged }).join()).toContain(first[0]);
+      const more = sampleFaults(native, structs, { ...sample, fields: { ...sample.fields, more: 1 } });
+      expect(more).toEqual([`the library has no field ${sample.struct}.more`]);
+      const { [first[0]]: _, ...fewer } = sample.fields;
+      expect(sampleFaults(native, structs, { ...sample, fields: fewer }).join()).toContain("does not pack");
+      const shorter = { ...sample, bytes: sample.bytes.subarray(4) };
+      expect(sampleFaults(native, structs, shorter).join()).toContain("cannot be compared");
+    }
+  });
+
+  test("a kernel that gives a wrong result: its name, its case, and the rest right", () => {
+    const planted = someCases.map((each): Case => {
+      if (each.name !== "kvCacheCopy.f16-ring") return each;
+      return {
+        ...each,
+        make(seed) {
+          const fixture = each.make(seed);
+          const cache = fixture.expected.get("cache");
+          if (cache === undefined) throw new Error("no cache");
+          const bytes = cache.bytes.map((byte, i) => (i === 7 ? byte ^ 0x10 : byte));
+          return { ...fixture, expected: new Map([["cache", { ...cache, bytes }]]) };
+        },
+      };
+    });
+    const { problems, kernels } = examine(planted, quiet);
+    expect(problems[0]?.what).toContain("1 of 12 cases went wrong\nkvCacheCopy.f16-ring: cache: element 3");
+    expect(problems[0]?.mend).toContain("--report");
+    const wrong = kernels.filter(({ state }) => state === "wrong");
+    expect(wrong).toEqual([{ kernel: "kv_cache_copy_f16", state: "wrong", case: "kvCacheCopy.f16-ring" }]);
+    expect(kernels.find(({ kernel }) => kernel === "kv_cache_copy_f32")?.state).toBe("right");
+  });
+
+  test("kernels that no case ran", () => {
+    const examination = examine(someCases, quiet);
+    const untried = examination.kernels.filter(({ state }) => state === "untried").length;
+    expect(untried).toBeGreaterThan(10);
+    expect(examination.problems.map(({ what }) => what)).toEqual([
+      expect.stringContaining(`${untried} built-in kernels were not run`),
+    ]);
+    expect(formatExamination(examination)).toContain(`and ${untried - 5} more`);
+  });
+
+  // An Apple device compiles with Apple's compiler.
+  if (isSoftware)
+    test("no compiler", () => {
+      const environment = {
+        SOFTMETAL_CLANG: join(folder, "no-clang"),
+        SOFTMETAL_CACHE_DIR: join(folder, "cache"),
+      };
+      const { exitCode, stdout } = run(["doctor"], environment);
+      expect(exitCode).toBe(1);
+      expect(stdout).toContain(`${cases.length} of ${cases.length} cases went wrong`);
+      expect(stdout).toContain("to mend it: on Linux, install clang");
+    });
+});
+
+test("what is personal in a path is cut away", () => {
+  const scrubber = new Scrubber({ "<home>": "/home/alice", "<package>": "/home/alice/work/package", "<root>": "/" });
+  expect(scrubber.clean("/home/alice/work/package/build/lib/a.so (local build): no such file")).toBe(
+    "<package>/build/lib/a.so (local build): no such file",
+  );
+  expect(scrubber.clean("in '/home/alice/x/y.metal:3:1' and /opt/bob/secret/lib.so.")).toBe(
+    "in '<home>/x/y.metal:3:1' and <path>/lib.so.",
+  );
+  expect(scrubber.clean("file:///mnt/carol/a.ts, 5 GB/s, and/or a/b/c")).toBe(
+    "file://<path>/a.ts, 5 GB/s, and/or a/b/c",
+  );
+});
+
+describe("metal-attention", () => {
+  test("has help; bench hands its arguments on", () => {
+    expect(run(["--help"]).stdout).toContain("doctor");
+    expect(run(["doctor", "--help"]).stdout).toContain("--report FILE");
+    const bench = run(["bench", "--help"]);
+    expect([bench.exitCode, bench.stdout]).toEqual([0, expect.stringContaining("--only NAME")]);
+    const wrong = run(["bench", "--only", "nothing"]);
+    expect([wrong.exitCode, wrong.stderr]).toEqual([1, expect.stringContaining('"nothing"')]);
+  });
+
+  test.each([[[]], [["doktor"]], [["doctor", "x"]], [["doctor", "--reprot"]]])("%p: status 2", (args) => {
+    expect(run(args).exitCode).toBe(2);
+  });
+});
