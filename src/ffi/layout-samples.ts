@@ -1,5 +1,13 @@
 import { Block } from "./block.ts";
 import {
+  type HadamardCacheRecord,
+  packHadamardDequantizeKv,
+  packHadamardQuantizeKv,
+  packHadamardQuantizeKvSeq,
+  packingCodes,
+  packQuantizedStreams,
+} from "./hadamardLayout.ts";
+import {
   packBuildMask,
   packClassifyMaskTiles,
   packFlashAttnPrefill,
@@ -215,6 +223,81 @@ const attentionSamples: readonly LayoutSample[] = [
   ),
 ];
 
+/** Positions and extents of a quantised cache, all different. */
+export const sampleCache: HadamardCacheRecord = {
+  headDim: 11,
+  nKvHeads: 12,
+  position: 0xffff_fff3,
+  capacity: 14,
+  isSliding: 1,
+  scaleFactorD512: 22.625,
+};
+
+/** What the library must read where a cache was packed into the struct `params`, its position named `position`. */
+export function cacheFields(params: string, position: string, cache = sampleCache): Record<string, number> {
+  return {
+    [`${params}.head_dim`]: cache.headDim,
+    [`${params}.num_kv_heads`]: cache.nKvHeads,
+    [`${params}.${position}`]: cache.position,
+    [`${params}.cache_capacity`]: cache.capacity,
+    [`${params}.is_sliding`]: cache.isSliding,
+    [`${params}.scale_factor_d512`]: cache.scaleFactorD512,
+  };
+}
+
+const noCache = { headDim: 0, nKvHeads: 0, position: 0, capacity: 0, isSliding: 0, scaleFactorD512: 0 };
+const encodeNames = ["srcK", "packedK", "normsK", "srcV", "packedV", "normsV"];
+const packSix = (block: Block) =>
+  packQuantizedStreams(block, tensor(1), tensor(2), tensor(3), tensor(4), tensor(5), tensor(6));
+
+const hadamardSamples: readonly LayoutSample[] = [
+  sample(
+    "MAHadamardQuantizeKvArgs",
+    {
+      ...tensorsOf([...encodeNames, "rmsScratch"]),
+      ...cacheFields("params", "write_pos"),
+      "params.rms_probe_enabled": 1,
+      ...cacheFields("hbParams", "write_pos", noCache),
+      "hbParams.codebook_bits": 0,
+      packing: packingCodes.nibble,
+    },
+    (block) => {
+      packSix(block);
+      packHadamardQuantizeKv(block, tensor(7), sampleCache, 4, packingCodes.nibble);
+    },
+  ),
+  sample(
+    "MAHadamardQuantizeKvSeqArgs",
+    {
+      ...tensorsOf(encodeNames),
+      ...cacheFields("params", "write_pos_start"),
+      "params.codebook_bits": 15,
+      "params.n_tokens": 16,
+      "params.src_tok_offset": 17,
+      packing: packingCodes.byte,
+    },
+    (block) => {
+      packSix(block);
+      packHadamardQuantizeKvSeq(block, sampleCache, 15, 16, 17, packingCodes.byte);
+    },
+  ),
+  sample(
+    "MAHadamardDequantizeKvArgs",
+    {
+      ...tensorsOf(["packedK", "normsK", "outK", "packedV", "normsV", "outV"]),
+      ...cacheFields("params", "read_pos_start"),
+      "params.codebook_bits": 15,
+      "params.n_tokens": 16,
+      "params.out_dtype": 18,
+      packing: packingCodes.dense,
+    },
+    (block) => {
+      packSix(block);
+      packHadamardDequantizeKv(block, sampleCache, 15, 16, 18, packingCodes.dense);
+    },
+  ),
+];
+
 function dispatchSample(): LayoutSample {
   const bindings = packBindings([]);
   const { bytes } = packKernelDispatch({
@@ -247,5 +330,5 @@ function constantSample(): LayoutSample {
 
 /** One of every struct that is packed for the library. */
 export function layoutSamples(): readonly LayoutSample[] {
-  return [...copySamples, ...attentionSamples, dispatchSample(), bindingSample(), constantSample()];
+  return [...copySamples, ...attentionSamples, ...hadamardSamples, dispatchSample(), bindingSample(), constantSample()];
 }

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
-import type { TensorRecord } from "../../src/ffi/layout.ts";
+import { isFloat } from "../../src/ffi/layout-check.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
-import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "./layout.ts";
+import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "../../src/ffi/native-layout.ts";
 
 const native = loadLibrary();
 /** The layouts that the compiled library measured. */
@@ -14,39 +14,8 @@ export function struct(name: string): LayoutStruct {
   return found;
 }
 
-/** A tensor whose fields all differ, and differ from those of another `seed`. */
-export function tensor(seed: number): TensorRecord {
-  return {
-    buffer: seed * 0x0101_0101,
-    dtype: seed + 100,
-    offsetLow: 0x8000_0000 + seed,
-    offsetHigh: 0x1000 + seed,
-    lengthLow: 0x9000_0000 + seed,
-    lengthHigh: 0x2000 + seed,
-  };
-}
-
-/** What the library must read where `tensor(seed)` was packed. */
-export function tensorFields(name: string, seed: number): Record<string, number> {
-  const { buffer, dtype, offsetLow, offsetHigh, lengthLow, lengthHigh } = tensor(seed);
-  return {
-    [`${name}.buffer`]: buffer,
-    [`${name}.dtype`]: dtype,
-    [`${name}.offset`]: offsetHigh * 2 ** 32 + offsetLow,
-    [`${name}.length`]: lengthHigh * 2 ** 32 + lengthLow,
-  };
-}
-
-/** What the library must read where no tensor was packed. */
-export const absent = (name: string) => ({
-  [`${name}.buffer`]: 0,
-  [`${name}.dtype`]: 0,
-  [`${name}.offset`]: 0,
-  [`${name}.length`]: 0,
-});
-
 /** Reads every scalar through the library, and every byte by the offsets that it gives. */
-export function expectFields(name: string, bytes: Uint8Array, expected: Record<string, number>): void {
+export function expectFields(name: string, bytes: Uint8Array, expected: Readonly<Record<string, number>>): void {
   const layout = struct(name);
   const all = leaves(layouts.structs, layout).filter(({ path }) => !/reserved|_pad/.test(path));
   expect(all.map(({ path }) => path).sort()).toEqual(Object.keys(expected).sort());
@@ -63,9 +32,6 @@ export function expectFields(name: string, bytes: Uint8Array, expected: Record<s
   // What no field covers is zero.
   expect(bytes).toEqual(new Uint8Array(rebuilt.buffer));
 }
-
-/** Whether a scalar is a float. */
-export const isFloat = ({ field }: Leaf) => /f32|f64|float|double/i.test(field.type);
 
 /** Stores a scalar by the library's layout. */
 export function write(view: DataView, leaf: Leaf, value: number): void {

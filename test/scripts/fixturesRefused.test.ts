@@ -254,6 +254,22 @@ describe("a planted mistake in what is expected", () => {
       "exactly 0",
     ],
     ["error: NaN", "flashAttnPrefill.bf16-d64-none", "out", (bytes) => setTo(bytes, 9, Number.NaN), "element 9"],
+    ["relative: a norm", "hadamardQuantizeKv.d64-4bit-nibble", "norms", (bytes) => flip(bytes, 12 + 1, 0), "element 3"],
+    [
+      "relative to a row: a value",
+      "dequantizeKv.d64-4bit-nibble-to-f32",
+      "k.out",
+      (bytes) => addTo(bytes, 7, 1e-4),
+      "element 7",
+    ],
+    [
+      "relative: NaN",
+      "dequantizeKv.d64-4bit-nibble-to-f32",
+      "k.out",
+      (bytes) => setTo(bytes, 8, Number.NaN),
+      "element 8",
+    ],
+    ["a code", "hadamardQuantizeKvSeq.d96-4bit-nibble", "v.packed", (bytes) => flip(bytes, 60, 4), "element 60"],
     ["a mask's element", "buildCausalMask.bool-square", "mask", (bytes) => flip(bytes, 40, 0), "element 40"],
     ["a tile's class", "classifyMaskTiles.bf16-d64", "tileClasses", (bytes) => flip(bytes, 3, 1), "element 3"],
   ];

@@ -1,1 +1,0 @@
-export * from "../../src/ffi/native-layout.ts";
