@@ -13,7 +13,8 @@ let project = "";
 function run(command: readonly string[], cwd: string) {
   const { exitCode, stdout, stderr } = Bun.spawnSync([...command], {
     cwd,
-    env: { ...process.env, [libraryVariable]: library },
+    // A program begins with `#!/usr/bin/env bun`, so Bun is on the PATH of whoever runs it.
+    env: { ...process.env, PATH: `${project}:${process.env["PATH"]}`, [libraryVariable]: library },
   });
   return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }
@@ -21,6 +22,7 @@ function run(command: readonly string[], cwd: string) {
 beforeAll(() => {
   project = mkdtempSync(join(tmpdir(), "metal-attention-programs-"));
   const modules = join(project, "node_modules");
+  symlinkSync(process.execPath, join(project, "bun"));
   mkdirSync(join(modules, ".bin"), { recursive: true });
   const packed = run([process.execPath, "pm", "pack", "--destination", project, "--ignore-scripts", "--quiet"], root);
   expect(packed.exitCode).toBe(0);
@@ -31,14 +33,14 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-/** Links a program as an installer does, and runs it by its own first line. */
+/** Links a program as an installer does, and runs it as `bunx NAME` does where the package is installed. */
 async function program(name: string, ...args: string[]) {
   const installed = join(project, "node_modules/metal-attention");
   const { bin } = (await Bun.file(join(installed, "package.json")).json()) as { bin: Record<string, string> };
   const link = join(project, "node_modules/.bin", name);
   if (!existsSync(link)) symlinkSync(join("../metal-attention", bin[name] ?? "missing"), link);
   expect(readlinkSync(link)).toStartWith("../metal-attention/");
-  return run([link, ...args], project);
+  return run([process.execPath, "x", "--no-install", name, ...args], project);
 }
 
 test("metal-attention-fixtures writes fixtures and verifies them", async () => {
