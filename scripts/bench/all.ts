@@ -10,6 +10,7 @@ import { prefillOneThread } from "./prefill-1t.ts";
 import { prefillTwoThreads } from "./prefill-2t.ts";
 import { prefillHeadDims } from "./prefill-head-dims.ts";
 import { prefillWindow } from "./prefill-window.ts";
+import { quantiseBenchmarks } from "./quantise.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
 
@@ -18,6 +19,7 @@ export const benchmarks: readonly Benchmark[] = [
   opHostCost,
   copyF32,
   copySeqF32F16,
+  ...quantiseBenchmarks,
   prefillOneThread,
   prefillTwoThreads,
   ...prefillHeadDims,

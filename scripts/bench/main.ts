@@ -8,6 +8,8 @@ import { describeMachine } from "./environment.ts";
 import { peerBenchmarks } from "./peers/all.ts";
 import { type BenchRow, formatMarkdown, formatReport } from "./report.ts";
 
+const allBenchmarks = [...benchmarks, ...peerBenchmarks];
+
 /** Where `--peers` writes unless told. */
 const defaultFolder = join(import.meta.dir, "../../build/bench");
 
@@ -20,9 +22,7 @@ Medians of interleaved rounds, each figure beside a baseline from the same round
   --out DIR    where to; build/bench unless given
   --json FILE  keeps the figures: a list of { name, value, unit, baseline, ratio, rounds, others? }
   --only NAME  runs one benchmark, or several when given several times:
-               ${benchmarks.map(({ name }) => name).join("\n               ")}
-               and with --peers
-               ${peerBenchmarks.map(({ name }) => name).join("\n               ")}
+               ${allBenchmarks.map(({ name }) => name).join("\n               ")}
   --quick      fewer rounds where one takes long; at most 40 s in all without --peers
   --help       this text`;
 
@@ -48,7 +48,7 @@ async function main(): Promise<void> {
     console.log(usage);
     return;
   }
-  const chosen = choose(options.only, options.peers ? [...benchmarks, ...peerBenchmarks] : benchmarks);
+  const chosen = options.only?.map(find) ?? (options.peers ? allBenchmarks : benchmarks);
   const machine = describeMachine();
   console.log(`${machine}\n`);
   using progress = new Progress();
@@ -74,13 +74,10 @@ async function writePeers(folder: string, machine: string, rows: readonly BenchR
   console.log(`\n${join(folder, "bench.md")} and ${join(folder, "peers.svg")} are written`);
 }
 
-function choose(names: readonly string[] | undefined, all: readonly Benchmark[]): readonly Benchmark[] {
-  if (names === undefined) return all;
-  return names.map((name) => {
-    const found = all.find((benchmark) => benchmark.name === name);
-    if (found === undefined) {
-      throw new Error(`no benchmark ${JSON.stringify(name)}; there are ${all.map((each) => each.name).join(", ")}`);
-    }
-    return found;
-  });
+function find(name: string): Benchmark {
+  const found = allBenchmarks.find((benchmark) => benchmark.name === name);
+  if (found !== undefined) return found;
+  throw new Error(
+    `no benchmark ${JSON.stringify(name)}; there are ${allBenchmarks.map((each) => each.name).join(", ")}`,
+  );
 }

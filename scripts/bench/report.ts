@@ -33,19 +33,20 @@ export function formatReport(rows: readonly BenchRow[]): string {
 
 /** The figures in Markdown, with the machine they come from. `charts` are names of files beside it. */
 export function formatMarkdown(machine: string, rows: readonly BenchRow[], charts: readonly string[]): string {
-  const figures = rows.map(([{ about, baselineAbout, target }, { name, value, unit, baseline, ratio }]) => [
+  const cells = rows.map(([{ about, baselineAbout, target }, { name, value, unit, baseline, ratio, others = {} }]) => [
     `\`${name}\``,
     about,
     `${formatNumber(value)} ${unit}`,
     `${baselineAbout}: ${formatNumber(baseline)} ${unit}`,
     formatNumber(ratio),
+    Object.entries(others)
+      .map(([other, figure]) => `${other}: ${formatNumber(figure)} ${unit}, ratio ${formatNumber(value / figure)}`)
+      .join("; "),
     target?.text ?? "",
   ]);
-  const others = otherSides(rows).map(([name, ...cells]) => [`\`${name}\``, ...cells]);
   const sections = [
     `# Figures\n\n${machine}. Medians of interleaved rounds.`,
-    formatMarkdownTable(["name", "what", "median", "baseline", "ratio", "target"], figures),
-    ...(others.length === 0 ? [] : [formatMarkdownTable(othersHeader, others)]),
+    formatMarkdownTable(["name", "what", "median", "baseline", "ratio", "also beside", "target"], cells),
     ...charts.map((file) => `![${file}](${file})`),
   ];
   return `${sections.join("\n\n")}\n`;

@@ -33,13 +33,19 @@ export interface LineChart extends Chart {
 const size = { width: 960, height: 480 };
 /** Distinct to the colour-blind (Okabe and Ito). */
 const colours = ["#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#666666", "#009e73"];
-const symbols = ["circle", "diamond", "triangle", "rect", "pin"];
+/** Each smaller than the one before, so that none hides another. */
+const symbols = ["emptyCircle", "emptyDiamond", "emptyTriangle", "emptyRect"];
+
+/** What stands for a line in the legend. */
+const dash = "path://M0,6H24V8H0Z";
 
 /** A number of two or three digits, for the top of a bar. */
 const label = (value: number): string => (value >= 10 ? value.toFixed(0) : value.toPrecision(2));
 
 export function barChart({ groups, series, ...chart }: BarChart): string {
   return draw(chart, {
+    // Without a browser the width of text is guessed, too small.
+    legend: { bottom: 0, itemGap: 36 },
     xAxis: { type: "category", data: [...groups] },
     yAxis: { type: "value" },
     series: series.map(({ name, values }) => ({
@@ -53,6 +59,12 @@ export function barChart({ groups, series, ...chart }: BarChart): string {
 
 export function lineChart({ xTitle, series, logarithmic, ...chart }: LineChart): string {
   return draw(chart, {
+    legend: {
+      orient: "vertical",
+      left: 0.6 * size.width,
+      top: 90,
+      data: series.map(({ name, kind }) => (kind === "line" ? { name, icon: dash } : { name })),
+    },
     xAxis: { type: "value", name: xTitle, nameLocation: "middle", nameGap: 28, min: "dataMin" },
     yAxis: { type: logarithmic ? "log" : "value" },
     series: series.map(({ name, points, kind }, i) => ({
@@ -60,13 +72,13 @@ export function lineChart({ xTitle, series, logarithmic, ...chart }: LineChart):
       name,
       data: points.map((point) => [...point]),
       symbol: kind === "line" ? "none" : (symbols[i % symbols.length] as string),
-      symbolSize: 9,
+      symbolSize: 16 - 3 * (i % symbols.length),
       lineStyle: { width: kind === "line" ? 1.5 : 0 },
     })),
   });
 }
 
-function draw({ title, subtitle, yTitle }: Chart, { xAxis, yAxis, series }: EChartsOption): string {
+function draw({ title, subtitle, yTitle }: Chart, { legend, xAxis, yAxis, series }: EChartsOption): string {
   const chart = init(null, null, { renderer: "svg", ssr: true, ...size });
   chart.setOption({
     animation: false,
@@ -79,8 +91,7 @@ function draw({ title, subtitle, yTitle }: Chart, { xAxis, yAxis, series }: ECha
       textStyle: { fontSize: 16 },
       subtextStyle: { fontSize: 11 },
     },
-    // Without a browser the width of text is guessed, too small.
-    legend: { bottom: 0, itemGap: 36 },
+    legend,
     grid: { left: 70, right: 30, top: 80, bottom: 80 },
     xAxis,
     yAxis: { ...yAxis, name: yTitle, nameLocation: "middle", nameGap: 45 },
