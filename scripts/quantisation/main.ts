@@ -1,0 +1,99 @@
+/** Error of the quantised KV cache: `bun run report:quantisation [--out DIR]`. */
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { Device } from "../../src/index.ts";
+import { Progress } from "../lib/progress.ts";
+import { formatTable } from "../lib/table.ts";
+import { drawErrors, drawSigns } from "./charts.ts";
+import { dataSets } from "./data.ts";
+import { compareSigns, formats, type RoundTrip, roundTrip, type SignsComparison } from "./measure.ts";
+
+const root = resolve(import.meta.dir, "../..");
+const usage = `usage: bun run report:quantisation [--out DIR]
+
+Writes vectors into a quantised cache, reads them back, and prints the error of
+every format on Gaussian data, data with a channel of outliers, and keys and
+values of the demo's text; then what the transform's random signs are for.
+
+  --out DIR  where quantisation-error.svg and quantisation-signs.svg are
+             written; build/report unless given
+  --help     this text`;
+
+/** Head size of the vectors on which signs are compared, and the width that is drawn. */
+const signsHeadDim = 128;
+const drawnBits = 4;
+
+const oneHotNote = `A one-hot vector becomes flat, every coordinate 1 or -1, and signs do not change that. A channel that
+outweighs all others comes close to it: coordinates gather around 1 and -1, so that the error is
+the one of the codes there, and not the mean over N(0, 1).`;
+
+try {
+  await main();
+} catch (error) {
+  console.error(`report:quantisation: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}
+
+async function main(): Promise<void> {
+  const { values: options } = parseArgs({
+    options: {
+      out: { type: "string", default: join(root, "build/report") },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  if (options.help) {
+    console.log(usage);
+    return;
+  }
+  using device = Device.open();
+  using progress = new Progress();
+  const data = await progress.wait("data", () => dataSets(join(root, "README.md")));
+  const trips = data.flatMap((set) =>
+    formats.map((format) => progress.run(`${set.name}, ${format.bits} bits`, () => roundTrip(device, set, format))),
+  );
+  const comparisons = compareSigns(signsHeadDim, [2, drawnBits, 8]);
+
+  console.log(`Round trip on ${device.info.name}: squared error over squared length\n`);
+  console.log(`${errorTable(trips)}\n`);
+  console.log(`Signs of the transform, D = ${signsHeadDim}, float64 oracle\n`);
+  console.log(`${signsTable(comparisons)}\n`);
+  console.log(`${oneHotNote}\n`);
+
+  const charts = {
+    "quantisation-error.svg": drawErrors(trips),
+    "quantisation-signs.svg": drawSigns(
+      comparisons.filter(({ bits }) => bits === drawnBits),
+      signsHeadDim,
+    ),
+  };
+  for (const [name, svg] of Object.entries(charts)) {
+    const path = join(options.out, name);
+    await Bun.write(path, svg);
+    console.log(`${path} is written`);
+  }
+}
+
+function errorTable(trips: readonly RoundTrip[]): string {
+  const header = ["data", "bits", "packing", "bits per value", "error", "error / optimum"];
+  const rows = trips.map(({ data, format, bitsPerValue, error, toOptimum }) => [
+    data,
+    String(format.bits),
+    format.packing,
+    bitsPerValue.toFixed(3),
+    error.toPrecision(4),
+    toOptimum.toFixed(4),
+  ]);
+  return formatTable(header, rows, ["bits", "bits per value", "error", "error / optimum"]);
+}
+
+function signsTable(comparisons: readonly SignsComparison[]): string {
+  const header = ["vector", "bits", "error with signs", "without", "times worse"];
+  const rows = comparisons.map(({ data, bits, withSigns, without }) => [
+    data,
+    String(bits),
+    withSigns.toPrecision(3),
+    without.toPrecision(3),
+    (without / withSigns).toFixed(2),
+  ]);
+  return formatTable(header, rows, header.slice(1));
+}
