@@ -16,7 +16,9 @@ import {
   sequenceMajorStrides,
 } from "../../src/reference/index.ts";
 import type { AttentionChoice, AttentionDType } from "./attention.ts";
+import { type Check, verdict } from "./check.ts";
 import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
+import { checkKept } from "./kept-accuracy.ts";
 import type { KeyValue, LayerResults } from "./run.ts";
 
 /** Rows of the attention output that are compared. */
@@ -35,13 +37,9 @@ export function checkResults(inputs: LayerInputs, choice: AttentionChoice, resul
     ...(results.chunked === undefined ? [] : [checkChunks(results.out, results.chunked)]),
     checkCache(inputs, results.cache),
     checkRing(inputs, results.ring),
+    ...(results.kept === undefined ? [] : checkKept(inputs, results.kept, results.out)),
   ];
   return { right: checks.every(({ right }) => right), lines: checks.map(({ line }) => line) };
-}
-
-interface Check {
-  readonly right: boolean;
-  readonly line: string;
 }
 
 /** Values as a kernel of a dtype sees them. */
@@ -161,8 +159,4 @@ function different(
     }
   }
   return { different: count, compared: cache.length };
-}
-
-function verdict(right: boolean): string {
-  return right ? "ok" : "WRONG";
 }

@@ -1,13 +1,16 @@
 import {
+  type AttentionLayout,
   buildCausalMask,
   buildSlidingWindowMask,
   classifyMaskTiles,
   type Device,
   flashAttnPrefill,
   type Pass,
+  type StridedLayout,
   type Tensor,
   type TileClasses,
 } from "../../src/index.ts";
+import type { KvFormat } from "./kept.ts";
 
 /** Element types that the demo runs attention in. */
 export const attentionDTypes = ["bf16", "f16"] as const;
@@ -25,6 +28,8 @@ export interface AttentionChoice {
   readonly window: number | undefined;
   /** Tokens of a chunk; the prompt is also done in chunks when given. */
   readonly chunk: number | undefined;
+  /** What K and V are kept in, to be read back and attended again, when given. */
+  readonly kv: KvFormat | undefined;
 }
 
 /** The prompt, sequence-major: [1, tokens, heads, headDim] and [1, tokens, kvHeads, headDim]. */
@@ -56,9 +61,15 @@ export function encodeMask(
 }
 
 /** Encodes the prompt at once. */
-export function encodeWhole(pass: Pass, { q, k, v }: Prompt, out: Tensor, built: BuiltMask | undefined): void {
+export function encodeWhole(
+  pass: Pass,
+  { q, k, v }: Prompt,
+  out: Tensor,
+  built: BuiltMask | undefined,
+  layout: AttentionLayout | StridedLayout = "sequence-major",
+): void {
   const masking = built === undefined ? { causal: true } : built;
-  flashAttnPrefill(pass, { q, k, v, out, ...masking, layout: "sequence-major" });
+  flashAttnPrefill(pass, { q, k, v, out, ...masking, seqLenK: q.shape[1] as number, layout });
 }
 
 /** Encodes the prompt in chunks; each attends the keys up to its own end. */

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type AttentionChoice, attentionDTypes, maskKinds } from "./attention.ts";
 import { decodeTokens, maxTokens, ringSlots } from "./inputs.ts";
+import { kvFormats } from "./kept.ts";
 
 /** What the demo was asked to do. */
 export interface Options {
@@ -18,6 +19,7 @@ export interface Options {
 /** What `--help` prints. */
 export const usage = `usage: scripts/demo [FILE] [--input FILE.safetensors] [--output FILE.safetensors]
                     [--dtype bf16|f16] [--mask none|additive|bool] [--window N] [--chunk N]
+                    [--kv 2|3|4|5|6|8|f16|f32]
 
 Runs one attention layer on the device: causal prefill, K and V into a cache,
 then ${decodeTokens} decode tokens into a ring.
@@ -38,6 +40,10 @@ then ${decodeTokens} decode tokens into a ring.
             them. By a bool mask unless --mask says additive
   --chunk   does the prompt a second time, N tokens at a time, and shows that
             each bit of the result is the same
+  --kv      also writes K and V of the prompt into a Hadamard-quantised cache of
+            2 to 8 bits (or a plain one of f16 or f32), reads it back, attends
+            by what was read, and prints the memory saved against f16 and the
+            change in the output
   --help    this text
 
 The exit status is 0 when the results agree with the float64 oracle.`;
@@ -55,6 +61,7 @@ export function parseOptions(args: readonly string[], readme: string): Options {
       mask: { type: "string" },
       window: { type: "string" },
       chunk: { type: "string" },
+      kv: { type: "string" },
     },
   });
   const [file, second] = positionals;
@@ -68,12 +75,13 @@ export function parseOptions(args: readonly string[], readme: string): Options {
     throw new Error("--window needs a mask: --mask bool or --mask additive, or no --mask at all");
   }
   const dtype = choose(values.dtype ?? "bf16", attentionDTypes, "--dtype");
+  const kv = values.kv === undefined ? undefined : choose(values.kv, kvFormats, "--kv");
   return {
     help: values.help,
     text: resolve(file ?? readme),
     input: values.input,
     output: values.output,
-    attention: { dtype, mask, window, chunk: count(values.chunk, "--chunk") },
+    attention: { dtype, mask, window, chunk: count(values.chunk, "--chunk"), kv },
   };
 }
 

@@ -9,6 +9,7 @@ import {
   encodeWhole,
 } from "./attention.ts";
 import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
+import { encodeKeeping, encodeReadingBack, type Kept, makeKept } from "./kept.ts";
 
 /** A row of the table. Times in seconds. */
 export interface Step {
@@ -34,6 +35,8 @@ export interface LayerResults {
   readonly cache: KeyValue<"f16">;
   /** K and V of the last tokens, f16 [kvHeads, ringSlots, headDim]; position p in slot p mod ringSlots. */
   readonly ring: KeyValue<"f16">;
+  /** K and V of the prompt in another format, where that was asked for. */
+  readonly kept: Kept | undefined;
 }
 
 /** A tensor for K and one for V. */
@@ -55,7 +58,7 @@ export function runLayer(
     k: device.tensor(dtype, shape),
     v: device.tensor(dtype, shape),
   });
-  const { dtype, chunk } = choice;
+  const { dtype, chunk, kv } = choice;
   const q = device.tensor(dtype, [1, tokens, heads, headDim]);
   const out = device.tensor(dtype, q.shape);
   const chunked = chunk === undefined ? undefined : device.tensor(dtype, q.shape);
@@ -63,6 +66,7 @@ export function runLayer(
   const all = keyValue("f32", [tokens + decodeTokens, kvHeads, headDim]);
   const cache = keyValue("f16", [kvHeads, tokens, headDim]);
   const ring = keyValue("f16", [kvHeads, ringSlots, headDim]);
+  const kept = kv === undefined ? undefined : makeKept(device, kv, dtype, inputs);
 
   const uploaded = [q, attended.k, attended.v, all.k, all.v];
   const uploadStart = performance.now();
@@ -132,6 +136,16 @@ export function runLayer(
     const encode = (pass: Pass) => encodeChunks(pass, device, choice, chunk, attention, chunked);
     work.push([`prefill in chunks of ${chunk}`, prefillBytes, encode]);
   }
+  if (kept !== undefined) {
+    const { readBack, cost } = kept;
+    const name = kept.cache.codes === undefined ? kept.format : `${kept.format} bits`;
+    const attend = (pass: Pass) => encodeWhole(pass, { q, ...readBack }, kept.out, built, kept.layout);
+    work.push(
+      [`K and V into ${name}`, bytesOf([prompt.k, prompt.v]) + cost.total, (pass) => encodeKeeping(pass, kept, prompt)],
+      [`${name} read back`, cost.total + bytesOf([readBack.k, readBack.v]), (pass) => encodeReadingBack(pass, kept)],
+      ["prefill over what was read back", prefillBytes, attend],
+    );
+  }
   steps.push(
     compile(
       device,
@@ -140,7 +154,7 @@ export function runLayer(
     ),
   );
   for (const [name, bytes, encode] of work) steps.push(runStep(device, name, bytes, encode, progress));
-  return { steps, out, chunked, cache, ring };
+  return { steps, out, chunked, cache, ring, kept };
 }
 
 /** Encodes everything into a pass that never runs, so that the first compile of a kernel has a row of its own. */

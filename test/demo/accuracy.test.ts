@@ -17,7 +17,7 @@ describe("the demo's checks fail where a result is wrong", () => {
     k: rows(shape.kvHeads, 72, 2),
     v: rows(shape.kvHeads, 72, 3),
   };
-  const choice: AttentionChoice = { dtype: "bf16", mask: "none", window: undefined, chunk: 7 };
+  const choice: AttentionChoice = { dtype: "bf16", mask: "none", window: undefined, chunk: 7, kv: "4" };
   let device: Device;
   let results: LayerResults;
   beforeAll(() => {
@@ -29,12 +29,17 @@ describe("the demo's checks fail where a result is wrong", () => {
 
   test("nothing wrong", () => {
     const { right, lines } = checkResults(inputs, choice, results);
-    expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
+    expect(lines.filter((line) => line.endsWith(": ok"))).toHaveLength(5);
+    expect(lines.filter((line) => line.endsWith(": WRONG"))).toEqual([]);
     expect(right).toBe(true);
   });
 
   /** Changes an element, checks, and changes it back. */
-  function check(elements: Uint16Array | Float16Array, index: number, value: number): string[] {
+  function check(
+    elements: Uint8Array | Uint16Array | Float16Array | Float32Array,
+    index: number,
+    value: number,
+  ): string[] {
     const before = elements[index] as number;
     elements[index] = value;
     try {
@@ -66,5 +71,22 @@ describe("the demo's checks fail where a result is wrong", () => {
       expect(check(bits, 3, (bits[3] as number) ^ 1)).toEqual([name]);
     }
     expect(check(results.ring.v.view(), results.ring.v.length - 1, 1)).toEqual(["ring"]);
+  });
+
+  test("one code, one norm, one element read back from the quantised cache", () => {
+    const { kept } = results;
+    if (kept?.cache.codes === undefined) throw new Error("no quantised cache");
+    for (const name of ["k", "v"] as const) {
+      const packed = kept.cache[name].packed.view();
+      const norms = kept.cache[name].norms.view();
+      const readBack = bitsOf(kept.readBack[name]);
+      // The first head vector is one of those that are compared. In the low half and in the high one:
+      expect(check(packed, 7, (packed[7] as number) ^ 0x01)).toEqual(["kept"]);
+      expect(check(packed, 7, (packed[7] as number) ^ 0x80)).toEqual(["kept"]);
+      expect(check(norms, 0, (norms[0] as number) * 1.00001)).toEqual(["kept"]);
+      expect(check(norms, 0, Number.NaN)).toEqual(["kept"]);
+      expect(check(readBack, 9, (readBack[9] as number) ^ 0x8000)).toEqual(["kept"]);
+      expect(check(readBack, 9, 0x7fc0)).toEqual(["kept"]);
+    }
   });
 });

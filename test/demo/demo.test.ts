@@ -144,6 +144,58 @@ describe("a run", () => {
     limit,
   );
 
+  test.each([
+    ["2", "hadamard_quantize_kv_seq_dense_d256", "hadamard_dequantize_kv_dense_d256", 2 + 1 / 8],
+    ["3", "hadamard_quantize_kv_seq_dense_d256", "hadamard_dequantize_kv_dense_d256", 3 + 1 / 8],
+    ["4", "hadamard_quantize_kv_seq_fast_d256", "hadamard_dequantize_kv_fast_d256", 4 + 1 / 8],
+    ["5", "hadamard_quantize_kv_seq_dense_d256", "hadamard_dequantize_kv_dense_d256", 5 + 1 / 8],
+    ["6", "hadamard_quantize_kv_seq_dense_d256", "hadamard_dequantize_kv_dense_d256", 6 + 1 / 8],
+    ["8", "hadamard_quantize_kv_seq_hb_d256", "hadamard_dequantize_kv_hb_d256", 8 + 1 / 8],
+    ["f16", "kv_cache_copy_seq_f32_to_f16_kv_dual", "-", 16],
+    ["f32", "kv_cache_copy_seq_f32_kv_dual", "-", 32],
+  ])(
+    "--kv %s",
+    (format, writing, reading, bitsPerValue) => {
+      const run = demo(textFile("kept", 128), "--kv", format, "--mask", "bool");
+      expect(run.stderr).toBe("");
+      expect(run.exitCode).toBe(0);
+      const rows = table(run.stdout);
+      const name = format.startsWith("f") ? format : `${format} bits`;
+      expect(rows.get(`K and V into ${name}`)?.[0]).toBe(writing);
+      expect(rows.get(`${name} read back`)?.[0]).toBe(reading);
+      expect(rows.get("prefill over what was read back")?.[0]).toBe("flash_attn_prefill_bf16_d256_boolmask");
+      expect(run.stdout.match(/: ok$/gm)).toHaveLength(4);
+
+      // 128 tokens, 4 heads of 256, K and V.
+      const bytes = (bitsPerValue / 8) * 128 * 4 * 256 * 2;
+      const kibibytes = (count: number) =>
+        count < 2 ** 20 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / 2 ** 20).toFixed(1)} MiB`;
+      const saved = 2 ** 19 - bytes;
+      expect(run.stdout).toContain(`K and V take ${kibibytes(bytes)}, `);
+      expect(run.stdout).toContain("in f16 they take 512.0 KiB: ");
+      if (saved > 0) expect(run.stdout).toContain(`: ${kibibytes(saved)} saved, `);
+      const change = /NMSE of K (\S+), of V (\S+?)(?: \(.*: (\S+)\))?; of the attention output (\S+), at most (\S+) /;
+      const [k, v, optimum, output, largest] = (change.exec(run.stdout) ?? []).slice(1).map(Number) as [
+        number,
+        number,
+        number,
+        number,
+        number,
+      ];
+      if (format.startsWith("f")) {
+        // What bf16 rounds anyway.
+        expect(Math.max(k, v)).toBeLessThan(1e-5);
+        expect(output).toBeLessThan(1e-5);
+      } else {
+        // A kept text of few distinct bytes is not quite Gaussian.
+        expect(Math.max(k, v)).toBeLessThan(1.2 * optimum + 3e-6);
+        expect(output).toBeWithin(0.2 * optimum, 2 * optimum);
+        expect(largest).toBeGreaterThan(0);
+      }
+    },
+    limit,
+  );
+
   test(
     "a single byte",
     () => {
@@ -205,6 +257,7 @@ describe("what it refuses, in one line", () => {
     () => {
       expectRefusal(["--what"], "--what");
       expectRefusal(["--dtype", "f32"], "--dtype", "f32", "bf16, f16");
+      expectRefusal(["--kv", "7"], "--kv", '"7"', "2, 3, 4, 5, 6, 8, f16, f32");
       expectRefusal(["--mask", "causal"], "--mask", "causal", "none, additive, bool");
       expectRefusal(["--window", "4", "--mask", "none"], "--window", "--mask bool");
       for (const option of ["--window", "--chunk"]) {
