@@ -10,8 +10,8 @@ import { type BenchRow, formatMarkdown, formatReport } from "./report.ts";
 
 const allBenchmarks = [...benchmarks, ...peerBenchmarks];
 
-/** Where `--peers` writes unless told. */
-const defaultFolder = join(import.meta.dir, "../../build/bench");
+/** Where `--peers` writes unless told, from the current folder. */
+const defaultFolder = "build/bench";
 
 const usage = `usage: bun run bench [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]
 

@@ -1,5 +1,5 @@
 /** Error of the quantised KV cache: `bun run report:quantisation [--out DIR]`. */
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Device } from "../../src/index.ts";
 import { Progress } from "../lib/progress.ts";
@@ -8,7 +8,6 @@ import { drawErrors, drawSigns } from "./charts.ts";
 import { dataSets } from "./data.ts";
 import { compareSigns, formats, type RoundTrip, roundTrip, type SignsComparison } from "./measure.ts";
 
-const root = resolve(import.meta.dir, "../..");
 const usage = `usage: bun run report:quantisation [--out DIR]
 
 Writes vectors into a quantised cache, reads them back, and prints the error of
@@ -37,7 +36,7 @@ try {
 async function main(): Promise<void> {
   const { values: options } = parseArgs({
     options: {
-      out: { type: "string", default: join(root, "build/report") },
+      out: { type: "string", default: "build/report" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
@@ -47,7 +46,7 @@ async function main(): Promise<void> {
   }
   using device = Device.open();
   using progress = new Progress();
-  const data = await progress.wait("data", () => dataSets(join(root, "README.md")));
+  const data = await progress.wait("data", () => dataSets(join(import.meta.dir, "../../README.md")));
   const trips = data.flatMap((set) =>
     formats.map((format) => progress.run(`${set.name}, ${format.bits} bits`, () => roundTrip(device, set, format))),
   );
