@@ -1,7 +1,8 @@
 #!/usr/bin/env bun
 /** Fixtures of every operation: inputs, parameters and expected outputs as files. */
 import { Device } from "../src/index.ts";
-import { makeFiles, readFixture, readManifest, writeFolder } from "./fixtures/manifest.ts";
+import { type Manifest, makeFiles, readFixture, readManifest, writeFolder } from "./fixtures/manifest.ts";
+import type { Case } from "./fixtures/operation.ts";
 import { cases, operations } from "./fixtures/operations/all.ts";
 import { runFixture } from "./fixtures/run.ts";
 import type { FileTensors } from "./fixtures/tensors.ts";
@@ -32,6 +33,15 @@ function select<T extends { readonly name: string; readonly operation: string }>
   return chosen;
 }
 
+/** The cases that a manifest names. */
+function casesOf(manifest: Manifest): readonly Case[] {
+  return manifest.cases.map(({ name }) => {
+    const found = cases.find((each) => each.name === name);
+    if (found === undefined) throw new Error(`no case ${JSON.stringify(name)}; list shows those there are`);
+    return found;
+  });
+}
+
 function parseSeed(text: string): number {
   const seed = Number(text);
   if (!/^\d+$/.test(text) || seed > 0xffff_ffff) {
@@ -45,12 +55,16 @@ const generate = command({
   summary: "Writes a safetensors file a case, and manifest.json. The same seed gives the same bytes on every machine.",
   options: {
     out: { type: "string", value: "DIR", help: "a folder that is new or empty" },
-    seed: { type: "string", default: "1", value: "N", help: "1 unless given" },
+    seed: { type: "string", value: "N", help: "1 unless given" },
+    like: { type: "string", value: "DIR", help: "the cases and the seed of the fixtures in another folder" },
     ...selection,
   },
-  async run({ out, seed, ...chosen }) {
+  async run({ out, seed, like, ...chosen }) {
     if (out === undefined) throw new UsageError("--out DIR is missing");
-    const files = makeFiles(select(cases, chosen), parseSeed(seed));
+    const model = like === undefined ? undefined : readManifest(like);
+    const given = seed === undefined ? (model?.seed ?? 1) : parseSeed(seed);
+    const known = model === undefined ? cases : casesOf(model);
+    const files = makeFiles(select(known, chosen), given);
     await writeFolder(out, files);
     const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
     console.log(`${files.length - 1} fixtures and manifest.json in ${out}, ${formatBytes(bytes)}`);

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { examine } from "./doctor/examine.ts";
 import { writeReport } from "./doctor/report.ts";
-import { formatExamination } from "./doctor/text.ts";
+import { formatInstallation, formatOutcome } from "./doctor/text.ts";
 import { cases } from "./fixtures/operations/all.ts";
 import { type Command, command, runProgram } from "./lib/command.ts";
 import { Progress } from "./lib/progress.ts";
@@ -20,8 +20,12 @@ const doctor = command({
   },
   async run({ report }) {
     using progress = new Progress();
-    const examination = examine(cases, progress);
-    console.log(formatExamination(examination));
+    const examination = examine(cases, {
+      // Before a kernel runs: whatever happens then, this is known.
+      found: (installation) => console.log(formatInstallation(installation)),
+      run: (name, action) => progress.run(name, action),
+    });
+    console.log(formatOutcome(examination));
     if (report !== undefined) {
       await writeReport(report, examination);
       console.log(`the report is in ${report}`);

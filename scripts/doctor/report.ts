@@ -1,5 +1,5 @@
 import { homedir, tmpdir } from "node:os";
-import { extname, resolve } from "node:path";
+import { dirname, extname, resolve } from "node:path";
 import type { Examination } from "./examine.ts";
 import { markdownReport } from "./text.ts";
 
@@ -7,24 +7,30 @@ const packageRoot = resolve(import.meta.dir, "../..");
 
 /** Writes an examination without personal paths: JSON, or Markdown where the file ends in `.md`. */
 export async function writeReport(file: string, examination: Examination): Promise<void> {
-  const clean = withoutPaths(examination, new Scrubber());
+  const clean = withoutPaths(examination, new Scrubber(foldersOf(examination)));
   const text = extname(file) === ".md" ? markdownReport(clean) : `${JSON.stringify(clean, undefined, 2)}\n`;
   await Bun.write(file, text);
+}
+
+/** Folders by what stands for each: those of the package and the user, and those that settings name. */
+function foldersOf({ settings }: Examination): Record<string, string> {
+  const paths = Object.entries(settings).filter(([, value]) => value.includes("/"));
+  const named = paths.map(([name, value]) => [`<${name}>`, dirname(resolve(value))]);
+  return {
+    ...Object.fromEntries(named),
+    "<package>": packageRoot,
+    "<folder>": process.cwd(),
+    "<home>": homedir(),
+    "<temporary>": tmpdir(),
+  };
 }
 
 /** Takes folders out of texts, which tell who somebody is and where they keep things. */
 export class Scrubber {
   readonly #folders: readonly (readonly [stands: string, folder: string])[];
 
-  /** `folders` by what stands for each; the package, the current folder, home and temporary files unless given. */
-  constructor(
-    folders: Readonly<Record<string, string>> = {
-      "<package>": packageRoot,
-      "<folder>": process.cwd(),
-      "<home>": homedir(),
-      "<temporary>": tmpdir(),
-    },
-  ) {
+  /** `folders` by what stands for each. */
+  constructor(folders: Readonly<Record<string, string>>) {
     const known = Object.entries(folders).filter(([, folder]) => folder.length > 1);
     // The longest first: the package may be in the home folder.
     this.#folders = known.sort(([, a], [, b]) => b.length - a.length);

@@ -1,33 +1,42 @@
+import type { DeviceInfo } from "../../src/index.ts";
 import { formatBytes, formatTable, formatTime } from "../lib/table.ts";
 import type { Examination } from "./examine.ts";
+import type { Installation } from "./installation.ts";
 
-/** An examination as a person reads it, the problems last. */
-export function formatExamination(examination: Examination): string {
-  const { versions, settings, library, device, structs, kernels, problems } = examination;
-  const list = (title: string, lines: readonly string[]) =>
-    lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
-  const pairs = (record: Readonly<Record<string, string>>) =>
-    Object.entries(record).map(([name, value]) => `${name}: ${value}`);
-  const right = kernels.filter(({ state }) => state === "right").length;
+/** An installation as a person reads it. */
+export function formatInstallation(installation: Installation): string {
+  const { versions, settings, library, device, structs } = installation;
   return [
-    ...list("versions", pairs(versions)),
-    ...list("settings", pairs(settings)),
-    ...list("library, every place looked at", library.places),
-    ...list("device", device === undefined ? ["none was opened"] : pairs(deviceLines(examination))),
-    ...list("layouts", [structs === 0 ? "not compared" : `${structs} structs compared with the library's`]),
-    ...list("kernels", [
-      kernels.length === 0
-        ? "none was run"
-        : `${kernels.length} are built in; ${right} were run and gave the right result`,
-    ]),
+    ...section("versions", pairs(versions)),
+    ...section("settings", pairs(settings)),
+    ...section("library, every place looked at", library.places),
+    ...section("device", device === undefined ? ["none was opened"] : pairs(deviceLines(device))),
+    ...section("layouts", [structs === 0 ? "not compared" : `${structs} structs compared with the library's`]),
+  ].join("\n");
+}
+
+/** What came of the kernels, and the problems. */
+export function formatOutcome({ kernels, problems }: Examination): string {
+  const right = kernels.filter(({ state }) => state === "right").length;
+  const counts = `${kernels.length} are built in; ${right} were run and gave the right result`;
+  return [
+    ...section("kernels", [kernels.length === 0 ? "none was run" : counts]),
     ...(problems.length === 0
       ? ["all is well"]
       : problems.flatMap(({ what, mend }) => [`PROBLEM: ${what.replaceAll("\n", "\n  ")}`, `  to mend it: ${mend}`])),
   ].join("\n");
 }
 
-function deviceLines({ device }: Examination): Record<string, string> {
-  if (device === undefined) return {};
+/** A title and its lines, nothing where there are none. */
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
+}
+
+function pairs(record: Readonly<Record<string, string>>): string[] {
+  return Object.entries(record).map(([name, value]) => `${name}: ${value}`);
+}
+
+function deviceLines(device: DeviceInfo): Record<string, string> {
   return {
     name: `${device.name} (${device.backend})`,
     "longest buffer": formatBytes(device.maxBufferLength),
@@ -51,7 +60,7 @@ export function markdownReport(examination: Examination): string {
   return [
     "# metal-attention doctor",
     `${problems.length} problems`,
-    block(formatExamination(examination)),
+    block(`${formatInstallation(examination)}\n${formatOutcome(examination)}`),
     "## Built-in kernels",
     block(formatTable(["kernel", "state", "case"], kernelRows, [])),
     "## Cases",

@@ -32,6 +32,8 @@ export interface LibrarySearch {
   readonly native: Native | undefined;
   /** A line a place, in order: the file, why it is looked for, and what came of it. */
   readonly places: readonly string[];
+  /** What is wrong with a library that was found, but is of another version. */
+  readonly mismatch: MetalAttentionError | undefined;
 }
 
 /**
@@ -43,15 +45,16 @@ export interface LibrarySearch {
  * `abi-mismatch` with both version numbers.
  */
 export function loadLibrary(path?: string): Native {
-  const { native, places } = searchLibrary(path);
-  if (native === undefined) throw notFound(places);
+  const { native, places, mismatch } = searchLibrary(path);
+  if (native === undefined) throw mismatch ?? notFound(places);
   return native;
 }
 
-/** As {@link loadLibrary}, telling what came of each place. Errors: `abi-mismatch`. */
+/** As {@link loadLibrary}, without errors: what came of each place. */
 export function searchLibrary(path?: string): LibrarySearch {
   const lines: string[] = [];
   let native: Native | undefined;
+  let mismatch: MetalAttentionError | undefined;
   let decided: string | undefined;
   for (const candidate of places(path)) {
     const place = `${candidate.path} (${candidate.reason})`;
@@ -61,14 +64,17 @@ export function searchLibrary(path?: string): LibrarySearch {
     }
     const found = tryLoad(candidate);
     if (typeof found === "string") lines.push(found);
-    else {
+    else if (found instanceof MetalAttentionError) {
+      mismatch = found;
+      lines.push(`${place}: ${found.message}`);
+    } else {
       native = found;
       lines.push(`${place}: loaded`);
     }
-    // A chosen file that does not work must not be replaced by another in silence.
-    if (candidate.chosen || native !== undefined) decided = candidate.reason;
+    // A chosen file that does not work, or one of another version, must not be replaced by another in silence.
+    if (candidate.chosen || typeof found !== "string") decided = candidate.reason;
   }
-  return { native, places: lines };
+  return { native, places: lines, mismatch };
 }
 
 /** Where the library may be, in order. */
@@ -82,8 +88,8 @@ function places(path: string | undefined): Candidate[] {
   return list;
 }
 
-/** The library, or a line that says why this candidate is not it. */
-function tryLoad({ path, reason, fault }: Candidate): Native | string {
+/** The library, a line that says why this candidate is not it, or the error where it is one of another version. */
+function tryLoad({ path, reason, fault }: Candidate): Native | string | MetalAttentionError {
   const known = loaded.get(path);
   if (known !== undefined) return known;
   const place = `${path} (${reason})`;
@@ -95,7 +101,7 @@ function tryLoad({ path, reason, fault }: Candidate): Native | string {
     loaded.set(path, native);
     return native;
   } catch (error) {
-    if (error instanceof MetalAttentionError) throw error;
+    if (error instanceof MetalAttentionError) return error;
     return `${place}: ${error instanceof Error ? error.message : String(error)}`;
   }
 }

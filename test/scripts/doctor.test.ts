@@ -4,7 +4,7 @@ import { homedir, tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { type CaseResult, type Examination, examine } from "../../scripts/doctor/examine.ts";
 import { Scrubber } from "../../scripts/doctor/report.ts";
-import { formatExamination } from "../../scripts/doctor/text.ts";
+import { formatOutcome } from "../../scripts/doctor/text.ts";
 import type { Case } from "../../scripts/fixtures/operation.ts";
 import { cases } from "../../scripts/fixtures/operations/all.ts";
 import { checkLayouts, sampleFaults } from "../../src/ffi/layout-check.ts";
@@ -32,7 +32,7 @@ function run(args: readonly string[], environment: Record<string, string> = {}) 
   return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }
 
-const quiet = { run: (_: string, action: () => CaseResult) => action() };
+const quiet = { found: () => {}, run: (_: string, action: () => CaseResult) => action() };
 const someCases = cases.filter(({ operation }) => operation === "kvCacheCopy" || operation === "buildCausalMask");
 
 describe("doctor on a sound installation", () => {
@@ -94,6 +94,7 @@ describe("doctor says what is wrong and how to mend it", () => {
     const { exitCode, stdout } = run(["doctor"], { [libraryVariable]: library });
     expect(exitCode).toBe(1);
     expect(stdout).toContain(`ABI version ${abiVersion + 1}, this package needs ${abiVersion}`);
+    expect(stdout).toContain("(local build): not tried");
     expect(stdout).toContain("to mend it: build the library again");
   });
 
@@ -145,7 +146,7 @@ describe("doctor says what is wrong and how to mend it", () => {
     expect(examination.problems.map(({ what }) => what)).toEqual([
       expect.stringContaining(`${untried} built-in kernels were not run`),
     ]);
-    expect(formatExamination(examination)).toContain(`and ${untried - 5} more`);
+    expect(formatOutcome(examination)).toContain(`and ${untried - 5} more`);
   });
 
   // An Apple device compiles with Apple's compiler.

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Draw } from "../../scripts/fixtures/draw.ts";
 import { makeFiles, readFixture, readManifest } from "../../scripts/fixtures/manifest.ts";
@@ -29,15 +30,22 @@ describe("the committed fixtures", () => {
   });
 
   test("are made again byte for byte from their seed", () => {
-    const chosen = manifest.cases.map(({ name }) => {
-      const found = cases.find((each) => each.name === name);
-      if (found === undefined) throw new Error(`nothing generates ${name}`);
-      return found;
-    });
-    for (const { name, bytes } of makeFiles(chosen, manifest.seed)) {
-      expect([name, Buffer.compare(bytes, readFileSync(join(folder, name)))]).toEqual([name, 0]);
+    const out = mkdtempSync(join(tmpdir(), "metal-attention-fixtures-"));
+    try {
+      const program = join(import.meta.dir, "../../scripts/metal-attention-fixtures.ts");
+      const { exitCode } = Bun.spawnSync([process.execPath, program, "generate", "--like", folder, "--out", out]);
+      expect(exitCode).toBe(0);
+      expect(readdirSync(out).sort()).toEqual(readdirSync(folder).sort());
+      for (const name of readdirSync(folder)) {
+        expect([name, Buffer.compare(readFileSync(join(out, name)), readFileSync(join(folder, name)))]).toEqual([
+          name,
+          0,
+        ]);
+      }
+    } finally {
+      rmSync(out, { recursive: true, force: true });
     }
-  });
+  }, 60_000);
 });
 
 testTable("committed fixtures on the device", manifest.cases, (entry) => {

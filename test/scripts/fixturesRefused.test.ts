@@ -204,6 +204,11 @@ describe("a fixture that no operation can run", () => {
       () => ({ ...copy(), expected: with_(copy().expected, "x", u8) }),
       "x: the operation has no such output",
     ],
+    [
+      "an output with a name that objects have",
+      () => ({ ...copy(), expected: with_(copy().expected, "constructor", u8) }),
+      "constructor: the operation has no such output",
+    ],
     ["no tolerance", () => ({ ...copy(), tolerance: {} }), "no tolerance"],
     [
       "another shape expected",

@@ -1,0 +1,64 @@
+import { release } from "node:os";
+import manifest from "../../package.json";
+import { checkLayouts } from "../../src/ffi/layout-check.ts";
+import { searchLibrary } from "../../src/ffi/library.ts";
+import { abiVersion } from "../../src/ffi/symbols.ts";
+import { Device, type DeviceInfo } from "../../src/index.ts";
+import { mendLayouts, type Problem, problemOf } from "./problems.ts";
+
+/** What is installed, before a kernel has run. */
+export interface Installation {
+  readonly versions: Readonly<Record<string, string>>;
+  /** Variables of the environment that the library reads, where they are set. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly library: { readonly places: readonly string[]; readonly abiVersion: number | undefined };
+  readonly device: DeviceInfo | undefined;
+  /** Structs whose layouts were compared. */
+  readonly structs: number;
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Looks for the library, compares layouts, and opens the device, which the
+ * caller disposes. Throws nothing: what is wrong becomes a problem.
+ */
+export function inspectInstallation(): { installation: Installation; device: Device | undefined } {
+  const problems: Problem[] = [];
+  const attempt = <T>(action: () => T): T | undefined => {
+    try {
+      return action();
+    } catch (error) {
+      problems.push(problemOf(error));
+      return undefined;
+    }
+  };
+  const { native, places } = searchLibrary();
+  const layouts = native === undefined ? undefined : attempt(() => checkLayouts(native));
+  for (const fault of layouts?.faults ?? []) problems.push({ what: `layout: ${fault}`, mend: mendLayouts });
+  // A library of other layouts must get no calls. Without a library, opening says what is wrong.
+  const mayOpen = native === undefined || layouts?.faults.length === 0;
+  const device = mayOpen ? attempt(() => Device.open()) : undefined;
+  const installation: Installation = {
+    versions: versions(),
+    settings: settings(),
+    library: { places, abiVersion: layouts?.abiVersion },
+    device: device?.info,
+    structs: layouts?.structs ?? 0,
+    problems,
+  };
+  return { installation, device };
+}
+
+function versions(): Record<string, string> {
+  return {
+    "metal-attention": manifest.version,
+    "ABI of this package": String(abiVersion),
+    Bun: `${Bun.version} (${Bun.revision.slice(0, 9)})`,
+    system: `${process.platform} ${release()} ${process.arch}`,
+  };
+}
+
+function settings(): Record<string, string> {
+  const names = Object.keys(process.env).filter((name) => /^(METAL_ATTENTION|SOFTMETAL|MTL)_/.test(name));
+  return Object.fromEntries(names.sort().map((name) => [name, process.env[name] ?? ""]));
+}
