@@ -110,6 +110,10 @@ export class TestCache {
     return { packed: this.#packed.bytes.slice(), norms: this.#norms.bytes.slice() };
   }
 
+  dispose(): void {
+    for (const tensor of [this.packed, this.norms, this.#packed, this.#norms]) tensor.dispose();
+  }
+
   /** The row of the slot that a position has. */
   #row(head: number, position: number): number {
     const { capacity, isSliding } = this.plan;

@@ -170,7 +170,7 @@ function checkStrided(on: Device, entry: StridedCase): void {
 }
 
 describe("attention against the oracle", () => {
-  property("flashAttnPrefill", cases, 400, (entry) => {
+  property("flashAttnPrefill", cases, 250, (entry) => {
     const scene = prefillScene(device, entry);
     const output = new GuardedOutput(device, entry);
     using pass = device.pass();
@@ -197,7 +197,7 @@ describe("attention against the oracle", () => {
       sharesKeys: fc.boolean(),
       seed: fc.nat(10_000),
     }),
-    300,
+    200,
     (entry) => checkStrided(device, entry),
   );
 });
