@@ -1,15 +1,14 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { Block } from "../../src/ffi/block.ts";
-import {
-  type HadamardCacheRecord,
-  packHadamardDequantizeKv,
-  packHadamardQuantizeKv,
-  packHadamardQuantizeKvSeq,
-  packingCodes,
-  packQuantizedStreams,
-} from "../../src/ffi/hadamardLayout.ts";
-import { structSizes, type TensorRecord } from "../../src/ffi/layout.ts";
+import type { Block } from "../../src/ffi/block.ts";
+import { type HadamardCacheRecord, packingCodes } from "../../src/ffi/hadamardLayout.ts";
 import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
+import {
+  allCalls,
+  type CallArgs,
+  type CallName,
+  hadamardCalls as calls,
+  type StreamRecords,
+} from "../helpers/hadamardCalls.ts";
 import { codeFormats, headSizes, isWhole } from "../helpers/quantized.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -42,41 +41,23 @@ for (const [index, { bytes }] of buffers.entries()) bytes.fill(17 * (index + 1))
 const part = (buffer: number, dtype: number, length: number) => tensorRecord(buffer, dtype, 0, length);
 const rowBytes = 32;
 
-interface Streams {
-  readonly vectors: TensorRecord;
-  readonly packed: TensorRecord;
-  readonly norms: TensorRecord;
-}
-
-interface Args {
-  readonly k: Streams;
-  readonly v: Partial<Streams>;
-  readonly rmsScratch: TensorRecord | undefined;
-  readonly cache: HadamardCacheRecord;
-  readonly bits: number;
-  readonly packing: number;
-  readonly nTokens: number;
-  readonly srcTokOffset: number;
-  readonly outDtype: number;
-}
-
-type Spoil = Partial<Omit<Args, "k" | "cache">> & {
-  readonly k?: Partial<Streams>;
+type Spoil = Partial<Omit<CallArgs, "k" | "cache">> & {
+  readonly k?: Partial<StreamRecords>;
   readonly cache?: Partial<HadamardCacheRecord>;
 };
 
-const k: Streams = {
+const k: StreamRecords = {
   vectors: part(vectorsK, f32, 2048),
   packed: part(packedK, u8, 2 * 5 * rowBytes),
   norms: part(normsK, f32, 40),
 };
-const v: Streams = {
+const v: StreamRecords = {
   vectors: part(vectorsV, f32, 2048),
   packed: part(packedV, u8, 2 * 5 * rowBytes),
   norms: part(normsV, f32, 40),
 };
 
-function argsOf({ k: ofK, cache, ...rest }: Spoil): Args {
+function argsOf({ k: ofK, cache, ...rest }: Spoil): CallArgs {
   return {
     v: {},
     rmsScratch: undefined,
@@ -90,37 +71,6 @@ function argsOf({ k: ofK, cache, ...rest }: Spoil): Args {
     cache: { headDim: 64, nKvHeads: 2, position: 1, capacity: 5, isSliding: 0, scaleFactorD512: 1, ...cache },
   };
 }
-
-/** Packs the arguments of a call, makes it on `pass`, and gives its status. `poke` changes the bytes before. */
-type Send = (pass: number, args: Args, poke?: (block: Block) => void) => number;
-
-const encode = (block: Block, { k: ofK, v: ofV }: Args) =>
-  packQuantizedStreams(block, ofK.vectors, ofK.packed, ofK.norms, ofV.vectors, ofV.packed, ofV.norms);
-
-const calls: Readonly<Record<"token" | "tokens" | "decode", Send>> = {
-  token: (pass, args, poke) => {
-    const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
-    encode(block, args);
-    packHadamardQuantizeKv(block, args.rmsScratch, args.cache, args.bits, args.packing);
-    poke?.(block);
-    return native.ma_hadamard_quantize_kv(pass, block.bytes);
-  },
-  tokens: (pass, args) => {
-    const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
-    encode(block, args);
-    packHadamardQuantizeKvSeq(block, args.cache, args.bits, args.nTokens, args.srcTokOffset, args.packing);
-    return native.ma_hadamard_quantize_kv_seq(pass, block.bytes);
-  },
-  decode: (pass, args) => {
-    const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
-    const { k: ofK, v: ofV } = args;
-    packQuantizedStreams(block, ofK.packed, ofK.norms, ofK.vectors, ofV.packed, ofV.norms, ofV.vectors);
-    packHadamardDequantizeKv(block, args.cache, args.bits, args.nTokens, args.outDtype, args.packing);
-    return native.ma_hadamard_dequantize_kv(pass, block.bytes);
-  },
-};
-type CallName = keyof typeof calls;
-const allCalls = Object.keys(calls) as CallName[];
 
 interface AbiCase {
   readonly name: string;
@@ -154,7 +104,7 @@ const elsewhere = otherScene.buffer(4096);
 const tensorCases = allCalls.flatMap((call): readonly AbiCase[] => {
   const bytes = vectorBytes[call];
   const [nameK, nameV] = [vectorName(call, "K"), vectorName(call, "V")];
-  const both = (spoil: Partial<Streams>) => ({ v: { ...v, ...spoil } });
+  const both = (spoil: Partial<StreamRecords>) => ({ v: { ...v, ...spoil } });
   return [
     refused(
       call,
