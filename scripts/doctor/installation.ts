@@ -1,9 +1,10 @@
-import { release } from "node:os";
+import { cpus, release, totalmem } from "node:os";
 import manifest from "../../package.json";
 import { checkLayouts } from "../../src/ffi/layout-check.ts";
 import { searchLibrary } from "../../src/ffi/library.ts";
 import { abiVersion } from "../../src/ffi/symbols.ts";
 import { Device, type DeviceInfo } from "../../src/index.ts";
+import { formatBytes } from "../lib/table.ts";
 import { mendLayouts, type Problem, problemOf } from "./problems.ts";
 
 /** What is installed, before a kernel has run. */
@@ -55,6 +56,7 @@ function versions(): Record<string, string> {
     "ABI of this package": String(abiVersion),
     Bun: `${Bun.version} (${Bun.revision.slice(0, 9)})`,
     system: `${process.platform} ${release()} ${process.arch}`,
+    processor: `${cpus()[0]?.model.trim() ?? "unknown"}, ${cpus().length} threads, ${formatBytes(totalmem())}`,
   };
 }
 

@@ -8,6 +8,7 @@ import type { Fixture } from "../../scripts/fixtures/operation.ts";
 import { cases } from "../../scripts/fixtures/operations/all.ts";
 import { runFixture } from "../../scripts/fixtures/run.ts";
 import { Device } from "../../src/index.ts";
+import { seededRandom } from "../helpers/random.ts";
 
 const program = resolve(import.meta.dir, "../../scripts/metal-attention-fixtures.ts");
 const committed = resolve(import.meta.dir, "../fixtures");
@@ -240,6 +241,40 @@ describe("a fixture that no operation can run", () => {
   });
 });
 
+test("any change of a header is refused or has its outcome: never a crash", () => {
+  const random = seededRandom(41);
+  const below = (end: number) => Math.floor(random() * end);
+  const small = cases.filter(({ operation }) => operation !== "flashAttnPrefill" || random() < 0.1);
+  const counts = { refused: 0, wrong: 0, right: 0 };
+  for (let i = 0; i < 1500; i++) {
+    const each = small[below(small.length)];
+    if (each === undefined) throw new Error("no case");
+    const fixture = each.make(1);
+    const bytes = encodeFixture(fixture);
+    const headerLength = new DataView(bytes.buffer).getUint32(0, true);
+    // A digit for a digit keeps the JSON valid, so that the numbers are what is checked.
+    const header = Array.from(bytes.subarray(8, 8 + headerLength), (byte, at) => ({ byte, at }));
+    const digits = header.filter(({ byte }) => byte >= 0x30 && byte <= 0x39);
+    const places = i % 3 === 0 ? header : digits;
+    for (let changes = 1 + below(2); changes > 0; changes--) {
+      const place = places[below(places.length)];
+      if (place !== undefined) bytes[8 + place.at] = i % 3 === 0 ? below(256) : 0x30 + below(10);
+    }
+    let content: FixtureContent;
+    try {
+      content = decodeFixture(bytes, "f");
+    } catch (error) {
+      expect(error).toBeInstanceOf(Error);
+      counts.refused += 1;
+      continue;
+    }
+    const { fault } = runFixture(device, { ...content, tolerance: fixture.tolerance });
+    counts[fault === undefined ? "right" : "wrong"] += 1;
+  }
+  // All three happen: a change that goes nowhere tests nothing.
+  for (const count of Object.values(counts)) expect(count).toBeGreaterThan(50);
+}, 120_000);
+
 describe("a planted mistake in what is expected", () => {
   const planted: [kind: string, name: string, output: string, change: (bytes: Uint8Array) => void, part: string][] = [
     ["bits: the last bit of one element", "kvCacheCopy.f32-ring", "cache", (bytes) => flip(bytes, 0, 0), "element 0"],
@@ -328,6 +363,28 @@ describe("the program", () => {
     expect(exitCode).toBe(2);
   });
 
+  /** Changes an expected element in a folder of fixtures, and the manifest's hash with it. */
+  function plantMistake(out: string, name: string): { undo(): void } {
+    const manifest = readManifest(out);
+    const entry = manifest.cases.find((each) => each.name === name);
+    if (entry === undefined) throw new Error(`no case ${name}`);
+    const fixture = readFixture(out, entry);
+    const cache = fixture.expected.get("cache");
+    if (cache === undefined) throw new Error(`${name} has no cache`);
+    const bytes = cache.bytes.map((byte, i) => (i === 0 ? byte ^ 1 : byte));
+    const file = encodeFixture({ ...fixture, expected: new Map([["cache", { ...cache, bytes }]]) });
+    const sha256 = new Bun.CryptoHasher("sha256").update(file).digest("hex");
+    const changed = manifest.cases.map((each) => (each === entry ? { ...each, sha256 } : each));
+    writeFileSync(join(out, entry.file), file);
+    writeFileSync(join(out, "manifest.json"), JSON.stringify({ ...manifest, cases: changed }));
+    return {
+      undo() {
+        writeFileSync(join(out, entry.file), encodeFixture(fixture));
+        writeFileSync(join(out, "manifest.json"), JSON.stringify(manifest));
+      },
+    };
+  }
+
   test("generates, lists and verifies; a wrong fixture makes the status 1", () => {
     const out = join(folder, "generated");
     const args = ["--op", "kvCacheCopy", "--op", "buildCausalMask"];
@@ -347,11 +404,18 @@ describe("the program", () => {
     expect(again.exitCode).toBe(1);
     expect(again.stderr).toContain("not empty");
 
-    const [first] = entries;
-    writeFileSync(join(out, first?.file ?? ""), "damaged");
+    const [first, second] = entries;
+    if (first === undefined || second === undefined) throw new Error("no entries");
+    const planted = plantMistake(out, second.name);
+    const mistaken = run("verify", out, "--op", "kvCacheCopy");
+    expect([mistaken.exitCode, mistaken.stdout]).toEqual([1, expect.stringContaining("5 right, 1 wrong")]);
+    expect(mistaken.stdout).toContain(`WRONG  ${second.name}: cache: element 0 is`);
+    planted.undo();
+
+    writeFileSync(join(out, first.file), "damaged");
     const wrong = run("verify", out);
     expect(wrong.exitCode).toBe(1);
-    expect(wrong.stdout).toContain(`WRONG  ${first?.name}: `);
+    expect(wrong.stdout).toContain(`WRONG  ${first.name}: `);
     expect(wrong.stdout).toContain("11 right, 1 wrong");
   }, 60_000);
 });
