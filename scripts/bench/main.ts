@@ -67,10 +67,19 @@ async function main(): Promise<void> {
 
 async function writePeers(folder: string, machine: string, rows: readonly BenchRow[]): Promise<void> {
   // A development dependency draws the chart.
-  const { drawPeers } = await import("./peers/chart.ts");
-  const compared = rows.filter(([benchmark]) => peerBenchmarks.includes(benchmark)).map(([, result]) => result);
+  const { drawPeers, tabulatePeers } = await import("./peers/report.ts");
+  const isPeer = ([benchmark]: BenchRow) => peerBenchmarks.includes(benchmark);
+  const compared = rows.filter(isPeer).map(([, result]) => result);
+  const figures = rows.filter((row) => !isPeer(row));
+  const sections = [
+    `# Figures\n\n${machine}. Medians of interleaved rounds.`,
+    ...(figures.length === 0 ? [] : [formatMarkdown(figures)]),
+    "## Attention beside others\n\n8 heads, 1,024 tokens, GFLOP/s; bf16 here, f32 elsewhere.",
+    tabulatePeers(compared),
+    "![Attention beside others](peers.svg)",
+  ];
   await Bun.write(join(folder, "peers.svg"), drawPeers(machine, compared));
-  await Bun.write(join(folder, "bench.md"), formatMarkdown(machine, rows, ["peers.svg"]));
+  await Bun.write(join(folder, "bench.md"), `${sections.join("\n\n")}\n`);
   console.log(`\n${join(folder, "bench.md")} and ${join(folder, "peers.svg")} are written`);
 }
 

@@ -31,8 +31,8 @@ export function formatReport(rows: readonly BenchRow[]): string {
   ].join("\n\n");
 }
 
-/** The figures in Markdown, with the machine they come from. `charts` are names of files beside it. */
-export function formatMarkdown(machine: string, rows: readonly BenchRow[], charts: readonly string[]): string {
+/** The figures as a table in Markdown. */
+export function formatMarkdown(rows: readonly BenchRow[]): string {
   const cells = rows.map(([{ about, baselineAbout, target }, { name, value, unit, baseline, ratio, others = {} }]) => [
     `\`${name}\``,
     about,
@@ -44,12 +44,7 @@ export function formatMarkdown(machine: string, rows: readonly BenchRow[], chart
       .join("; "),
     target?.text ?? "",
   ]);
-  const sections = [
-    `# Figures\n\n${machine}. Medians of interleaved rounds.`,
-    formatMarkdownTable(["name", "what", "median", "baseline", "ratio", "also beside", "target"], cells),
-    ...charts.map((file) => `![${file}](${file})`),
-  ];
-  return `${sections.join("\n\n")}\n`;
+  return formatMarkdownTable(["name", "what", "median", "baseline", "ratio", "also beside", "target"], cells);
 }
 
 const othersHeader = ["name", "value", "beside", "its value", "unit", "ratio"];

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { BenchResult } from "../../scripts/bench/benchmark.ts";
 import { compareOutputs, peerBenchmarks } from "../../scripts/bench/peers/all.ts";
-import { drawPeers } from "../../scripts/bench/peers/chart.ts";
 import { prepareOnnxRuntime } from "../../scripts/bench/peers/onnxruntime.ts";
 import { prepareOurs } from "../../scripts/bench/peers/ours.ts";
 import { preparePlainC } from "../../scripts/bench/peers/plain-c.ts";
 import { makeProblem, type Peer, type Problem } from "../../scripts/bench/peers/problem.ts";
+import { drawPeers, tabulatePeers } from "../../scripts/bench/peers/report.ts";
 import { nmse, offsetOf, referenceAttention, sequenceMajorStrides } from "../../src/reference/index.ts";
 
 const extents = { tokens: 48, heads: 3, headDim: 64 };
@@ -89,7 +89,7 @@ test("names", () => {
   for (const { rounds } of peerBenchmarks) expect(rounds({ quick: false })).toBeGreaterThanOrEqual(9);
 });
 
-test("the chart has a bar for each figure", () => {
+describe("figures", () => {
   const result = (name: string, value: number, baseline: number, others?: Record<string, number>): BenchResult => ({
     name,
     value,
@@ -99,17 +99,29 @@ test("the chart has a bar for each figure", () => {
     rounds: 9,
     ...(others === undefined ? {} : { others }),
   });
-  const svg = drawPeers("a machine & its device", [
+  const results = [
     result("peers-d64-1t", 11, 12, { "plain C": 1.3 }),
     result("peers-d64-2t", 21, 22),
     result("peers-d128-causal-1t", 31, 32, { "plain C": 3.3 }),
-  ]);
-  const texts = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
-  for (const text of ["d64", "d128-causal", "a machine &amp; its device", "onnxruntime-node, 2t"]) {
-    expect(texts).toContain(text);
-  }
-  const labels = texts.filter((text) => ["11", "12", "1.3", "21", "22", "31", "32", "3.3"].includes(text ?? ""));
-  expect(labels).toHaveLength(8);
+  ];
+
+  test("the table has a row for each, with the ratio to each side", () => {
+    expect(tabulatePeers(results).split("\n").slice(2)).toEqual([
+      "| D = 64 | 1 | 11.0 | 12.0 | 0.92 | 1.30 | 8.46 |",
+      "| D = 64 | 2 | 21.0 | 22.0 | 0.95 |  |  |",
+      "| D = 128, causal | 1 | 31.0 | 32.0 | 0.97 | 3.30 | 9.39 |",
+    ]);
+  });
+
+  test("the chart has a bar for each", () => {
+    const svg = drawPeers("a machine & its device", results);
+    const texts = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
+    for (const text of ["D = 64", "D = 128, causal", "a machine &amp; its device", "onnxruntime-node, 2 threads"]) {
+      expect(texts).toContain(text);
+    }
+    const labels = texts.filter((text) => ["11", "12", "1.3", "21", "22", "31", "32", "3.3"].includes(text ?? ""));
+    expect(labels).toHaveLength(8);
+  });
 });
 
 describe("the command", () => {
@@ -126,12 +138,10 @@ describe("the command", () => {
     });
     expect(stdout.toString()).toContain("plain C");
     const markdown = readFileSync(join(folder, "bench.md"), "utf8");
-    const row = /^\| `peers-d64-causal-1t` \|.*\| ([\d.]+) GFLOP\/s \| .*: ([\d.]+) GFLOP\/s \| ([\d.]+) \|/m.exec(
-      markdown,
-    );
+    const row = /^\| D = 64, causal \| 1 \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| [\d.]+ \| [\d.]+ \|$/m.exec(markdown);
     const [value, baseline, ratio] = (row ?? []).slice(1).map(Number) as [number, number, number];
     expect(Math.abs(ratio - value / baseline)).toBeLessThan(0.02 * ratio + 0.01);
-    expect(markdown).toContain("![peers.svg](peers.svg)");
+    expect(markdown).toContain("](peers.svg)");
     expect(readFileSync(join(folder, "peers.svg"), "utf8")).toStartWith("<svg ");
   }, 60_000);
 });

@@ -80,7 +80,9 @@ describe("the documents and the code name the same things", () => {
   });
 
   test("the README names every operation, class and error code", () => {
-    const exported = Object.keys(api).filter((name) => /^(?:flash|kvCache|hadamard|dequantize|build|classify|Device|MetalAttentionError)/.test(name));
+    const exported = Object.keys(api).filter((name) =>
+      /^(?:flash|kvCache|hadamard|dequantize|build|classify|Device|MetalAttentionError)/.test(name),
+    );
     expect(exported.length).toBeGreaterThanOrEqual(14);
     const codes = [...readFileSync(join(root, "src/errors.ts"), "utf8").matchAll(/^ {2}\| "([\w-]+)"/gm)].map(
       (match) => match[1] ?? "",
