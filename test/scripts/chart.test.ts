@@ -51,12 +51,10 @@ test("equal ratios are equal steps on a logarithmic axis; points stand on the li
   expect(y1 - y0).toBeGreaterThan(50);
   expect(y2 - y1).toBeCloseTo(y1 - y0, 0);
   const marks = [...svg.matchAll(/matrix\([^)]*,([\d.]+),([\d.]+)\)"[^>]*ecmeta_series_index="0"/g)];
-  expect(marks.map(([, x, y]) => [Math.round(Number(x)), Math.round(Number(y))])).toEqual(
-    [
-      [x0, y0],
-      [x1, y1],
-      [x2, y2],
-    ].map((point) => point.map(Math.round)),
-  );
+  const drawn = marks.flatMap(([, x, y]) => [Number(x), Number(y)]);
+  expect(drawn).toHaveLength(6);
+  for (const [i, place] of [x0, y0, x1, y1, x2, y2].entries()) {
+    expect(Math.abs((drawn[i] ?? Number.NaN) - place)).toBeLessThan(0.1);
+  }
   for (const text of ["Title", "bits", "GB/s", "measured", "theory"]) expect(textsOf(svg)).toContain(text);
 });
