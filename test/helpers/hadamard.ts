@@ -1,6 +1,6 @@
 import type { Device, Pipeline, Tensor } from "../../src/index.ts";
 import type { CodeFormat, CodePacking } from "../../src/reference/index.ts";
-import { shaderText } from "./shaders.ts";
+import { wholeShaderText } from "./shaders.ts";
 
 /** Head sizes with kernels of their own. */
 export const headSizes = [64, 80, 96, 112, 128, 192, 256, 512];
@@ -41,8 +41,9 @@ export interface HadamardStream {
   readonly norms: Tensor<"f32">;
 }
 
-/** Lanes that share a head vector in the kernels for one size. */
-const lanesOf = (headDim: number): number => Math.max(1, 2 ** Math.ceil(Math.log2(headDim / 64)));
+/** Lanes that share a head vector in the kernels for one size: a SIMD group for one token, fewer in bulk. */
+const simdWidth = 32;
+const bulkLanes = (headDim: number): number => Math.max(1, 2 ** Math.ceil(Math.log2(headDim / 64)));
 
 /** Runs the kernels of a device, compiled on first use. */
 export class HadamardKernels {
@@ -50,7 +51,7 @@ export class HadamardKernels {
   readonly #edit: (text: string) => string;
   readonly #pipelines = new Map<string, Pipeline>();
 
-  /** `edit` changes the text of `hadamard_quantize_kv.metal`. */
+  /** `edit` changes the text of a shader, headers included. */
   constructor(device: Device, edit: (text: string) => string = (text) => text) {
     this.#device = device;
     this.#edit = edit;
@@ -61,28 +62,41 @@ export class HadamardKernels {
     const known = this.#pipelines.get(kernel);
     if (known !== undefined) return known;
     const name = `${kernel}_tested_${HadamardKernels.#count++}`;
-    this.#device.registerSource(`${name}.metal`, onlyKernel(this.#edit(shaderText(file)), kernel, name));
+    this.#device.registerSource(`${name}.metal`, onlyKernel(this.#edit(wholeShaderText(file)), kernel, name));
     const pipeline = this.#device.pipeline(name);
     this.#pipelines.set(kernel, pipeline);
     return pipeline;
   }
   static #count = 0;
 
-  /** Writes one token with the kernels for single tokens; `scratch` turns the probe on. */
-  quantize(dispatch: HadamardDispatch, stream: HadamardStream, token: number, scratch?: Tensor<"f32">): void {
+  /** Writes one token of each stream with the kernels for single tokens; `scratch` turns the probe on. */
+  quantize(
+    dispatch: HadamardDispatch,
+    streams: readonly HadamardStream[],
+    token: number,
+    scratch?: Tensor<"f32">,
+  ): void {
     const { format, headDim, nKvHeads } = dispatch;
     const isSized = this.#isSized(dispatch);
     const name = isSized ? `_${sizedNames[format.packing]}d${headDim}` : anySizeNames[format.packing];
     const params = packParams(dispatch, [format.packing === "nibble" ? (scratch ? 1 : 0) : format.bits]);
-    const first = token * nKvHeads;
-    const rows = stream.src.reshape([stream.src.length / headDim, headDim]);
+    const source = ({ src }: HadamardStream) => {
+      const rows = src.reshape([src.length / headDim, headDim]);
+      return { tensor: rows.slice(token * nKvHeads, (token + 1) * nKvHeads), access: "read" } as const;
+    };
+    const [k, v = k] = streams as [HadamardStream, HadamardStream?];
     const buffers = {
-      0: { tensor: rows.slice(first, first + nKvHeads), access: "read" },
-      1: stream.packed,
-      2: stream.norms,
-      ...(format.packing === "nibble" ? { 4: scratch ?? stream.norms } : {}),
+      0: source(k),
+      1: k.packed,
+      2: k.norms,
+      ...(format.packing === "nibble" ? { 4: scratch ?? k.norms } : {}),
+      5: source(v),
+      6: v.packed,
+      7: v.norms,
     } as const;
-    this.#run("hadamard_quantize_kv.metal", `hadamard_quantize_kv${name}`, buffers, params, dispatch, nKvHeads, 1);
+    const file = isSized ? "hadamard_quantize_kv.metal" : "hadamard_quantize_kv_any.metal";
+    const kernel = `hadamard_quantize_kv${name}`;
+    this.#run(file, kernel, buffers, params, dispatch, simdWidth, nKvHeads, streams.length);
   }
 
   /** Writes `nTokens` tokens of each stream in one dispatch. */
@@ -107,7 +121,8 @@ export class HadamardKernels {
     } as const;
     const rows = dispatch.nKvHeads * nTokens;
     const kernel = `hadamard_quantize_kv_seq${name}`;
-    this.#run("hadamard_quantize_kv.metal", kernel, buffers, params, dispatch, rows, streams.length);
+    const file = isSized ? "hadamard_quantize_kv_seq.metal" : "hadamard_quantize_kv_any.metal";
+    this.#run(file, kernel, buffers, params, dispatch, bulkLanes(headDim), rows, streams.length);
   }
 
   /** Reads `nTokens` positions of each stream into outs, [nKvHeads, nTokens, headDim]. */
@@ -133,7 +148,8 @@ export class HadamardKernels {
     } as const;
     const rows = dispatch.nKvHeads * nTokens;
     const kernel = `hadamard_dequantize_kv${name}`;
-    this.#run("hadamard_dequantize_kv.metal", kernel, buffers, params, dispatch, rows, streams.length);
+    const file = "hadamard_dequantize_kv.metal";
+    this.#run(file, kernel, buffers, params, dispatch, bulkLanes(headDim), rows, streams.length);
   }
 
   #isSized({ headDim, anySize }: HadamardDispatch): boolean {
@@ -146,6 +162,7 @@ export class HadamardKernels {
     buffers: NonNullable<Parameters<ReturnType<Device["pass"]>["dispatch"]>[1]["buffers"]>,
     params: Uint8Array,
     dispatch: HadamardDispatch,
+    lanes: number,
     rows: number,
     streams: number,
   ): void {
@@ -158,7 +175,7 @@ export class HadamardKernels {
       buffers,
       bytes: { 3: params },
       form: "threadgroups",
-      grid: [sized ? Math.ceil((rows * lanesOf(headDim)) / 64) : rows, streams],
+      grid: [sized ? Math.ceil((rows * lanes) / 64) : rows, streams],
       threads: [sized ? 64 : Math.min(headDim, 256), 1],
       ...(sized ? {} : { threadgroupMemory: { 0: Math.max(16, 8 * headDim) } }),
     });
@@ -180,12 +197,10 @@ function packParams(dispatch: HadamardDispatch, rest: readonly number[]): Uint8A
 const instantiation = /^template \[\[host_name\("(\w+)"\)\]\][^;]*;$/gm;
 const plainKernel = "hadamard_quantize_kv";
 
-/** The shader with one entry point, under another name, and with the structs that it includes. */
+/** The shader with one entry point, under another name. */
 function onlyKernel(text: string, kernel: string, renamed: string): string {
-  const header = shaderText("ShaderTypes.h").replace("#pragma once", "");
   const plainName = kernel === plainKernel ? renamed : `${plainKernel}_unused_${renamed}`;
   return text
-    .replace('#include "ShaderTypes.h"', () => header)
     .replace(instantiation, (statement, name: string) =>
       name === kernel ? statement.replace(`"${kernel}"`, `"${renamed}"`) : "",
     )

@@ -11,6 +11,19 @@ export function shaderText(file: string): string {
   return readFileSync(new URL(`../../shaders/${file}`, import.meta.url), "utf8");
 }
 
+const quotedInclude = /^#include "([\w.]+)"$/gm;
+
+/** The text of a shader with the headers that it includes, each once, so that a patch can reach them. */
+export function wholeShaderText(file: string, included = new Set<string>()): string {
+  return shaderText(file)
+    .replace("#pragma once", "")
+    .replace(quotedInclude, (_, header: string) => {
+      if (included.has(header)) return "";
+      included.add(header);
+      return wholeShaderText(header, included);
+    });
+}
+
 /** Applies `patch`; throws where it fits in no place or in several, so that no test goes on with an unchanged shader. */
 export function patchShader(text: string, { find, replace }: ShaderPatch): string {
   const places = [...text.matchAll(new RegExp(find.source, `${find.flags}g`))];

@@ -39,10 +39,12 @@ function cacheOf(dispatch: HadamardDispatch): { packed: Tensor<"u8">; norms: Ten
   return { packed, norms };
 }
 
-function streamOf(dispatch: HadamardDispatch, values: Float32Array): HadamardStream {
-  const rows = values.length / (dispatch.nKvHeads * dispatch.headDim);
-  const src = device.tensor("f32", [rows, dispatch.nKvHeads, dispatch.headDim]).set(values);
-  return { src, ...cacheOf(dispatch) };
+/** A source of `values`, and a cache with room for `spareHeads` that no dispatch may touch. */
+function streamOf(dispatch: HadamardDispatch, values: Float32Array, spareHeads = 0): HadamardStream {
+  const { nKvHeads, headDim } = dispatch;
+  const rows = values.length / (nKvHeads * headDim);
+  const src = device.tensor("f32", [rows, nKvHeads, headDim]).set(values);
+  return { src, ...cacheOf({ ...dispatch, nKvHeads: nKvHeads + spareHeads }) };
 }
 
 /** Normal values, some of them with an outlier channel, each head at a scale of its own. */
@@ -107,7 +109,7 @@ function compare(
       }
     }
   }
-  for (let row = 0; row < nKvHeads * capacity; row++) {
+  for (let row = 0; row < packed.length / rowBytes; row++) {
     if (written.has(row)) continue;
     const isTouched =
       packed.subarray(row * rowBytes, (row + 1) * rowBytes).some((byte) => byte !== pattern.packed) ||
@@ -174,13 +176,15 @@ testTable("K and V in one dispatch, one by one, and back", [...cases, ...factors
   for (const stream of streams) expectRight(compare(dispatch, stream, nTokens, srcTokOffset));
 
   const [bulk] = streams as [HadamardStream, HadamardStream];
-  const single = { src: bulk.src, ...cacheOf(dispatch) };
+  const singles = streams.map(({ src }) => ({ src, ...cacheOf(dispatch) }));
   for (let token = 0; token < nTokens; token++) {
     const one = { ...dispatch, posStart: dispatch.posStart + token };
-    kernels.quantize(one, single, srcTokOffset + token);
+    kernels.quantize(one, singles, srcTokOffset + token);
   }
-  expect(single.packed.view()).toEqual(bulk.packed.view());
-  expect(single.norms.view()).toEqual(bulk.norms.view());
+  for (const [s, single] of singles.entries()) {
+    expect(single.packed.view()).toEqual((streams[s] as HadamardStream).packed.view());
+    expect(single.norms.view()).toEqual((streams[s] as HadamardStream).norms.view());
+  }
 
   const outs = streams.map(() => device.tensor("f32", [3, nTokens, headDim]));
   kernels.dequantize(dispatch, streams, outs, nTokens);
@@ -281,7 +285,7 @@ test.each([
   const dispatch = { format, headDim, anySize, nKvHeads: 3, capacity: 2, posStart: 1, isSliding: false };
   const stream = streamOf(dispatch, sourceValues(headDim, 3, 9));
   using scratch = device.tensor("f32", [3, headDim]);
-  kernels.quantize(dispatch, stream, 0, scratch);
+  kernels.quantize(dispatch, [stream], 0, scratch);
   const src = stream.src.view();
   const expected = [0, 1, 2].flatMap((head) => [
     ...quantizeVector(src.subarray(head * headDim, (head + 1) * headDim), format).scaled,
@@ -360,10 +364,15 @@ testTable(
   },
 );
 
-// Mistakes planted in the shader: the comparison must see each of them.
+// Mistakes planted in the shaders: the comparison must see each of them.
+
+/** The kernels of many tokens, and those of one token that are called for each. */
+type Form = "bulk" | "one";
 
 interface Mistake extends ShaderPatch {
   readonly name: string;
+  /** Forms whose shader has the mistake; both where a header has it. */
+  readonly forms?: readonly Form[];
   readonly headDim?: number;
   readonly values?: (headDim: number) => Float32Array;
 }
@@ -384,8 +393,8 @@ const mistakes: readonly Mistake[] = [
   },
   {
     name: "the transform is not normalised",
-    find: /block_factor = sqrt\(float\(D \/ H::block\)\)/,
-    replace: "block_factor = sqrt(float(D))",
+    find: /scale\.factor \* sqrt\(float\(D \/ Head<D>::block\)\)/,
+    replace: "scale.factor * sqrt(float(D))",
   },
   {
     name: "the nibbles are swapped",
@@ -404,28 +413,73 @@ const mistakes: readonly Mistake[] = [
     find: /return z > 0\.0f \?/,
     replace: "return z >= 0.0f ?",
   },
-  { name: "the ring wraps one slot late", find: /token < before_wrap \?/, replace: "token <= before_wrap ?" },
-  { name: "the ring wraps one slot early", find: /capacity - start;/, replace: "capacity - start - 1;" },
-  { name: "threads without a row write one", find: /if \(token >= params\.n_tokens\)/, replace: "if (false)" },
+  {
+    name: "the ring wraps one slot late",
+    forms: ["bulk"],
+    find: /token < before_wrap \?/,
+    replace: "token <= before_wrap ?",
+  },
+  {
+    name: "the ring wraps one slot early",
+    forms: ["bulk"],
+    find: /capacity - start;/,
+    replace: "capacity - start - 1;",
+  },
+  { name: "the ring is one slot short", forms: ["one"], find: /first % capacity;/, replace: "first % (capacity - 1);" },
+  {
+    name: "threads without a row write one",
+    forms: ["bulk"],
+    find: /if \(token >= params\.n_tokens\)/,
+    replace: "if (false)",
+  },
+  {
+    name: "the last SIMD group, which has no row, writes one",
+    forms: ["one"],
+    find: /if \(head >= params\.num_kv_heads\)(?= \{\s*return;\s*\}[^}]*rms_probe_enabled)/,
+    replace: "if (false)",
+  },
+  ...[80, 112, 192].map(
+    (headDim): Mistake => ({
+      name: `D=${headDim}: lanes without a quad leave before the shuffles`,
+      forms: ["one"],
+      headDim,
+      find: /(?=float square_sums\[H::norms\];)/,
+      replace: "if (lane >= Q::count % simd_width) return; ",
+    }),
+  ),
   {
     name: "a butterfly between lanes is missing",
+    forms: ["bulk"],
     find: /\(lane & 1\) != 0 \? -1\.0f : 1\.0f/,
     replace: "1.0f",
   },
+  {
+    name: "lanes meet those of another distance",
+    forms: ["one"],
+    find: /fma\(sign, quads\[i\], simd_shuffle_xor\(quads\[i\], ushort\(step\)\)\)/,
+    replace: "fma(sign, quads[i], simd_shuffle_xor(quads[i], ushort(step == 4 ? 8 : step)))",
+  },
 ];
 
-function differences(mistake: ShaderPatch | undefined, headDim: number, values: Float32Array): Comparison {
+function differences(mistake: ShaderPatch | undefined, form: Form, headDim: number, values: Float32Array): Comparison {
   const edited = new HadamardKernels(device, (text) => (mistake ? patchShader(text, mistake) : text));
   const format = { bits: 4, packing: "nibble" } as const;
   const dispatch = { format, headDim, nKvHeads: 3, capacity: 7, posStart: 4, isSliding: true };
-  const stream = streamOf(dispatch, values);
-  edited.quantizeSeq(dispatch, [stream], 5, 1);
+  const stream = streamOf(dispatch, values, 1);
+  if (form === "bulk") edited.quantizeSeq(dispatch, [stream], 5, 1);
+  else for (let t = 0; t < 5; t++) edited.quantize({ ...dispatch, posStart: 4 + t }, [stream], 1 + t);
   return compare(dispatch, stream, 5, 1);
 }
 
-testTable("a mistake is found where", mistakes, ({ headDim = 128, values, ...mistake }) => {
-  const source = values?.(headDim) ?? sourceValues(headDim, 8 * 3, 4);
-  expectRight(differences(undefined, headDim, source));
-  const found = differences(mistake, headDim, source);
-  expect(() => expectRight(found)).toThrow();
-});
+testTable(
+  "a mistake is found where",
+  mistakes.flatMap(({ name, forms = ["bulk", "one"], ...mistake }) =>
+    forms.map((form) => ({ name: `${name}, ${form}`, form, ...mistake })),
+  ),
+  ({ form, headDim = 128, values, ...mistake }) => {
+    const source = values?.(headDim) ?? sourceValues(headDim, 8 * 3, 4);
+    expectRight(differences(undefined, form, headDim, source));
+    const found = differences(mistake, form, headDim, source);
+    expect(() => expectRight(found)).toThrow();
+  },
+);

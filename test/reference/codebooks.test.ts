@@ -114,7 +114,7 @@ describe("codebooks", () => {
   });
 
   test("files hold what the script writes", async () => {
-    for (const [url, text] of await generatedFiles(new URL("../../", import.meta.url))) {
+    for (const [url, text] of generatedFiles(new URL("../../", import.meta.url))) {
       expect(await Bun.file(url).text()).toBe(text);
     }
   });

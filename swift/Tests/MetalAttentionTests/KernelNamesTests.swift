@@ -20,14 +20,16 @@ import Testing
     #expect(KernelNames.scan(source) == names)
   }
 
-  @Test func theIncludeIsReplacedAndLinesStay() {
-    let text = ShaderInclude.expand("a\n  # include  \"ShaderTypes.h\" // structs\nb", name: "my \"file\".metal")
+  @Test func includesAreReplacedAndLinesStay() {
+    let text = ShaderInclude.expand(
+      "a\n  # include  \"hadamard_formats.h\" // formats\nb\n#include \"other.h\"", name: "my \"file\".metal")
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     #expect(lines[0] == "#line 1 \"my \\\"file\\\".metal\"")
     #expect(lines[1] == "a")
-    #expect(lines[2] == "#line 1 \"ShaderTypes.h\"")
-    #expect(text.hasSuffix("#line 3 \"my \\\"file\\\".metal\"\nb\n"))
-    #expect(text.contains("} AttnParams;"))
+    #expect(lines[2] == "#ifndef MA_INCLUDED_hadamard_formats_h")
+    #expect(lines[4] == "#line 1 \"hadamard_formats.h\"")
+    #expect(text.contains("\n#line 1 \"hadamard_codebooks.h\"\n"))
+    #expect(text.hasSuffix("#endif\n#line 2 \"my \\\"file\\\".metal\"\n // formats\nb\n#include \"other.h\"\n"))
     #expect(!text.contains("\n#pragma once"))
   }
 }

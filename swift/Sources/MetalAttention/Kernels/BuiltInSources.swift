@@ -12,8 +12,13 @@ enum BuiltInSources {
         name: "flash_attn_mask.metal", embedded: PackageResources.flash_attn_mask_metal, kernels: MaskKernel.names),
       ShaderSource(
         name: "hadamard_quantize_kv.metal", embedded: PackageResources.hadamard_quantize_kv_metal,
-        kernels: HadamardKernel.sizedNames(.token) + HadamardKernel.sizedNames(.sequence)
-          + HadamardKernel.anySizeNames(.token) + HadamardKernel.anySizeNames(.sequence)),
+        kernels: HadamardKernel.sizedNames(.token)),
+      ShaderSource(
+        name: "hadamard_quantize_kv_seq.metal", embedded: PackageResources.hadamard_quantize_kv_seq_metal,
+        kernels: HadamardKernel.sizedNames(.sequence)),
+      ShaderSource(
+        name: "hadamard_quantize_kv_any.metal", embedded: PackageResources.hadamard_quantize_kv_any_metal,
+        kernels: HadamardKernel.anySizeNames(.token) + HadamardKernel.anySizeNames(.sequence)),
       ShaderSource(
         name: "hadamard_dequantize_kv.metal", embedded: PackageResources.hadamard_dequantize_kv_metal,
         kernels: HadamardKernel.sizedNames(.decode) + HadamardKernel.anySizeNames(.decode)),

@@ -1,18 +1,33 @@
-/// The one header that a shader may include besides Metal's own.
+/// The headers that a shader may include besides Metal's own.
 enum ShaderInclude {
-  static let header = "ShaderTypes.h"
+  /// Their texts by name, without `#pragma once`, which has no meaning inside a
+  /// file: the registry guards them instead.
+  private static let headers: [String: String] = [
+    "ShaderTypes.h": PackageResources.ShaderTypes_h,
+    "hadamard_codebooks.h": PackageResources.hadamard_codebooks_h,
+    "hadamard_encode.h": PackageResources.hadamard_encode_h,
+    "hadamard_formats.h": PackageResources.hadamard_formats_h,
+    "hadamard_transform.h": PackageResources.hadamard_transform_h,
+  ].mapValues { bytes in
+    String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+      .map { $0.hasPrefix("#pragma once") ? "" : String($0) }
+      .joined(separator: "\n")
+  }
 
-  /// The source with `#include "ShaderTypes.h"` replaced by that file's text,
-  /// since a shader that is compiled from memory has no include path. `#line`
-  /// keeps the compiler's messages at the caller's file and line.
+  /// The source with each `#include "HEADER"` of these headers replaced by the
+  /// header's text, since a shader that is compiled from memory has no include
+  /// path. A text counts once, whatever includes it. `#line` keeps the
+  /// compiler's messages at the file and line of each; an unknown header is
+  /// left for the compiler to report.
   static func expand(_ source: String, name: String) -> String {
     let label = quote(name)
     var result = "#line 1 \(label)\n"
-    var number = 0
-    for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
-      number += 1
-      if isInclude(line) {
-        result += "#line 1 \"\(header)\"\n\(headerText)\n#line \(number + 1) \(label)\n"
+    for (index, line) in source.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+      if let (header, rest) = include(in: line), let text = headers[header] {
+        let guardName = "MA_INCLUDED_" + header.map { $0 == "." ? "_" : $0 }
+        result += "#ifndef \(guardName)\n#define \(guardName)\n"
+        result += expand(text, name: header)
+        result += "#endif\n#line \(index + 1) \(label)\n\(rest)\n"
       } else {
         result += line
         result += "\n"
@@ -21,17 +36,16 @@ enum ShaderInclude {
     return result
   }
 
-  /// The header without `#pragma once`, which has no meaning inside a file.
-  private static let headerText: String = {
-    let text = String(decoding: PackageResources.ShaderTypes_h, as: UTF8.self)
-    return text.split(separator: "\n", omittingEmptySubsequences: false)
-      .map { $0.hasPrefix("#pragma once") ? "" : String($0) }
-      .joined(separator: "\n")
-  }()
-
-  private static func isInclude(_ line: Substring) -> Bool {
-    let text = String(line.filter { $0 != " " && $0 != "\t" && $0 != "\r" })
-    return text == "#include\"\(header)\"" || text.hasPrefix("#include\"\(header)\"//")
+  /// The header between the quotes of an include directive, and what follows it in the line.
+  private static func include(in line: Substring) -> (header: String, rest: Substring)? {
+    var rest = line
+    for word in ["#", "include", "\""] {
+      rest = rest.drop { $0 == " " || $0 == "\t" }
+      guard rest.hasPrefix(word) else { return nil }
+      rest = rest.dropFirst(word.count)
+    }
+    guard let end = rest.firstIndex(of: "\"") else { return nil }
+    return (String(rest[..<end]), rest[rest.index(after: end)...])
   }
 
   private static func quote(_ name: String) -> String {

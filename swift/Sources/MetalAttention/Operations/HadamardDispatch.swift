@@ -34,12 +34,10 @@ struct HadamardDispatch {
     pass.use(pipeline)
     for (index, use) in usesOfK.enumerated() { use.bind(in: pass, at: index) }
     pass.bind(params, at: 3)
-    if task == .token {
-      // A kernel's buffers are bound whether it writes them or not.
-      if cache.format.packing == .nibble { (probe ?? usesOfK[2]).bind(in: pass, at: 4) }
-    } else {
-      for (index, use) in (usesOfV ?? usesOfK).enumerated() { use.bind(in: pass, at: 4 + index) }
-    }
+    // A kernel's buffers are bound whether it uses them or not.
+    let hasProbe = task == .token && cache.format.packing == .nibble
+    if hasProbe { (probe ?? usesOfK[2]).bind(in: pass, at: 4) }
+    for (index, use) in (usesOfV ?? usesOfK).enumerated() { use.bind(in: pass, at: (task == .token ? 5 : 4) + index) }
     if memory > 0 { pass.setThreadgroupMemory(length: memory, at: 0) }
     for use in all { use.note(in: pass) }
     pass.dispatch(operation, pipeline, form, grid: grid, threads: threads)

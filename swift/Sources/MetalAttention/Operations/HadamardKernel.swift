@@ -60,7 +60,7 @@ enum HadamardKernel {
 extension HadamardKernel {
   /// How the threads of a dispatch share the head vectors.
   enum Threads {
-    /// So many consecutive threads each, in threadgroups of any size.
+    /// So many consecutive threads each, in threadgroups of a multiple of them.
     case perVector(UInt32)
     /// A threadgroup each, of at most so many threads, with so many bytes of memory.
     case threadgroup(atMost: UInt32, memory: Int)
@@ -72,6 +72,8 @@ extension HadamardKernel {
       // Coordinates, and beside them their squares.
       return .threadgroup(atMost: min(headDim, 256), memory: Int(headDim) * (task == .decode ? 4 : 8))
     }
+    // A SIMD group, whose lanes exchange values; or lanes that exchange nothing.
+    if task == .token { return .perVector(32) }
     return .perVector(headDim <= 64 ? 1 : headDim <= 128 ? 2 : headDim <= 256 ? 4 : 8)
   }
 }

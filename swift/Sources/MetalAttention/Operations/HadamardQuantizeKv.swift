@@ -30,17 +30,6 @@ enum HadamardQuantizeKv {
     try v?.values.requireRoom(for: token, formula())
     try scratch?.requireRoom(for: token, formula())
 
-    if v != nil {
-      let sequence = HadamardQuantizeSeqParams(
-        head_dim: params.head_dim, num_kv_heads: params.num_kv_heads, write_pos_start: params.write_pos,
-        cache_capacity: params.cache_capacity, is_sliding: params.is_sliding,
-        scale_factor_d512: params.scale_factor_d512, codebook_bits: params.codebook_bits, n_tokens: 1,
-        src_tok_offset: 0)
-      let dispatch = HadamardDispatch(
-        operation: .hadamardQuantizeKv, task: .sequence, cache: cache, k: k, v: v,
-        values: (token.value, 0..<token.value), position: params.write_pos, count: 1)
-      return try dispatch.encode(sequence, into: pass)
-    }
     var dispatch = HadamardDispatch(
       operation: .hadamardQuantizeKv, task: .token, cache: cache, k: k, v: v,
       values: (token.value, 0..<token.value), position: params.write_pos, count: 1)

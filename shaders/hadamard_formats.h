@@ -1,0 +1,157 @@
+/// Codes of scaled coordinates, and the layouts of a row of the cache: code i of
+/// b bits takes bits i * b and up, least significant first (4 bits: even i in
+/// the low nibble), or a byte of its own.
+#pragma once
+
+#include <metal_stdlib>
+
+#include "hadamard_codebooks.h"
+
+using namespace metal;
+
+/// The 2^(bits - 1) - 1 positive boundaries of a width.
+inline const constant float *boundaries_of(uint bits) {
+  return codebooks + (bits == 8 ? 57 : (1u << (bits - 1)) - bits);
+}
+
+/// The 2^bits centroids of a width; 184 boundaries precede all of them.
+inline const constant float *centroids_of(uint bits) { return codebooks + 184 + (bits == 8 ? 124 : (1u << bits) - 4); }
+
+/// The magnitude's bits, which compare as integers like the magnitude itself,
+/// one up for a negative value: a value on a boundary belongs to the lower code.
+inline uint comparable_magnitude(float z) {
+  const uint bits = as_type<uint>(z);
+  return (bits & 0x7fffffffu) + (bits >> 31);
+}
+
+/// The code of a value whose magnitude has `below` boundaries below it. A NaN
+/// has all of them below and is not positive: code 0.
+inline uint signed_code(float z, uint below, uint bits) {
+  const uint half_levels = 1u << (bits - 1);
+  return z > 0.0f ? half_levels + below : half_levels - 1 - below;
+}
+
+/// Codes of N values of 4 bits: counts the 7 positive boundaries below each magnitude.
+template <int N>
+inline void codes_of_4(const thread float *z, thread uchar *codes) {
+  for (int i = 0; i < N; i++) {
+    const uint magnitude = comparable_magnitude(z[i]);
+    uint below = 0;
+    for (uint k = 0; k < 7; k++) {
+      below += magnitude > as_type<uint>(boundaries_of(4)[k]) ? 1 : 0;
+    }
+    codes[i] = uchar(signed_code(z[i], below, 4));
+  }
+}
+
+/// Codes of N values of any width: binary search among the 2^(bits - 1) - 1
+/// positive boundaries, a step of all values at once.
+template <int N>
+inline void codes_of(const thread float *z, uint bits, thread uchar *codes) {
+  const constant float *table = boundaries_of(bits);
+  uint below[N] = {};
+  for (uint step = 1u << (bits - 2); step > 0; step /= 2) {
+    for (int i = 0; i < N; i++) {
+      below[i] += comparable_magnitude(z[i]) > as_type<uint>(table[below[i] + step - 1]) ? step : 0;
+    }
+  }
+  for (int i = 0; i < N; i++) {
+    codes[i] = uchar(signed_code(z[i], below[i], bits));
+  }
+}
+
+// Layouts. `width`: bits of a row that a code takes. `encode`: N values to
+// `encoded_size(N)` bytes of codes, of the row already where that needs no width.
+// `store`: COUNT values, a multiple of 8, so encoded, to where the first
+// belongs. `load`: 8 codes from where the first lies, below 2^bits whatever the bytes.
+
+/// Copies bytes to a row.
+template <int COUNT>
+inline void store_bytes(device uchar *row, const thread uchar *bytes) {
+  for (int i = 0; i < COUNT; i++) {
+    row[i] = bytes[i];
+  }
+}
+
+/// Two 4-bit codes a byte.
+struct Nibbles {
+  static uint width(uint) { return 4; }
+  static constexpr int encoded_size(int count) { return count / 2; }
+  template <int N>
+  static void encode(const thread float *z, uint, thread uchar *encoded) {
+    uchar codes[N];
+    codes_of_4<N>(z, codes);
+    for (int i = 0; i < N / 2; i++) {
+      encoded[i] = uchar(codes[2 * i] | uchar(codes[2 * i + 1] << 4));
+    }
+  }
+  template <int COUNT>
+  static void store(device uchar *row, const thread uchar *encoded, uint) {
+    store_bytes<COUNT / 2>(row, encoded);
+  }
+  static void load(const device uchar *row, thread uint *codes, uint) {
+    const uint word = as_type<uint>(uchar4(*(const device packed_uchar4 *)row));
+    for (uint j = 0; j < 8; j++) {
+      codes[j] = (word >> (4 * j)) & 15;
+    }
+  }
+};
+
+/// One code of 5, 6 or 8 bits a byte.
+struct Bytes {
+  static uint width(uint) { return 8; }
+  static constexpr int encoded_size(int count) { return count; }
+  template <int N>
+  static void encode(const thread float *z, uint bits, thread uchar *encoded) {
+    codes_of<N>(z, bits, encoded);
+  }
+  template <int COUNT>
+  static void store(device uchar *row, const thread uchar *encoded, uint) {
+    store_bytes<COUNT>(row, encoded);
+  }
+  static void load(const device uchar *row, thread uint *codes, uint bits) {
+    const uint mask = (1u << bits) - 1;
+    for (uint j = 0; j < 8; j++) {
+      codes[j] = row[j] & mask;
+    }
+  }
+};
+
+/// Codes of 2, 3, 5 or 6 bits without gaps, 8 of them in `bits` bytes.
+struct Dense {
+  static uint width(uint bits) { return bits; }
+  static constexpr int encoded_size(int count) { return count; }
+  template <int N>
+  static void encode(const thread float *z, uint bits, thread uchar *encoded) {
+    codes_of<N>(z, bits, encoded);
+  }
+  template <int COUNT>
+  static void store(device uchar *row, const thread uchar *encoded, uint bits) {
+    for (int i = 0; i < COUNT; i += 8) {
+      ulong joined = 0;
+      for (int j = 0; j < 8; j++) {
+        joined |= ulong(encoded[i + j]) << (j * bits);
+      }
+      device uchar *bytes = row + i / 8 * bits;
+      for (int k = 0; k < 6; k++) {
+        if (k < int(bits)) {
+          bytes[k] = uchar(joined >> (8 * k));
+        }
+      }
+    }
+  }
+  static void load(const device uchar *row, thread uint *codes, uint bits) {
+    const uint mask = (1u << bits) - 1;
+    uint pending = 0;
+    uint pending_bits = 0;
+    for (uint j = 0; j < 8; j++) {
+      if (pending_bits < bits) {
+        pending |= uint(*row++) << pending_bits;
+        pending_bits += 8;
+      }
+      codes[j] = pending & mask;
+      pending >>= bits;
+      pending_bits -= bits;
+    }
+  }
+};

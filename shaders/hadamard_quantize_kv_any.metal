@@ -1,0 +1,147 @@
+/// Writes head vectors of any power of two up to 4,096 values into a quantised
+/// cache: one token, or many tokens in one dispatch; see hadamard_encode.h for
+/// what is computed. The order of sums is that of a transform in memory:
+/// butterflies at distances 1, 2, 4 and so on, squares pairwise.
+///
+/// One threadgroup per head vector. Grid: threadgroups (rows, streams, 1) with
+/// rows = heads * tokens, y the stream; up to head_dim threads, each of which
+/// takes every thread_count-th item; 8 * head_dim bytes of threadgroup memory,
+/// half for the coordinates and half for the sums of their squares.
+/// Work: head_dim log2(head_dim) additions; bound by the barriers.
+#include <metal_stdlib>
+
+#include "ShaderTypes.h"
+#include "hadamard_encode.h"
+#include "hadamard_formats.h"
+
+using namespace metal;
+
+/// Byte `byte` of a row of codes of `width` bits without gaps.
+inline uchar byte_of_row(const threadgroup float *codes, uint byte, uint width) {
+  uint result = 0;
+  for (uint i = byte * 8 / width; i * width < byte * 8 + 8; i++) {
+    const uint code = as_type<uint>(codes[i]);
+    const int shift = int(i * width) - int(byte * 8);
+    result |= shift < 0 ? code >> -shift : code << shift;
+  }
+  return uchar(result);
+}
+
+/// Writes a head vector, with codes of `bits` bits that take `width` bits of the
+/// row. All threads of the threadgroup call it.
+inline void quantize_vector(const device float *x, device uchar *row, device float *norms, uint head_dim,
+                         float scale_factor_d512, uint bits, uint width, device float *probe, threadgroup float *values,
+                         uint thread_index, uint thread_count) {
+  for (uint i = thread_index; i < head_dim; i += thread_count) {
+    values[i] = as_type<float>(as_type<uint>(x[i]) ^ (signs_from(i) << 31));
+  }
+  transform(values, head_dim, thread_index, thread_count);
+  threadgroup float *squares = values + head_dim;
+  for (uint i = thread_index; i < head_dim; i += thread_count) {
+    squares[i] = values[i] * values[i];
+  }
+  const uint group = min(head_dim, 256u);
+  for (uint step = group / 2; step > 0; step /= 2) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = thread_index; i < head_dim; i += thread_count) {
+      if (i % group < step) {
+        squares[i] += squares[i + step];
+      }
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint i = thread_index; i < head_dim; i += thread_count) {
+    // |y|^2 of the group; its values are sqrt(head_dim) times too large.
+    const Scale scale = scale_of_group(squares[i / group * group] / float(head_dim), head_dim, scale_factor_d512);
+    if (i % group == 0) {
+      norms[i / group] = scale.norm;
+    }
+    const float z = values[i] * scale.factor;
+    uchar code;
+    codes_of<1>(&z, bits, &code);
+    values[i] = as_type<float>(uint(code));
+    if (probe != nullptr) {
+      probe[i] = z;
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint byte = thread_index; byte < head_dim * width / 8; byte += thread_count) {
+    row[byte] = byte_of_row(values, byte, width);
+  }
+}
+
+/// Many tokens.
+template <typename Format>
+[[kernel]] void bulk(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                                 device float *norms_k [[buffer(2)]],
+                                 constant HadamardQuantizeSeqParams &params [[buffer(3)]],
+                                 const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
+                                 device float *norms_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
+                                 uint3 position [[threadgroup_position_in_grid]],
+                                 uint thread_index [[thread_index_in_threadgroup]],
+                                 uint3 threads [[threads_per_threadgroup]]) {
+  const uint head_dim = params.head_dim;
+  const uint token = position.x / params.num_kv_heads;
+  const uint head = position.x % params.num_kv_heads;
+  const uint slot = slot_of(params.write_pos_start, token, params.cache_capacity, params.is_sliding != 0);
+  const ulong source_row = (ulong(params.src_tok_offset) + token) * params.num_kv_heads + head;
+  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
+  const bool is_v = position.y != 0;
+  const uint width = Format::width(params.codebook_bits);
+  quantize_vector((is_v ? source_v : source_k) + source_row * head_dim,
+               (is_v ? packed_v : packed_k) + cache_row * (head_dim * width / 8),
+               (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256), head_dim, params.scale_factor_d512,
+               params.codebook_bits, width, nullptr, values, thread_index, threads.x);
+}
+
+/// One token, 4 bits; `scratch` gets the scaled coordinates [heads, head_dim] of stream 0 if asked for.
+[[kernel]] void hadamard_quantize_kv(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                                     device float *norms_k [[buffer(2)]],
+                                     constant HadamardQuantizeParams &params [[buffer(3)]],
+                                     device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
+                                     device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
+                                     threadgroup float *values [[threadgroup(0)]],
+                                     uint3 position [[threadgroup_position_in_grid]],
+                                     uint thread_index [[thread_index_in_threadgroup]],
+                                     uint3 threads [[threads_per_threadgroup]]) {
+  const uint head_dim = params.head_dim;
+  const uint head = position.x;
+  const uint slot = slot_of(params.write_pos, 0, params.cache_capacity, params.is_sliding != 0);
+  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
+  const bool is_v = position.y != 0;
+  device float *probe = params.rms_probe_enabled != 0 && !is_v ? scratch + ulong(head) * head_dim : nullptr;
+  quantize_vector((is_v ? source_v : source_k) + ulong(head) * head_dim,
+                  (is_v ? packed_v : packed_k) + cache_row * (head_dim / 2),
+                  (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256), head_dim, params.scale_factor_d512,
+                  4, 4, probe, values, thread_index, threads.x);
+}
+
+/// One token, any other format.
+template <typename Format>
+[[kernel]] void codes(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                      device float *norms_k [[buffer(2)]], constant HadamardQuantizeHbParams &params [[buffer(3)]],
+                      const device float *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
+                      device float *norms_v [[buffer(7)]], threadgroup float *values [[threadgroup(0)]],
+                      uint3 position [[threadgroup_position_in_grid]],
+                      uint thread_index [[thread_index_in_threadgroup]], uint3 threads [[threads_per_threadgroup]]) {
+  const uint head_dim = params.head_dim;
+  const uint head = position.x;
+  const uint slot = slot_of(params.write_pos, 0, params.cache_capacity, params.is_sliding != 0);
+  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
+  const bool is_v = position.y != 0;
+  const uint width = Format::width(params.codebook_bits);
+  quantize_vector((is_v ? source_v : source_k) + ulong(head) * head_dim,
+                  (is_v ? packed_v : packed_k) + cache_row * (head_dim * width / 8),
+                  (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256), head_dim, params.scale_factor_d512,
+                  params.codebook_bits, width, nullptr, values, thread_index, threads.x);
+}
+
+// Entry points.
+
+// clang-format off
+template [[host_name("hadamard_quantize_kv_hb")]] [[kernel]] decltype(codes<Bytes>) codes<Bytes>;
+template [[host_name("hadamard_quantize_kv_dense")]] [[kernel]] decltype(codes<Dense>) codes<Dense>;
+template [[host_name("hadamard_quantize_kv_seq")]] [[kernel]] decltype(bulk<Nibbles>) bulk<Nibbles>;
+template [[host_name("hadamard_quantize_kv_seq_hb")]] [[kernel]] decltype(bulk<Bytes>) bulk<Bytes>;
+template [[host_name("hadamard_quantize_kv_seq_dense")]] [[kernel]] decltype(bulk<Dense>) bulk<Dense>;
+// clang-format on
