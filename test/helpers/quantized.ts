@@ -57,6 +57,8 @@ export interface CachePlan {
   readonly capacity: number;
   readonly isSliding: boolean;
   readonly scaleFactorD512?: number;
+  /** Heads behind these that no dispatch may touch. */
+  readonly spareHeads?: number;
 }
 
 /** What untouched codes and norms hold. */
@@ -93,9 +95,10 @@ export class TestCache {
 
   constructor(device: Device, plan: CachePlan) {
     this.plan = plan;
-    const { headDim, nKvHeads, capacity, format } = plan;
-    const packed = placed(device, "u8", [nKvHeads, capacity, bytesPerRow(headDim, format)], pattern.packed);
-    const norms = placed(device, "f32", [nKvHeads, capacity, normsPerPos(headDim)], pattern.norm);
+    const { headDim, nKvHeads, capacity, format, spareHeads = 0 } = plan;
+    const heads = nKvHeads + spareHeads;
+    const packed = placed(device, "u8", [heads, capacity, bytesPerRow(headDim, format)], pattern.packed);
+    const norms = placed(device, "f32", [heads, capacity, normsPerPos(headDim)], pattern.norm);
     [this.#packed, this.packed] = [packed.whole, packed.part];
     [this.#norms, this.norms] = [norms.whole, norms.part];
   }
@@ -122,7 +125,7 @@ export class TestCache {
 
   /** Compares this cache with the oracle's encoding of tokens srcTokOffset and on of src [tokens, heads, headDim]. */
   compare(src: Float32Array, positionStart: number, nTokens: number, srcTokOffset: number): Comparison {
-    const { format, headDim, nKvHeads, capacity, scaleFactorD512 = 1 } = this.plan;
+    const { format, headDim, nKvHeads, scaleFactorD512 = 1 } = this.plan;
     const [rowBytes, perPos] = [bytesPerRow(headDim, format), normsPerPos(headDim)];
     const boundaries = boundariesOf(format.bits);
     const [packed, norms] = [this.packed.view(), this.norms.view()];
@@ -152,7 +155,7 @@ export class TestCache {
         }
       }
     }
-    for (let row = 0; row < nKvHeads * capacity; row++) {
+    for (let row = 0; row * rowBytes < packed.length; row++) {
       if (written.has(row)) continue;
       const codes = packed.subarray(row * rowBytes, (row + 1) * rowBytes);
       if (codes.some((byte) => byte !== pattern.packed)) counts.touched += 1;

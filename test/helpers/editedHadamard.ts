@@ -1,0 +1,84 @@
+import type { Device, Pipeline, Tensor } from "../../src/index.ts";
+import type { TestCache } from "./quantized.ts";
+import { keepEntryPoint, patchShader, type ShaderPatch, wholeShaderText } from "./shaders.ts";
+
+/** Encoding token by token, encoding a run of tokens, decoding: each a shader file. */
+export type HadamardForm = "one" | "bulk" | "decode";
+
+const files: Readonly<Record<HadamardForm, string>> = {
+  one: "hadamard_quantize_kv",
+  bulk: "hadamard_quantize_kv_seq",
+  decode: "hadamard_dequantize_kv",
+};
+
+/** Runs 4-bit kernels for one head size, from shaders as they are or with a mistake. */
+export class EditedHadamard {
+  readonly #device: Device;
+  /** Kernels without a mistake. */
+  readonly #unchanged = new Map<string, Pipeline>();
+  static #count = 0;
+
+  constructor(device: Device) {
+    this.#device = device;
+  }
+
+  /** The pipeline of a kernel from a shader changed by `patch`, under a name that the library does not know. */
+  #pipeline(patch: ShaderPatch | undefined, form: HadamardForm, kernel: string): Pipeline {
+    const known = patch === undefined ? this.#unchanged.get(kernel) : undefined;
+    if (known !== undefined) return known;
+    const name = `${kernel}_edited_${EditedHadamard.#count++}`;
+    const text = wholeShaderText(`${files[form]}.metal`);
+    const edited = patch === undefined ? text : patchShader(text, patch);
+    this.#device.registerSource(`${name}.metal`, keepEntryPoint(edited, kernel, name));
+    const pipeline = this.#device.pipeline(name);
+    if (patch === undefined) this.#unchanged.set(kernel, pipeline);
+    return pipeline;
+  }
+
+  /** Encodes `vectors` into, or decodes them from, `nTokens` positions of a cache from `start` on. */
+  run(
+    patch: ShaderPatch | undefined,
+    form: HadamardForm,
+    cache: TestCache,
+    vectors: Tensor<"f32">,
+    start: number,
+    nTokens: number,
+  ): void {
+    const { headDim, nKvHeads, capacity, isSliding } = cache.plan;
+    const pipeline = this.#pipeline(patch, form, `${files[form]}_fast_d${headDim}`);
+    const bulkLanes = Math.max(1, 2 ** Math.ceil(Math.log2(headDim / 64)));
+    const lanes = form === "one" ? 32 : bulkLanes;
+    const rows = form === "one" ? nKvHeads : nKvHeads * nTokens;
+    const { packed, norms } = cache;
+    using pass = this.#device.pass();
+    for (let token = 0; token < (form === "one" ? nTokens : 1); token++) {
+      const rest = { one: [0], bulk: [4, nTokens, 0], decode: [4, nTokens, 1] }[form];
+      const params = new Uint32Array([headDim, nKvHeads, start + token, capacity, isSliding ? 1 : 0, 0, ...rest]);
+      new Float32Array(params.buffer)[5] = 1;
+      const source = form === "one" ? vectors.slice(token, token + 1) : vectors;
+      const stream =
+        form === "decode"
+          ? ([{ tensor: packed, access: "read" }, { tensor: norms, access: "read" }, vectors] as const)
+          : ([{ tensor: source, access: "read" }, packed, norms] as const);
+      const [first, second, third] = stream;
+      const v = form === "one" ? 5 : 4;
+      pass.dispatch(pipeline, {
+        buffers: {
+          0: first,
+          1: second,
+          2: third,
+          ...(form === "one" ? { 4: norms } : {}),
+          [v]: first,
+          [v + 1]: second,
+          [v + 2]: third,
+        },
+        bytes: { 3: params },
+        // Whole threadgroups, so that the last one has threads without a row.
+        form: "threadgroups",
+        grid: [Math.ceil((rows * lanes) / 64)],
+        threads: [64],
+      });
+    }
+    pass.commitAndWait();
+  }
+}

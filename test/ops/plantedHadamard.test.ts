@@ -1,0 +1,182 @@
+import { afterAll, expect } from "bun:test";
+import { Device, type Tensor } from "../../src/index.ts";
+import { at } from "../../src/reference/at.ts";
+import { referenceDequantizeKv } from "../../src/reference/index.ts";
+import { EditedHadamard, type HadamardForm } from "../helpers/editedHadamard.ts";
+import { expectRight, sourceValues, TestCache } from "../helpers/quantized.ts";
+import type { ShaderPatch } from "../helpers/shaders.ts";
+import { testTable } from "../helpers/table.ts";
+
+// Mistakes planted in the shaders: the comparison with the oracle must see each of them.
+
+const device = Device.open();
+afterAll(() => device.dispose());
+const edited = new EditedHadamard(device);
+
+interface Mistake extends ShaderPatch {
+  readonly name: string;
+  /** Forms whose shader has the mistake. */
+  readonly forms: readonly HadamardForm[];
+  readonly headDim?: number;
+  readonly values?: (headDim: number) => Float32Array;
+}
+
+const encoding: readonly HadamardForm[] = ["one", "bulk"];
+const [nKvHeads, nTokens, start] = [3, 5, 4];
+
+/** Vectors with a coordinate on a boundary: two values that meet in 0. */
+function onBoundary(headDim: number): Float32Array {
+  const values = new Float32Array(nTokens * nKvHeads * headDim);
+  for (let first = 0; first < values.length; first += headDim) values[first] = 1;
+  for (let first = 0; first < values.length; first += headDim) values[first + 3] = 1;
+  return values;
+}
+
+const mistakes: readonly Mistake[] = [
+  {
+    name: "the sign table is shifted by a bit",
+    forms: encoding,
+    find: /uint4\(31, 30, 29, 28\)/,
+    replace: "uint4(30, 29, 28, 27)",
+  },
+  {
+    name: "the transform is not normalised",
+    forms: encoding,
+    find: /scale\.factor \* sqrt\(float\(D \/ Head<D>::block\)\)/,
+    replace: "scale.factor * sqrt(float(D))",
+  },
+  {
+    name: "the nibbles are swapped",
+    forms: encoding,
+    find: /codes\[2 \* i\] \| uchar\(codes\[2 \* i \+ 1\] << 4\)/,
+    replace: "codes[2 * i + 1] | uchar(codes[2 * i] << 4)",
+  },
+  {
+    name: "the norms of the blocks are swapped",
+    forms: encoding,
+    headDim: 512,
+    find: /norms\[n\] = scale\.norm;/,
+    replace: "norms[H::norms - 1 - n] = scale.norm;",
+  },
+  {
+    name: "a boundary belongs to the upper code",
+    forms: encoding,
+    values: onBoundary,
+    find: /return z > 0\.0f \?/,
+    replace: "return z >= 0.0f ?",
+  },
+  {
+    name: "the ring wraps one slot late",
+    forms: ["bulk", "decode"],
+    find: /token < before_wrap \?/,
+    replace: "token <= before_wrap ?",
+  },
+  {
+    name: "the ring wraps one slot early",
+    forms: ["bulk", "decode"],
+    find: /capacity - start;/,
+    replace: "capacity - start - 1;",
+  },
+  { name: "the ring is one slot short", forms: ["one"], find: /first % capacity;/, replace: "first % (capacity - 1);" },
+  {
+    name: "threads without a row write one",
+    forms: ["bulk"],
+    find: /if \(token >= params\.n_tokens\)/,
+    replace: "if (false)",
+  },
+  {
+    name: "the last SIMD group, which has no row, writes one",
+    forms: ["one"],
+    find: /if \(head >= params\.num_kv_heads\)(?= \{\s*return;\s*\}[^}]*rms_probe_enabled)/,
+    replace: "if (false)",
+  },
+  ...[80, 112, 192].map(
+    (headDim): Mistake => ({
+      name: `D=${headDim}: lanes without a quad leave before the shuffles`,
+      forms: ["one"],
+      headDim,
+      find: /(?=float square_sums\[H::norms\];)/,
+      replace: "if (lane >= Q::count % simd_width) return; ",
+    }),
+  ),
+  {
+    name: "a butterfly between lanes is missing",
+    forms: ["bulk"],
+    find: /\(lane & 1\) != 0 \? -1\.0f : 1\.0f/,
+    replace: "1.0f",
+  },
+  {
+    name: "lanes meet those of another distance",
+    forms: ["one"],
+    find: /fma\(sign, quads\[i\], simd_shuffle_xor\(quads\[i\], ushort\(step\)\)\)/,
+    replace: "fma(sign, quads[i], simd_shuffle_xor(quads[i], ushort(step == 4 ? 8 : step)))",
+  },
+  {
+    name: "the transform is not normalised",
+    forms: ["decode"],
+    find: /norm \/ sqrt\(float\(D\) \* float\(Head<D>::block\)\)/,
+    replace: "norm / sqrt(float(D))",
+  },
+  {
+    name: "the nibbles are swapped",
+    forms: ["decode"],
+    find: /\(word >> \(4 \* j\)\) & 15/,
+    replace: "(word >> (4 * (j ^ 1))) & 15",
+  },
+  {
+    name: "the signs are left out",
+    forms: ["decode"],
+    find: /as_type<uint>\(value\) \^ \(\(signs >> j\) << 31\)/,
+    replace: "as_type<uint>(value)",
+  },
+  {
+    name: "the norms of the blocks are swapped",
+    forms: ["decode"],
+    headDim: 512,
+    find: /factor_of<D>\(norms\[0\]/,
+    replace: "factor_of<D>(norms[1]",
+  },
+];
+
+/** Whether the kernels, changed by `patch`, do what the oracle does. */
+function isRight(patch: ShaderPatch | undefined, form: HadamardForm, headDim: number, values: Float32Array): boolean {
+  const format = { bits: 4, packing: "nibble" } as const;
+  const plan = { format, headDim, nKvHeads, spareHeads: 1, capacity: 7, isSliding: true };
+  const cache = new TestCache(device, plan);
+  const src = device.tensor("f32", [nTokens, nKvHeads, headDim]).set(values);
+  if (form !== "decode") {
+    edited.run(patch, form, cache, src, start, nTokens);
+    return passes(() => expectRight(cache.compare(values, start, nTokens, 0)));
+  }
+  edited.run(undefined, "bulk", cache, src, start, nTokens);
+  const out: Tensor<"f32"> = device.tensor("f32", [nKvHeads, nTokens, headDim]);
+  edited.run(patch, form, cache, out, start, nTokens);
+  const stored = { packed: cache.packed.view(), norms: cache.norms.view() };
+  const expected = referenceDequantizeKv(stored, { ...plan, posStart: start, nTokens }, format);
+  return expected.every((value, i) => {
+    const row = expected.subarray(i - (i % headDim), i - (i % headDim) + headDim);
+    const largest = row.reduce((most, other) => Math.max(most, Math.abs(other)), 0);
+    return Math.abs(at(out.view(), i) - value) <= 2e-6 * largest;
+  });
+}
+
+function passes(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+testTable(
+  "a mistake is found where",
+  mistakes.flatMap(({ forms, name, ...mistake }) =>
+    forms.map((form) => ({ name: `${name}, ${form}, D=${mistake.headDim ?? 128}`, form, ...mistake })),
+  ),
+  ({ form, headDim = 128, values, find, replace }) => {
+    const source = values?.(headDim) ?? sourceValues(headDim, nTokens * nKvHeads, 4);
+    expect(isRight(undefined, form, headDim, source)).toBe(true);
+    expect(isRight({ find, replace }, form, headDim, source)).toBe(false);
+  },
+);
