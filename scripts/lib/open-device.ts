@@ -8,7 +8,12 @@ const libc = dlopen(process.platform === "darwin" ? "libSystem.B.dylib" : "libc.
   unsetenv: { args: [FFIType.ptr], returns: FFIType.i32 },
 }).symbols;
 
-export type Setting = "SOFTMETAL_THREADS" | "SOFTMETAL_TIME_LIMIT" | "SOFTMETAL_ORDER";
+export type Setting =
+  | "SOFTMETAL_THREADS"
+  | "SOFTMETAL_TIME_LIMIT"
+  | "SOFTMETAL_ORDER"
+  | "SOFTMETAL_GUARD"
+  | "SOFTMETAL_FAIL";
 
 function set(setting: string, value: string | undefined): void {
   const name = Buffer.from(`${setting}\0`);

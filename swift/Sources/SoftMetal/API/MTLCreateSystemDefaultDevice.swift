@@ -10,6 +10,10 @@ import Glibc
 /// - `SOFTMETAL_ORDER`: `forward` (the default), `reverse` or `shuffle:SEED`,
 ///   the order in which the dispatches between two barriers of a concurrent
 ///   encoder run. A result that depends on it lacks a barrier.
+/// - `SOFTMETAL_GUARD`: 1 lays guard zones around each buffer. A command buffer
+///   whose kernels write into them fails; what they read there is not a number.
+/// - `SOFTMETAL_FAIL`: `KIND:NUMBER` makes that allocation of the device fail;
+///   kinds are `buffer`, `pipeline`, `pass` (a command buffer) and `encoder`.
 ///
 /// - Returns: nil when a variable holds something else or the worker threads
 ///   cannot be had; standard error says which.

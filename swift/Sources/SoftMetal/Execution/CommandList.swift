@@ -34,7 +34,7 @@ final class CommandList {
 
   /// Opens an encoder; nil when none can be opened.
   func openNewEncoder() -> Int? {
-    guard !isSealed else { return nil }
+    guard !isSealed, !memory.fails(.encoder) else { return nil }
     guard openEncoder == 0 else {
       fail(MTLCommandBufferError(.internal, "makeComputeCommandEncoder: the encoder before it has not ended"))
       return nil
@@ -83,6 +83,7 @@ final class CommandList {
     guard retainsBuffers, buffer.lastRetainer.load(ordering: .relaxed) != number else { return }
     buffer.lastRetainer.store(number, ordering: .relaxed)
     storage.retained.append(buffer)
+    if let zones = buffer.zones { storage.guards.append(zones) }
   }
 
   func retain(_ pipeline: SoftComputePipelineState) {

@@ -11,6 +11,15 @@ final class CommandStorage {
   var bytes = ByteArena()
   /// What the commands use.
   var retained: ContiguousArray<AnyObject> = []
+  /// Of the retained buffers, where the device guards them.
+  var guards: ContiguousArray<BufferGuard> = []
+
+  /// What the commands have written outside their guarded buffers; nil when
+  /// they have not. Looks at all, so that none is reported again.
+  func takeViolation() -> MTLCommandBufferError? {
+    let violations = guards.compactMap { $0.takeViolation() }
+    return violations.isEmpty ? nil : MTLCommandBufferError(.pageFault, violations.joined(separator: "; "))
+  }
 
   var isWorthKeeping: Bool {
     commands.capacity <= Self.maxKeptCommands && bytes.capacity <= Self.maxKeptBytes
@@ -21,5 +30,6 @@ final class CommandStorage {
     arguments.removeAll(keepingCapacity: true)
     bytes.removeAll()
     retained.removeAll(keepingCapacity: true)
+    guards.removeAll(keepingCapacity: true)
   }
 }

@@ -3,10 +3,20 @@ import Synchronization
 
 /// The memory of one device: page-aligned, zero-filled, accounted.
 final class DeviceMemory: Sendable {
+  /// Whether buffers lie between guard zones.
+  let guardsBuffers: Bool
+  /// The allocation of the device that a test wants to fail.
+  let failure: AllocationFailure?
+
   /// Bytes of the largest allocation: half of the machine's memory.
   let maxLength = Processor.physicalMemory / 2
 
   private let allocated = Atomic<Int>(0)
+
+  init(guardsBuffers: Bool = false, failure: AllocationFailure? = nil) {
+    self.guardsBuffers = guardsBuffers
+    self.failure = failure
+  }
 
   /// Bytes of all allocations alive, in whole pages.
   var allocatedSize: Int { allocated.load(ordering: .relaxed) }
@@ -31,6 +41,11 @@ final class DeviceMemory: Sendable {
   func deallocate(_ pointer: UnsafeMutableRawPointer, size: Int) {
     munmap(pointer, size)
     account(-size)
+  }
+
+  /// Whether this allocation, of anything of the device's, has to fail.
+  func fails(_ kind: AllocationFailure.Kind) -> Bool {
+    failure?.strikes(kind) ?? false
   }
 
   /// Counts memory that the device uses but does not own; negative when it no

@@ -8,6 +8,9 @@ struct DeviceSettings {
   /// Seconds that one dispatch may take; 0 for any time.
   var timeLimit: Double
   var order: ExecutionOrder
+  var guardsBuffers = false
+  /// The allocation that is to fail.
+  var failure: AllocationFailure?
 
   init(threads: Int? = nil, timeLimit: Double = 60, order: ExecutionOrder = .forward) {
     self.threads = threads ?? min(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), Self.maxThreads)
@@ -35,6 +38,19 @@ struct DeviceSettings {
         throw DeviceError("SOFTMETAL_ORDER is \"\(text)\"; expected forward, reverse or shuffle:SEED")
       }
       order = value
+    }
+    if let text = environment("SOFTMETAL_GUARD") {
+      guard text == "0" || text == "1" else {
+        throw DeviceError("SOFTMETAL_GUARD is \"\(text)\"; expected 0 or 1")
+      }
+      guardsBuffers = text == "1"
+    }
+    if let text = environment("SOFTMETAL_FAIL") {
+      guard let value = AllocationFailure(text) else {
+        let kinds = AllocationFailure.Kind.allCases.map(\.rawValue).joined(separator: ", ")
+        throw DeviceError("SOFTMETAL_FAIL is \"\(text)\"; expected KIND:NUMBER, a kind of \(kinds), a number from 1")
+      }
+      failure = value
     }
   }
 }

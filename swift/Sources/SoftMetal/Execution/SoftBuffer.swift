@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 
 /// A buffer in the CPU's memory.
@@ -15,6 +16,8 @@ final class SoftBuffer: MTLBuffer {
   let storageMode: MTLStorageMode
   let memory: DeviceMemory
   let pointer: UnsafeMutableRawPointer
+  /// What lies around the buffer on a device that guards its buffers.
+  let zones: BufferGuard?
   private let owner: Owner
 
   /// The number of the last command list that retained this buffer, so that
@@ -24,9 +27,11 @@ final class SoftBuffer: MTLBuffer {
   /// A zero-filled buffer; nil where the memory cannot be had.
   init?(length: Int, storageMode: MTLStorageMode, memory: DeviceMemory) {
     guard length > 0, length <= memory.maxLength else { return nil }
-    let size = DeviceMemory.roundedToPages(length)
-    guard let pointer = memory.allocate(size: size) else { return nil }
-    self.pointer = pointer
+    let margin = memory.guardsBuffers ? BufferGuard.zoneLength : 0
+    let size = DeviceMemory.roundedToPages(length) + 2 * margin
+    guard let allocation = memory.allocate(size: size) else { return nil }
+    pointer = allocation + margin
+    zones = memory.guardsBuffers ? BufferGuard(around: pointer, length: length) : nil
     self.length = length
     self.storageMode = storageMode
     self.memory = memory
@@ -47,6 +52,7 @@ final class SoftBuffer: MTLBuffer {
     self.storageMode = storageMode
     self.memory = memory
     allocatedSize = length
+    zones = nil
     owner = .caller(deallocator)
     memory.account(length)
   }
@@ -54,7 +60,13 @@ final class SoftBuffer: MTLBuffer {
   deinit {
     switch owner {
     case .device:
-      memory.deallocate(pointer, size: allocatedSize)
+      guard let zones else { return memory.deallocate(pointer, size: allocatedSize) }
+      if let violation = zones.takeViolation() {
+        // No command buffer is left to report it.
+        fputs("SoftMetal: \(violation)\n", stderr)
+        abort()
+      }
+      memory.deallocate(pointer - BufferGuard.zoneLength, size: allocatedSize)
     case .caller(let deallocator):
       memory.account(-length)
       deallocator?(pointer, length)

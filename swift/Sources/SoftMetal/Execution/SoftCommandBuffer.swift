@@ -77,7 +77,7 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
   func execute(_ body: (CommandStorage) -> MTLCommandBufferError?) {
     rawStatus.store(MTLCommandBufferStatus.scheduled.rawValue, ordering: .releasing)
     startTime = Processor.time
-    result = body(list.storage) ?? list.failure
+    result = body(list.storage) ?? list.failure ?? list.storage.takeViolation()
     endTime = Processor.time
     executor.storage.give(list.storage)
   }

@@ -15,10 +15,14 @@ final class SoftCommandQueue: MTLCommandQueue {
   }
 
   func makeCommandBuffer() -> (any MTLCommandBuffer)? {
-    SoftCommandBuffer(queue: self, retainsBuffers: true)
+    makeCommandBuffer(retainsBuffers: true)
   }
 
   func makeCommandBufferWithUnretainedReferences() -> (any MTLCommandBuffer)? {
-    SoftCommandBuffer(queue: self, retainsBuffers: false)
+    makeCommandBuffer(retainsBuffers: false)
+  }
+
+  private func makeCommandBuffer(retainsBuffers: Bool) -> SoftCommandBuffer? {
+    memory.fails(.pass) ? nil : SoftCommandBuffer(queue: self, retainsBuffers: retainsBuffers)
   }
 }

@@ -10,13 +10,14 @@ final class SoftDevice: MTLDevice {
   let hasUnifiedMemory = true
   let maxThreadsPerThreadgroup = MTLSizeMake(Int(SM_MAX_THREADS), Int(SM_MAX_THREADS), Int(SM_MAX_THREADS))
   let maxThreadgroupMemoryLength = Int(SM_MAX_THREADGROUP_MEMORY)
-  private let memory = DeviceMemory()
+  private let memory: DeviceMemory
   private let workers: WorkerPool
   private let order: ExecutionOrder
 
   init(settings: DeviceSettings) throws {
     workers = try WorkerPool(threads: settings.threads, timeLimit: settings.timeLimit)
     order = settings.order
+    memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure)
     name = "SoftMetal (\(Processor.name), \(settings.threads) \(settings.threads == 1 ? "thread" : "threads"))"
   }
 
@@ -32,7 +33,8 @@ final class SoftDevice: MTLDevice {
   }
 
   func makeBuffer(length: Int, options: MTLResourceOptions) -> (any MTLBuffer)? {
-    options.storageMode.flatMap { SoftBuffer(length: length, storageMode: $0, memory: memory) }
+    guard !memory.fails(.buffer) else { return nil }
+    return options.storageMode.flatMap { SoftBuffer(length: length, storageMode: $0, memory: memory) }
   }
 
   func makeBuffer(
@@ -62,6 +64,9 @@ final class SoftDevice: MTLDevice {
   ) throws -> any MTLComputePipelineState {
     guard let function = computeFunction as? SoftFunction else {
       throw MTLLibraryError(.unsupported, "function '\(computeFunction.name)' is not SoftMetal's")
+    }
+    guard !memory.fails(.pipeline) else {
+      throw MTLLibraryError(.internal, "function '\(function.name)': no memory for its pipeline")
     }
     return try SoftComputePipelineState(function)
   }

@@ -28,11 +28,15 @@ import Testing
   @Test func settingsComeFromTheEnvironment() throws {
     let variables = [
       "SOFTMETAL_THREADS": "3", "SOFTMETAL_TIME_LIMIT": "0.5", "SOFTMETAL_ORDER": "shuffle:9",
+      "SOFTMETAL_GUARD": "1", "SOFTMETAL_FAIL": "pipeline:12",
     ]
     let settings = try DeviceSettings(environment: { variables[$0] })
     #expect(settings.threads == 3)
     #expect(settings.timeLimit == 0.5)
     #expect(settings.order == .shuffle(seed: 9))
+    #expect(settings.guardsBuffers)
+    #expect(settings.failure?.kind == .pipeline)
+    #expect(settings.failure?.number == 12)
   }
 
   @Test func settingsHaveDefaults() throws {
@@ -40,12 +44,16 @@ import Testing
     #expect(settings.threads >= 1)
     #expect(settings.timeLimit == 60)
     #expect(settings.order == .forward)
+    #expect(!settings.guardsBuffers)
+    #expect(settings.failure == nil)
   }
 
   @Test(arguments: [
     ("SOFTMETAL_THREADS", "0"), ("SOFTMETAL_THREADS", "257"), ("SOFTMETAL_THREADS", "two"), ("SOFTMETAL_THREADS", ""),
     ("SOFTMETAL_TIME_LIMIT", "-1"), ("SOFTMETAL_TIME_LIMIT", "nan"), ("SOFTMETAL_TIME_LIMIT", "soon"),
     ("SOFTMETAL_ORDER", "backward"), ("SOFTMETAL_ORDER", "shuffle:"), ("SOFTMETAL_ORDER", "shuffle:-1"),
+    ("SOFTMETAL_GUARD", "yes"), ("SOFTMETAL_FAIL", "buffer"), ("SOFTMETAL_FAIL", "buffer:0"),
+    ("SOFTMETAL_FAIL", "kernel:1"), ("SOFTMETAL_FAIL", "pass:1:2"),
   ])
   func badSettingsAreRefused(name: String, text: String) {
     #expect {
