@@ -1,0 +1,394 @@
+import { attentionTiles } from "../../src/ops/attentionTiles.ts";
+import { dtypeCodes } from "../helpers/abi.ts";
+import type { Random } from "./random.ts";
+import type { Fields } from "./structs.ts";
+import type { LiveBuffer, LivePass } from "./world.ts";
+
+type DType = keyof typeof dtypeCodes;
+
+const elementBytes = { f32: 4, f16: 2, bf16: 2, u8: 1, i8: 1, u32: 4, i32: 4, bool: 1 } as const;
+
+/** Places of a call's tensors, each in a buffer of its own. */
+class Places {
+  readonly #free: LiveBuffer[];
+  readonly #random: Random;
+
+  constructor(pass: LivePass, random: Random) {
+    this.#free = [...pass.device.buffers];
+    this.#random = random;
+  }
+
+  /** The fields of a tensor of `elements` somewhere in a free buffer; undefined where none has room. */
+  tensor(name: string, dtype: DType, elements: number): Fields | undefined {
+    const length = elements * elementBytes[dtype];
+    const fitting = this.#free.filter((buffer) => buffer.length >= length);
+    const buffer = this.#random.maybe(fitting);
+    if (buffer === undefined) return undefined;
+    this.#free.splice(this.#free.indexOf(buffer), 1);
+    const offset = this.#random.below(Math.floor((buffer.length - length) / elementBytes[dtype]) + 1);
+    return {
+      [`${name}.buffer`]: buffer.handle,
+      [`${name}.dtype`]: dtypeCodes[dtype],
+      [`${name}.offset`]: offset * elementBytes[dtype],
+      [`${name}.length`]: length,
+    };
+  }
+
+  /** Several tensors; undefined where one has no room. */
+  tensors(...wanted: readonly (readonly [name: string, dtype: DType, elements: number])[]): Fields | undefined {
+    const fields: Record<string, number | bigint> = {};
+    for (const [name, dtype, elements] of wanted) {
+      const tensor = this.tensor(name, dtype, elements);
+      if (tensor === undefined) return undefined;
+      Object.assign(fields, tensor);
+    }
+    return fields;
+  }
+}
+
+/** An operation of the C ABI with calls that the header allows, and changes of them that it does not. */
+export interface FuzzedOperation {
+  readonly name: string;
+  readonly struct: string;
+  /** Arguments of a valid call; undefined where the open buffers do not allow one. Without it, bytes are made up. */
+  readonly valid?: (pass: LivePass, random: Random) => Fields | undefined;
+  /** Values that are refused whatever the rest is. */
+  readonly refused?: readonly (readonly [path: string, value: number])[];
+}
+
+const most = 2 ** 32 - 1;
+
+/** Every operation: a new one needs its line here. */
+export const operations: readonly FuzzedOperation[] = [
+  {
+    name: "ma_kv_cache_copy",
+    struct: "MAKvCacheCopyArgs",
+    valid: rows,
+    refused: [
+      ["params.isSliding", 2],
+      ["params.cacheCap", 0],
+      ["params.nNew", most],
+    ],
+  },
+  {
+    name: "ma_kv_cache_copy_batch",
+    struct: "MAKvCacheCopyBatchArgs",
+    valid: batch,
+    refused: [
+      ["params.capacity", 0],
+      ["params.seqPos", most],
+    ],
+  },
+  {
+    name: "ma_kv_cache_copy_seq",
+    struct: "MAKvCacheCopySeqArgs",
+    valid: sequence,
+    refused: [
+      ["params.capacity", 0],
+      ["params.nTokens", most],
+      ["params.srcTokOffset", most],
+    ],
+  },
+  {
+    name: "ma_kv_cache_copy_head_major",
+    struct: "MAKvCacheCopyHeadMajorArgs",
+    valid: headMajor,
+    refused: [
+      ["params.capacity", 0],
+      ["params.nTokens", most],
+      ["params.srcSeqLen", 0],
+    ],
+  },
+  {
+    name: "ma_hadamard_quantize_kv",
+    struct: "MAHadamardQuantizeKvArgs",
+    valid: quantizeToken,
+    refused: [["packing", 0]],
+  },
+  {
+    name: "ma_hadamard_quantize_kv_seq",
+    struct: "MAHadamardQuantizeKvSeqArgs",
+    valid: quantizeRun,
+    refused: [
+      ["packing", 4],
+      ["params.codebook_bits", 7],
+      ["params.n_tokens", most],
+      ["params.head_dim", 63],
+      ["params.src_tok_offset", most],
+    ],
+  },
+  {
+    name: "ma_hadamard_dequantize_kv",
+    struct: "MAHadamardDequantizeKvArgs",
+    valid: dequantizeRun,
+    refused: [
+      ["packing", 0],
+      ["params.is_sliding", 2],
+      ["params.out_dtype", 4],
+      ["params.cache_capacity", 0],
+      ["params.scale_factor_d512", -1],
+    ],
+  },
+  {
+    name: "ma_flash_attn_prefill",
+    struct: "MAFlashAttnPrefillArgs",
+    valid: prefill,
+    refused: [
+      ["params.B", 0],
+      ["params.qL", most],
+      ["params.D", 63],
+      ["params.softcapping", 2],
+      ["nKvHeads", 0],
+      ["causal", 2],
+      ["params.gqa_factor", 9],
+    ],
+  },
+  {
+    name: "ma_build_mask",
+    struct: "MABuildMaskArgs",
+    valid: buildMask,
+    refused: [
+      ["params.qL", 0],
+      ["params.kL", most],
+      ["params.window", most],
+      ["params.qL_off", 2 ** 31 - 1],
+    ],
+  },
+  {
+    name: "ma_classify_mask_tiles",
+    struct: "MAClassifyMaskTilesArgs",
+    valid: classify,
+    refused: [
+      ["params.NQ", 99],
+      ["params.NK", 0],
+      ["params.qL", 0],
+      ["headDim", 63],
+    ],
+  },
+];
+
+function rows(pass: LivePass, random: Random): Fields | undefined {
+  const dtype = random.pick<DType>(["f32", "f16", "bf16"]);
+  const [rowSize, nNew] = [random.between(1, 16), random.between(1, 4)];
+  const cacheCap = nNew + random.below(5);
+  const isSliding = random.below(2);
+  const writePos = random.below(isSliding ? 1000 : cacheCap - nNew + 1);
+  const tensors = new Places(pass, random).tensors(
+    ["src", dtype, nNew * rowSize],
+    ["cache", dtype, cacheCap * rowSize],
+  );
+  return tensors && { ...tensors, ...params({ writePos, rowSize, nNew, cacheCap, isSliding }) };
+}
+
+/** K alone, or K and V. */
+function streams(
+  pass: LivePass,
+  random: Random,
+  [from, to]: readonly [DType, DType],
+  source: number,
+  cache: number,
+): Fields | undefined {
+  const names = random.chance(0.5) ? ["K", "V"] : ["K"];
+  return new Places(pass, random).tensors(
+    ...names.flatMap((name) => [[`src${name}`, from, source] as const, [`cache${name}`, to, cache] as const]),
+  );
+}
+
+function batch(pass: LivePass, random: Random): Fields | undefined {
+  const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
+  const dtypes = random.pick<readonly [DType, DType]>([
+    ["f32", "f32"],
+    ["f32", "f16"],
+  ]);
+  const tensors = streams(pass, random, dtypes, nHeads * headDim, nHeads * capacity * headDim);
+  return tensors && { ...tensors, ...params({ nHeads, headDim, capacity, seqPos: random.below(capacity) }) };
+}
+
+function sequence(pass: LivePass, random: Random): Fields | undefined {
+  const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
+  const [nTokens, srcTokOffset] = [random.between(1, capacity), random.below(4)];
+  const dtypes = random.pick<readonly [DType, DType]>([
+    ["f32", "f32"],
+    ["f32", "f16"],
+    ["f32", "bf16"],
+    ["bf16", "f32"],
+    ["bf16", "bf16"],
+    ["f16", "f16"],
+  ]);
+  const source = (srcTokOffset + nTokens) * nHeads * headDim;
+  const tensors = streams(pass, random, dtypes, source, nHeads * capacity * headDim);
+  return (
+    tensors && {
+      ...tensors,
+      ...params({ nHeads, headDim, capacity, seqPosStart: random.below(1000), nTokens, srcTokOffset }),
+    }
+  );
+}
+
+function headMajor(pass: LivePass, random: Random): Fields | undefined {
+  const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
+  const [nTokens, srcTokOffset] = [random.between(1, capacity), random.below(4)];
+  const srcSeqLen = srcTokOffset + nTokens + random.below(3);
+  const tensors = new Places(pass, random).tensors(
+    ["src", "bf16", nHeads * srcSeqLen * headDim],
+    ["cache", "bf16", nHeads * capacity * headDim],
+  );
+  const seqPosStart = random.below(1000);
+  return (
+    tensors && { ...tensors, ...params({ nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen }) }
+  );
+}
+
+/** A quantised cache of 64 values a row: its format, and the tensors of K alone or of K and V. */
+function quantized(
+  pass: LivePass,
+  random: Random,
+  values: readonly [name: string, dtype: DType, tokens: number],
+  nHeads: number,
+  capacity: number,
+): { readonly tensors: Fields; readonly bits: number; readonly packing: number } | undefined {
+  const headDim = 64;
+  const [bits, packing, width] = random.pick<readonly [number, number, number]>([
+    [4, 1, 4],
+    [8, 2, 8],
+    [5, 2, 8],
+    [2, 3, 2],
+    [6, 3, 6],
+  ]);
+  const [name, dtype, tokens] = values;
+  const tensors = new Places(pass, random).tensors(
+    ...(random.chance(0.5) ? ["K", "V"] : ["K"]).flatMap((stream) => [
+      [`${name}${stream}`, dtype, tokens * nHeads * headDim] as const,
+      [`packed${stream}`, "u8", (nHeads * capacity * headDim * width) / 8] as const,
+      [`norms${stream}`, "f32", nHeads * capacity] as const,
+    ]),
+  );
+  return tensors && { tensors, bits, packing };
+}
+
+/** The parameters that every call of the quantised cache has. */
+const quantizedParams = (num_kv_heads: number, cache_capacity: number, codebook_bits: number) => ({
+  head_dim: 64,
+  num_kv_heads,
+  cache_capacity,
+  is_sliding: 1,
+  scale_factor_d512: 1,
+  codebook_bits,
+});
+
+function quantizeToken(pass: LivePass, random: Random): Fields | undefined {
+  const [nHeads, capacity, write_pos] = [random.between(1, 3), random.between(1, 6), random.below(1000)];
+  const cache = quantized(pass, random, ["src", "f32", 1], nHeads, capacity);
+  if (cache === undefined) return undefined;
+  const { codebook_bits, ...shared } = { ...quantizedParams(nHeads, capacity, cache.bits), write_pos };
+  // Codes of 4 bits have parameters of their own, the others state their width.
+  const own = Object.entries(cache.packing === 1 ? shared : { ...shared, codebook_bits });
+  const struct = cache.packing === 1 ? "params" : "hbParams";
+  const fields = Object.fromEntries(own.map(([name, value]) => [`${struct}.${name}`, value]));
+  return { ...cache.tensors, ...fields, packing: cache.packing };
+}
+
+function quantizeRun(pass: LivePass, random: Random): Fields | undefined {
+  const [nHeads, capacity, src_tok_offset] = [random.between(1, 3), random.between(1, 6), random.below(4)];
+  const n_tokens = random.between(1, capacity);
+  const cache = quantized(pass, random, ["src", "f32", src_tok_offset + n_tokens], nHeads, capacity);
+  const run = { write_pos_start: random.below(1000), n_tokens, src_tok_offset };
+  return (
+    cache && {
+      ...cache.tensors,
+      ...params({ ...quantizedParams(nHeads, capacity, cache.bits), ...run }),
+      packing: cache.packing,
+    }
+  );
+}
+
+function dequantizeRun(pass: LivePass, random: Random): Fields | undefined {
+  const [nHeads, capacity] = [random.between(1, 3), random.between(1, 6)];
+  const [n_tokens, dtype] = [random.between(1, capacity), random.pick<DType>(["f32", "f16", "bf16"])];
+  const cache = quantized(pass, random, ["out", dtype, n_tokens], nHeads, capacity);
+  const run = { read_pos_start: random.below(1000), n_tokens, out_dtype: dtypeCodes[dtype] };
+  return (
+    cache && {
+      ...cache.tensors,
+      ...params({ ...quantizedParams(nHeads, capacity, cache.bits), ...run }),
+      packing: cache.packing,
+    }
+  );
+}
+
+function prefill(pass: LivePass, random: Random): Fields | undefined {
+  const dtype = random.pick<DType>(["bf16", "f16"]);
+  const D = 64;
+  const [qL, kL, gqa_factor, nKvHeads] = [
+    random.between(1, 40),
+    random.between(1, 40),
+    random.between(1, 2),
+    random.between(1, 2),
+  ];
+  const H = gqa_factor * nKvHeads;
+  const mask = random.pick<DType | undefined>([undefined, dtype, "bool"]);
+  const classes = mask !== undefined && random.chance(0.5);
+  const { queryTile, keyTile } = attentionTiles(D);
+  const [NQ, NK] = [Math.ceil(qL / queryTile), Math.ceil(kL / keyTile)];
+  const tensors = new Places(pass, random).tensors(
+    ["q", dtype, H * qL * D],
+    ["k", dtype, nKvHeads * kL * D],
+    ["v", dtype, nKvHeads * kL * D],
+    ["out", dtype, H * qL * D],
+    ...(mask === undefined ? [] : [["mask", mask, qL * kL] as const]),
+    ...(classes ? [["tileClasses", "u8", NQ * NK] as const] : []),
+  );
+  return (
+    tensors && {
+      ...tensors,
+      ...params({
+        B: 1,
+        H,
+        D,
+        qL,
+        kL,
+        gqa_factor,
+        scale: 0.125,
+        softcapping: 1,
+        NQ,
+        NK,
+        NQ_aligned: Math.floor(qL / queryTile),
+        NK_aligned: Math.floor(kL / keyTile),
+        qL_rem: qL % queryTile,
+        kL_rem: kL % keyTile,
+        qL_off: qL < kL ? random.below(kL - qL + 1) : 0,
+        ...strides("Q_strides", H * qL * D, qL * D, D),
+        ...strides("K_strides", nKvHeads * kL * D, kL * D, D),
+        ...strides("V_strides", nKvHeads * kL * D, kL * D, D),
+        ...strides("O_strides", H * qL * D, qL * D, D),
+      }),
+      ...(mask === undefined ? {} : { "maskParams.M_strides[2]": kL }),
+      nKvHeads,
+      causal: random.below(2),
+    }
+  );
+}
+
+function buildMask(pass: LivePass, random: Random): Fields | undefined {
+  const [qL, kL] = [random.between(1, 40), random.between(1, 40)];
+  const tensors = new Places(pass, random).tensors(["mask", random.pick<DType>(["bf16", "f16", "bool"]), qL * kL]);
+  return tensors && { ...tensors, ...params({ qL, kL, qL_off: random.below(50), window: random.below(20) }) };
+}
+
+function classify(pass: LivePass, random: Random): Fields | undefined {
+  const [qL, kL, headDim] = [random.between(1, 40), random.between(1, 40), random.pick([64, 128, 512])];
+  const { queryTile, keyTile } = attentionTiles(headDim);
+  const [NQ, NK] = [Math.ceil(qL / queryTile), Math.ceil(kL / keyTile)];
+  const mask = random.pick<DType>(["bf16", "f16", "bool"]);
+  const tensors = new Places(pass, random).tensors(["mask", mask, qL * kL], ["tileClasses", "u8", NQ * NK]);
+  const shape = { B: random.between(1, 3), H: random.between(1, 3), qL, kL, NQ, NK };
+  return tensors && { ...tensors, ...params({ ...shape, ...strides("M_strides", 0, 0, kL) }), headDim };
+}
+
+function params(fields: Readonly<Record<string, number>>): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [`params.${name}`, value]));
+}
+
+function strides(name: string, batchStride: number, head: number, row: number): Readonly<Record<string, number>> {
+  return { [`${name}[0]`]: batchStride, [`${name}[1]`]: head, [`${name}[2]`]: row };
+}
