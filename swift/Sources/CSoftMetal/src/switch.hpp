@@ -24,7 +24,4 @@ void softmetal_switch(void **save, void *resume);
 [[noreturn]] void softmetal_jump(void *resume);
 }
 
-inline void switchStack(void **save, void *resume) { softmetal_switch(save, resume); }
-[[noreturn]] inline void jumpToStack(void *resume) { softmetal_jump(resume); }
-
 }  // namespace softmetal

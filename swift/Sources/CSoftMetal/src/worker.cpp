@@ -130,7 +130,7 @@ bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets,
     } else {
       prepareStacks(group.threadCount);
       prepareFibres(group.threadCount);
-      switchStack(&mainStackPointer_, state_->stackPointers[0]);
+      softmetal_switch(&mainStackPointer_, state_->stackPointers[0]);
     }
     position[axis] += static_cast<uint32_t>(merged) - 1;
     for (int k = 0; k < 3 && ++position[k] == dispatch.threadgroups[k]; ++k) position[k] = 0;
@@ -144,12 +144,13 @@ void Worker::interrupt() {
   siglongjmp(escape_, 1);
 }
 
-void Worker::fibreMain() {
+/// Neither called nor returned from, which a sanitizer that follows calls and returns must not see.
+[[clang::disable_sanitizer_instrumentation, clang::no_sanitize("undefined")]] void Worker::fibreMain() {
   void *here = __builtin_frame_address(0);
   Region *region = regionOf(here);
   const uint64_t thread = (reinterpret_cast<uintptr_t>(here) >> SM_STACK_SHIFT) & (SM_MAX_THREADS - 1);
   region->worker->kernel_->run(&region->state.group);
-  jumpToStack(yield(&region->state, thread, SM_YIELD_EXIT, nullptr, nullptr));
+  softmetal_jump(yield(&region->state, thread, SM_YIELD_EXIT, nullptr, nullptr));
 }
 
 void *Worker::yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *meetingPoint) {
