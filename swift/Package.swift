@@ -20,16 +20,7 @@ let argumentParser: Package.Dependency =
 /// targets that touch Metal stay in Swift 5 language mode.
 let metalLanguageMode: [SwiftSetting] = [.swiftLanguageMode(.v5)]
 
-var targets: [Target] = [
-  .target(name: "CMetalAttention"),
-  .executableTarget(
-    name: "metal-attention-tool",
-    dependencies: [
-      "MetalAttention", "CMetalAttention",
-      .product(name: "ArgumentParser", package: "swift-argument-parser"),
-    ],
-    swiftSettings: metalLanguageMode),
-]
+var targets: [Target] = [.target(name: "CMetalAttention")]
 
 #if os(Linux)
   let device: [Target.Dependency] = ["SoftMetal"]
@@ -57,6 +48,13 @@ targets += [
     ]),
   .testTarget(
     name: "MetalAttentionTests", dependencies: ["MetalAttention", "CMetalAttention"],
+    swiftSettings: metalLanguageMode),
+  .executableTarget(
+    name: "metal-attention-tool",
+    dependencies: [
+      "MetalAttention", "CMetalAttention",
+      .product(name: "ArgumentParser", package: "swift-argument-parser"),
+    ] + device,
     swiftSettings: metalLanguageMode),
 ]
 

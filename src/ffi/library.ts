@@ -1,6 +1,7 @@
 import { dlopen, type Library } from "bun:ffi";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { version } from "../../package.json";
 import { MetalAttentionError } from "../errors.ts";
 import { hasPlatformPackage, libraryFile, platformLibrary, platformPackage } from "./platform-package.ts";
 import { abiVersion, symbols, versionSymbol } from "./symbols.ts";
@@ -110,7 +111,7 @@ function checkVersion(path: string, found: number): void {
   if (found === abiVersion) return;
   throw new MetalAttentionError(
     "abi-mismatch",
-    `${path} has ABI version ${found}, this package needs ${abiVersion}: build the library again with ${buildCommand}`,
+    `${path} has ABI version ${found}, this package needs ${abiVersion}: use the library of version ${version}, or build it with ${buildCommand}`,
   );
 }
 

@@ -58,7 +58,7 @@ export class AppleStubs implements Disposable {
   }
 
   private options(module: string): string[] {
-    return ["-swift-version", "5", "-module-name", module, "-I", this.folder];
+    return ["-swift-version", "5", "-package-name", "metal-attention", "-module-name", module, "-I", this.folder];
   }
 
   [Symbol.dispose](): void {

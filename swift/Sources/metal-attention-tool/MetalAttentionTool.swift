@@ -12,5 +12,6 @@ struct MetalAttentionTool: ParsableCommand {
 
       A command that fails shows the library's message and exits with status 1; a wrong argument exits with status 64.
       """,
-    subcommands: [DeviceCommand.self, LayoutCommand.self, CompileCommand.self, KernelsCommand.self])
+    subcommands: [DeviceCommand.self, LayoutCommand.self, CompileCommand.self, KernelsCommand.self]
+      + softwareDeviceCommands)
 }

@@ -120,6 +120,10 @@ enum {
 /// One dispatch at a time per pool.
 int32_t sm_pool_run(SmPool *pool, const SmDispatch *dispatch, double timeLimit);
 
+/// The highest level of the x86-64 psABI (1 to 4) that this processor has, with
+/// the operating system keeping its registers. 0 on another architecture.
+int32_t sm_x86_64_level(void);
+
 #ifdef __cplusplus
 }
 #endif

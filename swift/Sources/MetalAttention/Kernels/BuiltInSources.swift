@@ -1,5 +1,10 @@
 /// The library's own shaders, which SwiftPM embeds from `shaders/`.
-enum BuiltInSources {
+package enum BuiltInSources {
+  /// What a device compiles for each of them.
+  package static var compilations: [(source: String, options: MTLCompileOptions)] {
+    make().map { ($0.expanded, ShaderSource.options) }
+  }
+
   static func make() -> [ShaderSource] {
     [
       ShaderSource(

@@ -25,9 +25,10 @@ final class ShaderSource {
     kernelNames = kernels
   }
 
-  /// The compiled library.
-  func compiled(by device: any MTLDevice) throws(StatusError) -> any MTLLibrary {
-    if let library { return library }
+  /// What the compiler is given.
+  var expanded: String { ShaderInclude.expand(text, name: name) }
+
+  static var options: MTLCompileOptions {
     let options = MTLCompileOptions()
     options.languageVersion = .version3_1
     // Masks rely on infinities, so the compiler must not assume them away.
@@ -36,8 +37,14 @@ final class ShaderSource {
     } else {
       options.fastMathEnabled = false
     }
+    return options
+  }
+
+  /// The compiled library.
+  func compiled(by device: any MTLDevice) throws(StatusError) -> any MTLLibrary {
+    if let library { return library }
     do {
-      let library = try device.makeLibrary(source: ShaderInclude.expand(text, name: name), options: options)
+      let library = try device.makeLibrary(source: expanded, options: Self.options)
       kernelNames = library.functionNames.sorted()
       self.library = library
       return library

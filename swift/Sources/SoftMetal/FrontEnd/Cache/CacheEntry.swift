@@ -21,6 +21,8 @@ enum CacheEntry {
     var log: String
   }
 
+  typealias Content = (metadata: Metadata, object: [UInt8])
+
   static func encode(_ metadata: Metadata, object: [UInt8]) -> [UInt8] {
     let payload = encode(metadata)
     var bytes: [UInt8] = []
@@ -37,7 +39,7 @@ enum CacheEntry {
   }
 
   /// Nil for a file that is truncated, corrupted or of another format.
-  static func decode(_ bytes: [UInt8]) -> (metadata: Metadata, object: [UInt8])? {
+  static func decode(_ bytes: [UInt8]) -> Content? {
     guard bytes.count >= headerSize, word(bytes, 0) == magic else { return nil }
     let (total, overflow) = word(bytes, 8).addingReportingOverflow(word(bytes, 16))
     guard !overflow, total == UInt64(bytes.count - headerSize) else { return nil }

@@ -26,7 +26,8 @@ enum HostIdentity {
   static let library: String =
     libraryPath.flatMap { Files.identity($0) } ?? Files.identity("/proc/self/exe") ?? "unknown"
 
-  private static let libraryPath: String? = {
+  /// The path of that file; nil where it cannot be told.
+  static let libraryPath: String? = {
     // Swift does not import dladdr. It fills in: file name, base, symbol name, symbol.
     typealias Find = @convention(c) (UnsafeRawPointer, UnsafeMutablePointer<UnsafePointer<CChar>?>) -> Int32
     guard let symbol = dlsym(nil, "dladdr") else { return nil }

@@ -21,12 +21,12 @@ struct ShaderCache {
   private static let opened = Guarded<[String: CacheFolder]>([:])
 
   /// The object that a source was compiled to, by the key of the source.
-  func load(sourceKey: String) -> (metadata: CacheEntry.Metadata, object: [UInt8])? {
+  func load(sourceKey: String) -> CacheEntry.Content? {
     folder.readLink(folder.sourceLink(sourceKey)).flatMap { load(key: $0) }
   }
 
   /// A damaged entry is removed.
-  func load(key: String) -> (metadata: CacheEntry.Metadata, object: [UInt8])? {
+  func load(key: String) -> CacheEntry.Content? {
     guard key.utf8.count == 32, !key.contains("/") else { return nil }
     let path = folder.object(key)
     let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)

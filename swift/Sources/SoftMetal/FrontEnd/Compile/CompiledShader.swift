@@ -13,6 +13,14 @@ struct CompiledShader: Sendable {
   let optionalConstants: [String]
   /// Warnings in the form of `ShaderCompilerError.message`; empty if none.
   let log: String
-  /// Whether the object came from the cache.
+  /// Whether nothing had to be compiled.
   let wasCached: Bool
+}
+
+extension CompiledShader {
+  init(label: String, _ content: CacheEntry.Content, wasCached: Bool) {
+    self.init(
+      label: label, object: content.object, functionNames: content.metadata.functionNames,
+      optionalConstants: content.metadata.optionalConstants, log: content.metadata.log, wasCached: wasCached)
+  }
 }

@@ -40,17 +40,23 @@ enum CompilerFlags {
       "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
       "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
     ]
-    #if arch(x86_64)
-      flags += ["-march=native", "-mno-red-zone", "-mprefer-vector-width=512"]
-      // The processor's own conversion to bfloat makes subnormals zero. AVX10.1 contains it.
-      flags += ["-mno-avx512bf16"] + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
-    #else
-      flags += ["-mcpu=native"]
-    #endif
+    flags += processor(options.level, clang)
     // LLVM 17's SLP vectoriser crashes on bfloat code.
     if clang.version < 18 { flags.append("-fno-slp-vectorize") }
     flags += options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
     return flags + defines + userDefines(options)
+  }
+
+  private static func processor(_ level: ProcessorLevel?, _ clang: Clang) -> [String] {
+    #if arch(x86_64)
+      let common = ["-mno-red-zone", "-mprefer-vector-width=512"]
+      // Code for a level is shipped, so it goes without symbols.
+      if let level { return common + ["-march=\(level.rawValue)", "-s"] }
+      // The processor's own conversion to bfloat makes subnormals zero. AVX10.1 contains it.
+      return common + ["-march=native", "-mno-avx512bf16"] + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
+    #else
+      return ["-mcpu=native"]
+    #endif
   }
 
   private static func userDefines(_ options: ShaderCompiler.Options) -> [String] {

@@ -6,6 +6,8 @@ enum ShaderCompiler {
     var fastMath = false
     /// Macros defined before the source, in order: name and value.
     var defines: [Define] = []
+    /// The processors that the code is for; nil: this machine's.
+    var level: ProcessorLevel?
 
     struct Define: Hashable, Sendable {
       let name: String
@@ -13,7 +15,7 @@ enum ShaderCompiler {
     }
   }
 
-  /// Compiles `source`, or takes it from the cache.
+  /// Compiles `source`, or takes it from what was compiled ahead of time or from the cache.
   ///
   /// - Parameters:
   ///   - source: one MSL translation unit.
@@ -24,13 +26,19 @@ enum ShaderCompiler {
   /// - Throws: `ShaderCompilerError`.
   static func compile(
     source: String, label: String = "program_source", options: Options = Options(),
-    kernel: String? = nil, settings: CompilerSettings = .environment
+    kernel: String? = nil, settings: CompilerSettings = .environment,
+    precompiled: PrecompiledShaders? = .installed
   ) throws -> CompiledShader {
+    let text = Array(source.utf8)
+    if let precompiled, options.level == nil {
+      let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
+      if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
+    }
     let job = Job(
-      source: Array(source.utf8), label: label, options: options, kernel: kernel, clang: try Clang.find(settings),
+      source: text, label: label, options: options, kernel: kernel, clang: try Clang.find(settings),
       cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
-    if let entry = job.cache?.load(sourceKey: sourceKey) { return job.shader(entry, wasCached: true) }
+    if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
     let lowered = try job.lower(work)
     let key = job.key(of: lowered)
@@ -39,19 +47,17 @@ enum ShaderCompiler {
     defer { lock?.release() }
     if let entry = job.cache?.load(key: key) {
       job.cache?.link(sourceKey: sourceKey, to: key)
-      return job.shader(entry, wasCached: true)
+      return CompiledShader(label: label, entry, wasCached: true)
     }
     let entry = try job.compile(lowered, work)
     job.cache?.store(entry.metadata, object: entry.object, key: key)
     job.cache?.link(sourceKey: sourceKey, to: key)
-    return job.shader(entry, wasCached: false)
+    return CompiledShader(label: label, entry, wasCached: false)
   }
 }
 
 /// One call of the compiler.
 private struct Job {
-  typealias Entry = (metadata: CacheEntry.Metadata, object: [UInt8])
-
   let source: [UInt8]
   let label: String
   let options: ShaderCompiler.Options
@@ -90,12 +96,6 @@ private struct Job {
     kernel == nil && lowered.compilesSeparately
   }
 
-  func shader(_ entry: Entry, wasCached: Bool) -> CompiledShader {
-    CompiledShader(
-      label: label, object: entry.object, functionNames: entry.metadata.functionNames,
-      optionalConstants: entry.metadata.optionalConstants, log: entry.metadata.log, wasCached: wasCached)
-  }
-
   // MARK: Steps of a compilation
 
   func lower(_ work: WorkFolder) throws -> LoweredShader {
@@ -122,7 +122,7 @@ private struct Job {
     return SourceText(Files.read(output) ?? [])
   }
 
-  func compile(_ lowered: LoweredShader, _ work: WorkFolder) throws -> Entry {
+  func compile(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
     let input = work.path + "/lowered.cpp"
     let output = work.path + "/object.so"
     guard let headers = HeaderFolder.headers(in: work.headerParent), Files.write(lowered.text, to: input) else {

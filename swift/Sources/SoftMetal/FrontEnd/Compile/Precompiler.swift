@@ -1,0 +1,60 @@
+import Glibc
+
+/// Compiles shaders ahead of time into a folder that `PrecompiledShaders` reads.
+///
+/// What is compiled goes through the cache, so that only what changed is
+/// compiled again.
+package struct Precompiler: Sendable {
+  /// One object to make.
+  package struct Unit: Sendable {
+    /// Nil: what all kernels of the source share.
+    package let kernel: String?
+    let source: String
+    let options: ShaderCompiler.Options
+  }
+
+  private let level: ProcessorLevel
+  private let folder: String
+  var settings = CompilerSettings.environment
+
+  /// - Parameter parent: an existing folder; the entries go to one in it, named for the level.
+  /// - Throws: `ShaderCompilerError`.
+  package init(_ level: ProcessorLevel, in parent: String) throws {
+    self.level = level
+    folder = PrecompiledShaders.folder(of: level, in: parent)
+    guard mkdir(folder, 0o755) == 0 || errno == EEXIST else {
+      throw ShaderCompilerError(kind: .hostFailure, message: "cannot make \(folder): \(Files.lastError)")
+    }
+  }
+
+  /// Compiles what the kernels of a source share.
+  ///
+  /// - Returns: the kernels that have to be compiled one by one.
+  package func compileLibrary(_ source: String, options: MTLCompileOptions) throws -> [Unit] {
+    let unit = Unit(kernel: nil, source: source, options: .init(fastMath: options.fastMathEnabled))
+    let library = try compileEntry(unit)
+    guard library.object.isEmpty else { return [] }
+    return library.functionNames.map { Unit(kernel: $0, source: source, options: unit.options) }
+  }
+
+  package func compile(_ unit: Unit) throws {
+    _ = try compileEntry(unit)
+  }
+
+  private func compileEntry(_ unit: Unit) throws -> CompiledShader {
+    var options = unit.options
+    options.level = level
+    let shader = try ShaderCompiler.compile(
+      source: unit.source, options: options, kernel: unit.kernel, settings: settings)
+    let metadata = CacheEntry.Metadata(
+      functionNames: shader.functionNames, optionalConstants: shader.optionalConstants, log: shader.log)
+    let path =
+      folder + "/"
+      + PrecompiledShaders.key(
+        source: Array(unit.source.utf8), label: shader.label, options: unit.options, kernel: unit.kernel)
+    guard Files.write(CacheEntry.encode(metadata, object: shader.object), to: path), chmod(path, 0o644) == 0 else {
+      throw ShaderCompilerError(kind: .hostFailure, message: "cannot write \(path): \(Files.lastError)")
+    }
+    return shader
+  }
+}

@@ -1,0 +1,12 @@
+/// A level of the x86-64 psABI: code made for one runs on every processor that has it.
+package enum ProcessorLevel: String, Hashable, Sendable, CaseIterable {
+  case v3 = "x86-64-v3"
+  case v4 = "x86-64-v4"
+
+  var number: Int32 {
+    switch self {
+    case .v3: 3
+    case .v4: 4
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import ArgumentParser
+
+#if canImport(SoftMetal)
+  import Dispatch
+  import Glibc
+  import MetalAttention
+  import SoftMetal
+  import Synchronization
+
+  /// Compiles the built-in kernels for the folder that travels with the library.
+  struct PrecompileCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "precompile",
+      abstract: "Compile the built-in kernels ahead of time.",
+      discussion: """
+        Writes one file a kernel into OUTPUT/LEVEL. In a folder named kernels beside the library file these are used \
+        in place of clang, by the highest level that the processor has. What the shader cache holds is not compiled \
+        again.
+
+        EXAMPLE: metal-attention-tool precompile --output lib/kernels --level x86-64-v3 --level x86-64-v4
+        """)
+
+    @Option(help: "An existing folder.")
+    var output: String
+
+    @Option(
+      name: .customLong("level"), parsing: .singleValue,
+      help: "A level of the x86-64 psABI; may be repeated. All of them unless given.")
+    var levels: [ProcessorLevel] = []
+
+    @Option(help: "How many compilers may run at once.")
+    var jobs = 2
+
+    func validate() throws {
+      guard jobs > 0 else { throw ValidationError("--jobs is \(jobs); at least one is needed.") }
+    }
+
+    func run() throws {
+      // Progress is seen as it is made, in a file too.
+      setvbuf(stdout, nil, _IOLBF, 0)
+      let levels = levels.isEmpty ? ProcessorLevel.allCases : levels
+      let precompilers = try levels.map { try Precompiler($0, in: output) }
+      let libraries = precompilers.flatMap { precompiler in
+        BuiltInSources.compilations.map { (precompiler: precompiler, compilation: $0) }
+      }
+      let kernels = Mutex<[(precompiler: Precompiler, unit: Precompiler.Unit)]>([])
+      try concurrently(libraries) { precompiler, compilation in
+        let units = try precompiler.compileLibrary(compilation.source, options: compilation.options)
+        kernels.withLock { $0 += units.map { (precompiler, $0) } }
+      }
+      try concurrently(kernels.withLock { $0 }) { precompiler, unit in
+        try precompiler.compile(unit)
+      }
+    }
+
+    /// Works through a list on as many threads as there may be compilers. The first error ends it.
+    private func concurrently<Item>(_ items: [Item], _ work: (Item) throws -> Void) throws {
+      let next = Atomic(0)
+      let failure = Mutex<(any Error)?>(nil)
+      DispatchQueue.concurrentPerform(iterations: jobs) { _ in
+        while failure.withLock({ $0 == nil }) {
+          let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
+          guard index < items.count else { return }
+          do {
+            try work(items[index])
+            print("\(index + 1) of \(items.count)")
+          } catch {
+            failure.withLock { $0 = error }
+          }
+        }
+      }
+      if let error = failure.withLock({ $0 }) { throw error }
+    }
+  }
+
+  extension ProcessorLevel: ExpressibleByArgument {}
+
+  /// The commands that only the software device has.
+  let softwareDeviceCommands: [any ParsableCommand.Type] = [PrecompileCommand.self]
+#else
+  let softwareDeviceCommands: [any ParsableCommand.Type] = []
+#endif

@@ -1,0 +1,214 @@
+/**
+ * The packages as a user gets them: packed, and installed into an empty project
+ * on a machine that has neither compiler.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import manifest from "../../package.json";
+import { hasPlatformPackage, libraryFile, platformPackage } from "../../src/ffi/platform-package.ts";
+import { Project } from "./project.ts";
+import { type Archive, Registry } from "./registry.ts";
+
+const root = join(import.meta.dir, "../..");
+const packages = join(root, "build/packages");
+const archive = `metal-attention-${manifest.version}.tgz`;
+const isLinux = process.platform === "linux";
+const readme = readFileSync(join(root, "README.md"), "utf8");
+const example = /^```ts\n(.*?)^```$/ms.exec(readme)?.[1] ?? "";
+
+const scratch = mkdtempSync(join(tmpdir(), "metal-attention-archives-"));
+let zod: Archive;
+/** Not set where there is no such package. */
+let platform: Archive;
+
+/** A project with the package in it: its own archive, those `beside` it, and what a registry has. */
+async function install(published: readonly Archive[], beside: readonly Archive[] = []): Promise<Project> {
+  using registry = new Registry([zod, ...published]);
+  const project = new Project(registry);
+  const added = [archive, ...beside.map(({ path }) => basename(path))];
+  for (const name of added) cpSync(join(packages, name), join(project.folder, name));
+  const { status, errors } = await project.bun(["add", ...added.map((name) => `./${name}`)]);
+  expect({ status, errors }).toEqual({ status: 0, errors });
+  return project;
+}
+
+/** Every file below a folder, links followed, as paths from it. */
+function files(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+    statSync(join(folder, name)).isFile(),
+  );
+}
+
+beforeAll(async () => {
+  // Compiles every built-in kernel twice when there is nothing in build/ yet.
+  const { exitCode, stderr } = Bun.spawnSync([join(root, "scripts/package")]);
+  expect({ exitCode, errors: stderr.toString() }).toEqual({ exitCode: 0, errors: "" });
+
+  const folder = join(root, "node_modules/zod");
+  const packed = Bun.spawnSync(
+    [process.execPath, "pm", "pack", "--destination", scratch, "--ignore-scripts", "--quiet"],
+    { cwd: folder },
+  );
+  zod = { manifest: await Bun.file(join(folder, "package.json")).json(), path: packed.stdout.toString().trim() };
+  if (!hasPlatformPackage) return;
+  platform = {
+    manifest: await Bun.file(join(packages, platformPackage, "package.json")).json(),
+    path: join(packages, `${platformPackage}-${manifest.version}.tgz`),
+  };
+}, 900_000);
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+describe.if(hasPlatformPackage)("the archives", () => {
+  test("are of one version, which the package asks for exactly", () => {
+    expect(platform.manifest.version).toBe(manifest.version);
+    const asked: Record<string, string> = manifest.optionalDependencies;
+    expect(Object.keys(asked)).toEqual(["metal-attention-darwin-arm64", "metal-attention-linux-x64"]);
+    expect(new Set(Object.values(asked))).toEqual(new Set([manifest.version]));
+    expect(platform.manifest).toMatchObject({ os: [process.platform], cpu: [process.arch], license: "MIT" });
+  });
+});
+
+describe.if(hasPlatformPackage)("installed beside its platform package", () => {
+  let project: Project;
+  beforeAll(async () => {
+    project = await install([platform]);
+  }, 60_000);
+  afterAll(() => project[Symbol.dispose]());
+
+  test("brings the package of this platform and zod, and nothing else", () => {
+    const names = readdirSync(join(project.folder, "node_modules")).filter((name) => !name.startsWith("."));
+    expect(names.toSorted()).toEqual(["metal-attention", platformPackage, "zod"].toSorted());
+  });
+
+  test("runs the README's first example", async () => {
+    writeFileSync(join(project.folder, "example.ts"), example);
+    const { status, errors, output } = await project.bun(["example.ts"]);
+    expect({ status, errors }).toEqual({ status: 0, errors: "" });
+    expect(output).toContain("Float32Array(262144)");
+  }, 60_000);
+
+  test("its programs run every built-in kernel and find all in order", async () => {
+    const doctor = await project.bun(["x", "--no-install", "metal-attention", "doctor"]);
+    expect(doctor).toEqual({ status: 0, output: doctor.output, errors: "" });
+    const fixtures = await project.bun([
+      "x",
+      "--no-install",
+      "metal-attention-fixtures",
+      "list",
+      "--op",
+      "kvCacheCopy",
+    ]);
+    expect(fixtures).toEqual({ status: 0, output: fixtures.output, errors: "" });
+  }, 120_000);
+
+  test("is found before a local build, which serves where it is missing", async () => {
+    const build = join(project.installed, "build/lib");
+    mkdirSync(build, { recursive: true });
+    const library = join(project.folder, "node_modules", platformPackage, "lib", libraryFile);
+    writeFileSync(join(build, libraryFile), "no library");
+    const open = `import { Device } from "metal-attention"; Device.open().dispose();`;
+    writeFileSync(join(project.folder, "open.ts"), open);
+    expect((await project.bun(["open.ts"])).errors).toBe("");
+    cpSync(library, join(build, libraryFile));
+    renameSync(library, `${library}.away`);
+    expect((await project.bun(["open.ts"])).errors).toBe("");
+    renameSync(`${library}.away`, library);
+    rmSync(join(project.installed, "build"), { recursive: true });
+  });
+
+  if (isLinux) {
+    const outputs = async (variables: Record<string, string> = {}) => {
+      const { status, errors, output } = await project.bun(
+        [join(import.meta.dir, "outputs-child.ts"), project.installed],
+        variables,
+      );
+      expect({ status, errors }).toEqual({ status: 0, errors: "" });
+      return JSON.parse(output) as { hashes: Record<string, string>; untried: string[] };
+    };
+
+    test("every level of kernels compiled ahead gives the bits that this machine's own compile gives", async () => {
+      const local = Bun.spawnSync([process.execPath, join(import.meta.dir, "outputs-child.ts"), root]);
+      const expected = JSON.parse(local.stdout.toString()) as Awaited<ReturnType<typeof outputs>>;
+      expect(expected.untried).toEqual([]);
+      const kernels = join(project.folder, "node_modules", platformPackage, "lib/kernels");
+      const levels = readdirSync(kernels).toSorted();
+      expect(levels).toEqual(["x86-64-v3", "x86-64-v4"]);
+      expect(await outputs()).toEqual(expected);
+      // Without the higher level the lower one serves.
+      renameSync(join(kernels, "x86-64-v4"), join(project.folder, "away"));
+      expect(await outputs()).toEqual(expected);
+      renameSync(join(project.folder, "away"), join(kernels, "x86-64-v4"));
+    }, 600_000);
+
+    test("needs a folder for its cache neither for built-in kernels nor for reading them", async () => {
+      expect(existsSync(join(project.folder, "../home/.cache/metal-attention"))).toBe(false);
+    });
+
+    test("a kernel of the user's own without clang: a typed error that says what to install", async () => {
+      const child = join(import.meta.dir, "user-kernel-child.ts");
+      const { status, output, errors } = await project.bun([child, project.installed]);
+      expect({ status, errors }).toEqual({ status: 0, errors: "" });
+      const { code, message } = JSON.parse(output) as { code: string; message: string };
+      expect(code).toBe("device-unavailable");
+      expect(message).toMatch(/own\.metal: .*install clang.*SOFTMETAL_CLANG/);
+    });
+  }
+});
+
+test.if(hasPlatformPackage)(
+  "both archives in one command serve without a registry that knows the platform package",
+  async () => {
+    using project = await install([], [platform]);
+    writeFileSync(join(project.folder, "example.ts"), example);
+    const { status, errors } = await project.bun(["example.ts"]);
+    expect({ status, errors }).toEqual({ status: 0, errors: "" });
+  },
+  60_000,
+);
+
+describe("installed without a platform package", () => {
+  let project: Project;
+  beforeAll(async () => {
+    project = await install([]);
+  }, 60_000);
+  afterAll(() => project[Symbol.dispose]());
+
+  test("says where it looked and how to build the library", async () => {
+    writeFileSync(join(project.folder, "example.ts"), example);
+    const { status, errors } = await project.bun(["example.ts"]);
+    expect(status).toBe(1);
+    const parts = [
+      "library-not-found",
+      `${join(platformPackage, "lib", libraryFile)} (platform package): `,
+      `${join(project.installed, "build/lib", libraryFile)} (local build): no such file`,
+      `Build it with ${join(project.installed, "scripts/setup")}`,
+      "METAL_ATTENTION_LIBRARY",
+    ];
+    expect(parts.filter((part) => !errors.includes(part))).toEqual([]);
+    expect(existsSync(join(project.installed, "scripts/setup"))).toBe(true);
+  });
+
+  test("holds what the build needs: the sources with their links made again, and no tests", () => {
+    const script = ". scripts/lib/common.sh; . scripts/lib/links.sh; restore_links";
+    const { exitCode } = Bun.spawnSync(["bash", "-euc", script], { cwd: project.installed });
+    expect(exitCode).toBe(0);
+    for (const folder of ["src", "shaders", "swift/Sources"])
+      expect(files(join(project.installed, folder)).toSorted()).toEqual(files(join(root, folder)).toSorted());
+    expect(existsSync(join(project.installed, "swift/Package.swift"))).toBe(true);
+    for (const name of ["test", "swift/Tests", "scripts/test", "bun.lock"])
+      expect(existsSync(join(project.installed, name))).toBe(false);
+  });
+});
