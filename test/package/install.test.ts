@@ -79,6 +79,14 @@ describe.if(hasPlatformPackage)("the archives", () => {
     expect(new Set(Object.values(asked))).toEqual(new Set([manifest.version]));
     expect(platform.manifest).toMatchObject({ os: [process.platform], cpu: [process.arch], license: "MIT" });
   });
+
+  test("publint finds nothing to improve", () => {
+    const publint = join(root, "node_modules/.bin/publint");
+    for (const { path } of [platform, { path: join(packages, archive) }]) {
+      const { stdout } = Bun.spawnSync([process.execPath, "--bun", publint, "run", path]);
+      expect(stdout.toString()).toEndWith("All good!\n");
+    }
+  });
 });
 
 describe.if(hasPlatformPackage)("installed beside its platform package", () => {
