@@ -58,15 +58,15 @@ test_threads() {
 }
 
 sanitize_tests() {
-  progress "pool of threads" sanitize-pool-address build_pool address address,undefined
-  progress "pool of threads" sanitize-pool-thread build_pool thread thread
+  runner status build-pool-address build_pool address address,undefined
   runner status pool-address env ASAN_OPTIONS=detect_stack_use_after_return=0 "$sanitized/pool-address"
+  runner status build-pool-thread build_pool thread thread
   runner status pool-thread "$sanitized/pool-thread"
-  runner status pool-race sees_race
-  progress "AddressSanitizer build" sanitize-address build_with_address_sanitizer
+  runner status planted-race sees_race
+  runner status build-address build_with_address_sanitizer
   runner status planted-overflow with_address_sanitizer bun test/sanitize/planted.ts
   runner bun address-tests with_address_sanitizer bun test test/ffi test/device --timeout 120000
   runner status address-fuzz with_address_sanitizer bun run fuzz --seconds 60 --seed 1
-  progress "ThreadSanitizer build" sanitize-thread build_with_thread_sanitizer
+  runner status build-thread build_with_thread_sanitizer
   runner swift thread-tests test_threads
 }
