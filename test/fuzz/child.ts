@@ -8,7 +8,7 @@ import { type Counts, processObjects, Session } from "./session.ts";
 import { Trace } from "./trace.ts";
 
 /** Calls of a session; then all is closed and checked. */
-const sessionCalls = 10_000;
+const sessionCalls = 5_000;
 /** Sessions before growth counts. */
 const warmUp = 4;
 /** Sessions at either end of which the least counts: the collector of JavaScript lets memory go up and down. */

@@ -1,7 +1,12 @@
 import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadLibrary, type Native } from "../../src/ffi/library.ts";
 import { symbols } from "../../src/ffi/symbols.ts";
 import { fuzz } from "./run.ts";
-import { table } from "./session.ts";
+import { Session, table } from "./session.ts";
+import { Trace } from "./trace.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -28,6 +33,39 @@ test("20 s of random calls: no crash, no hang, no leak, a typed status for each"
   expect(growth?.threads).toBeLessThanOrEqual(2);
   expect(growth?.files).toBeLessThanOrEqual(0);
 }, 300_000);
+
+// Mistakes planted in the library: the run must see each.
+
+/** The library with `ma_buffer_info` changed. */
+function withBufferInfo(change: (status: number, length: Uint8Array) => number): Native {
+  const native = loadLibrary();
+  const changed = (handle: number, length: Uint8Array, contents: Uint8Array) =>
+    change(native.ma_buffer_info(handle, length, contents), length);
+  return { ...native, ma_buffer_info: changed as Native["ma_buffer_info"] };
+}
+
+test.each([
+  { what: "accepts every handle", change: () => 0, seen: "MA_OK for a call that has to be refused" },
+  { what: "gives a code of its own", change: (status) => status && -99, seen: "-99, which the header does not list" },
+  { what: "refuses what is valid", change: () => -2, seen: "left the message|for a valid call" },
+  {
+    what: "writes before it refuses",
+    change: (status, length) => {
+      length[0] = 0;
+      return status;
+    },
+    seen: "failed and yet wrote a result",
+  },
+] satisfies readonly { what: string; change: Parameters<typeof withBufferInfo>[0]; seen: string }[])(
+  "a function that $what is found",
+  ({ change, seen }) => {
+    const folder = mkdtempSync(join(tmpdir(), "metal-attention-fuzz-"));
+    const session = new Session(withBufferInfo(change), 1, Trace.create(join(folder, "trace")), {});
+    expect(() => session.run(20_000)).toThrow(new RegExp(seen));
+    session.close();
+    rmSync(folder, { recursive: true });
+  },
+);
 
 const endings = [
   { what: "a crash", signal: "SIGSEGV", reason: "SIGSEGV" },
