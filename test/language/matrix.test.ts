@@ -283,3 +283,71 @@ METAL_FUNC void mma(thread vec<D, 2> &d, thread vec<A, 2> &a, thread vec<B, 2> &
 }
 `;
 languageSuite("matrix", prelude, cases);
+
+/** References to elements that are used again after operations on their matrix. */
+const held = product(a, b);
+const heldCase = (name: string, code: string, of: (row: number, column: number) => number): Case => ({
+  ...lanes,
+  name,
+  code,
+  out: "float",
+  inputs: [floats(a), floats(b)],
+  expected: make(of),
+});
+const storeAt = `
+void store_at(device float *out, uint lane, float2 e) {
+  const uint at = ((lane / 4 & 4) + lane / 2 % 4) * 8 + (lane / 4 & 2) * 2 + lane % 2 * 2; out[at] = e[0]; out[at + 1] = e[1]; }
+`;
+const elementsOf = "thread float2 &elements_of(thread simdgroup_float8x8 &m) { return m.thread_elements(); }";
+const multiplyInto = `
+void multiply_into(thread float2 &e, thread simdgroup_float8x8 &r, thread simdgroup_float8x8 &x, thread simdgroup_float8x8 &y, thread float2 &read) {
+  simdgroup_multiply(r, x, y); read = e; }
+`;
+const heldCases: readonly (readonly [prelude: string, entry: Case])[] = [
+  [
+    storeAt,
+    heldCase(
+      "elements read after a multiplication",
+      `simdgroup_float8x8 x, y, r(0.0f); simdgroup_load(x, a); simdgroup_load(y, b); thread auto &e = r.thread_elements();
+      simdgroup_multiply(r, x, y); store_at(out, lane, e);`,
+      (row, column) => at(held, row, column),
+    ),
+  ],
+  [
+    storeAt,
+    heldCase(
+      "elements read and written in a loop of multiplications",
+      `simdgroup_float8x8 x, y, r(0.0f); simdgroup_load(x, a); simdgroup_load(y, b); thread float2 &e = r.thread_elements();
+      for (int k = 0; k < 3; ++k) { e += 1.0f; simdgroup_multiply_accumulate(r, x, y, r); } store_at(out, lane, e);`,
+      (row, column) => 3 * at(held, row, column) + 3,
+    ),
+  ],
+  [
+    "",
+    heldCase(
+      "elements written after a store",
+      `simdgroup_float8x8 x; simdgroup_load(x, a); thread float2 *e = &x.thread_elements(); *e += 1.0f; simdgroup_store(x, out); *e = 0.0f;`,
+      (row, column) => at(a, row, column) + 1,
+    ),
+  ],
+  [
+    storeAt + elementsOf,
+    heldCase(
+      "elements from a function of the source",
+      `simdgroup_float8x8 x, y, r(0.0f); simdgroup_load(x, a); simdgroup_load(y, b); thread float2 &e = elements_of(r);
+      simdgroup_multiply(r, x, y); store_at(out, lane, e);`,
+      (row, column) => at(held, row, column),
+    ),
+  ],
+  [
+    storeAt + multiplyInto,
+    heldCase(
+      "elements as the argument of a function that multiplies",
+      `simdgroup_float8x8 x, y, r(0.0f); simdgroup_load(x, a); simdgroup_load(y, b); float2 e;
+      multiply_into(r.thread_elements(), r, x, y, e); store_at(out, lane, e);`,
+      (row, column) => at(held, row, column),
+    ),
+  ],
+];
+// A source of its own each: one such reference changes how a whole source is compiled.
+for (const [index, [prelude, entry]] of heldCases.entries()) languageSuite(`held_${index}`, prelude, [entry]);

@@ -35,7 +35,8 @@ enum Lowering {
     // Lane functions tell their call sites apart by address, and matrices lie in the kernel's own frame: both need
     // every function inlined into the kernel.
     let prefix =
-      "#include <softmetal_object>\n#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
+      (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "")
+      + "#include <softmetal_object>\n#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
       + "#line 1 \"\(origin.escapedLabel)\"\n"
     return LoweredShader(
       text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
