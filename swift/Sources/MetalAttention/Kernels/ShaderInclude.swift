@@ -25,7 +25,8 @@ enum ShaderInclude {
     for (index, line) in source.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
       if let (header, rest) = include(in: line), let text = headers[header] {
         let guardName = "MA_INCLUDED_" + header.map { $0 == "." ? "_" : $0 }
-        result += "#ifndef \(guardName)\n#define \(guardName)\n"
+        // Under a name of its own: a line of `name` is the text at one place.
+        result += "#line 1 \"guard of \(header)\"\n#ifndef \(guardName)\n#define \(guardName)\n"
         result += expand(text, name: header)
         result += "#endif\n#line \(index + 1) \(label)\n\(rest)\n"
       } else {
