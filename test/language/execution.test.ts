@@ -40,6 +40,31 @@ kernel void set_one(device float *out [[buffer(0)]], uint i [[thread_position_in
 kernel void double_it(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = out[i] * 2 + 1; }
 kernel void endless(volatile device uint *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { while (out[0] == 0) { } out[1] = i; }
 kernel void endless_barrier(volatile device uint *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { while (out[0] == 0) { threadgroup_barrier(mem_flags::mem_device); } out[1] = i; }
+/// Lanes of one SIMD group come to different barriers.
+kernel void divergent_branches(device uint *out [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  if (i % 2 == 0) { out[i] = 1; threadgroup_barrier(mem_flags::mem_device); } else { out[i] = 2; threadgroup_barrier(mem_flags::mem_device); }
+}
+kernel void divergent_skip(device uint *out [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  out[i] = 1; if (i % 32 != 7) { threadgroup_barrier(mem_flags::mem_device); }
+  out[i] = 2; threadgroup_barrier(mem_flags::mem_device); out[i] = 3;
+}
+/// Each SIMD group comes to a barrier of its own.
+kernel void own_barrier(device uint *out [[buffer(0)]], threadgroup uint *box [[threadgroup(0)]], uint i [[thread_position_in_grid]], uint group [[simdgroup_index_in_threadgroup]]) {
+  if (group == 0) { box[i] = i; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = box[i + 32]; }
+  else { box[i] = i; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = box[i - 32]; }
+}
+/// Lanes leave a loop with a barrier, and the kernel with it, one after another.
+kernel void leaving(device uint *out [[buffer(0)]], threadgroup uint *box [[threadgroup(0)]], uint i [[thread_position_in_grid]]) {
+  uint sum = 0;
+  for (uint k = 0; k < 64; ++k) {
+    if (k > i) { out[i] = sum; return; }
+    if (k == i) { box[0] = 3 * k; }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    sum += box[0];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  out[i] = sum;
+}
 kernel void scan(device float *out [[buffer(0)]], const device float *in [[buffer(1)]], uint i [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
   float x = simd_prefix_inclusive_sum(in[i]); if (lane % 3 == 0) { x += simd_max(x) * 0.1f; } out[i] = exp(x) + sin(x) / 3;
 }
@@ -290,6 +315,46 @@ describe("time limits", () => {
       next.dispatch(fine, { buffers: [out], grid: 64, threads: 1, form: "threadgroups" });
       next.commitAndWait();
       expect(out.view()[63]).toBe(190);
+    });
+  }
+});
+
+describe("barriers in divergent flow", () => {
+  for (const kernel of ["divergent_branches", "divergent_skip"]) {
+    check(`${kernel}: reported by name, and the device goes on`, async () => {
+      using pipeline = device().pipeline(kernel);
+      using fine = device().pipeline("one_each");
+      using out = device().tensor("u32", [64]);
+      using pass = device().pass();
+      pass.dispatch(pipeline, { buffers: [out], grid: 64, threads: 64 });
+      const error = await rejectionOf(pass.commit());
+      expect(error.code).toBe("execution");
+      expect(error.message).toContain(`'${kernel}'`);
+      expect(error.message).toContain("different threadgroup barriers");
+      expect(pass.info.state).toBe("failed");
+      using next = device().pass();
+      next.dispatch(fine, { buffers: [out], grid: 64, threads: 1, form: "threadgroups" });
+      next.commitAndWait();
+      expect(out.view()[63]).toBe(190);
+    });
+  }
+  const fine = (kernel: string, expected: readonly number[]): KernelCase => ({
+    ...kernelCase(kernel, 64, 64, 64, { threadgroupMemory: { 0: 256 } }),
+    expected,
+  });
+  const legal = [
+    fine(
+      "own_barrier",
+      range(64, (i) => i ^ 32),
+    ),
+    fine(
+      "leaving",
+      range(64, (i) => (3 * i * (i + 1)) / 2),
+    ),
+  ];
+  for (const each of legal) {
+    check(`${each.kernel}: nothing to report`, () => {
+      expect(run(device(), each)).toEqual([...each.expected]);
     });
   }
 });

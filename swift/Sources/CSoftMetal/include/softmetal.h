@@ -111,12 +111,13 @@ uint32_t sm_pool_threads(const SmPool *pool);
 
 enum {
   SM_RUN_OK = 0,
-  SM_RUN_TIMEOUT = 1,  ///< the kernel was stopped after `timeLimit`
-  SM_RUN_DEADLOCK = 2, ///< threads wait at different barriers
+  SM_RUN_TIMEOUT = 1,           ///< the kernel was stopped after `timeLimit`
+  SM_RUN_DIVERGENT_BARRIER = 2, ///< lanes of one SIMD group waited at different threadgroup barriers
 };
 
 /// Runs one dispatch to its end; the calling thread waits. Every threadgroup
-/// runs once, in any order. `timeLimit` is in seconds; 0 means none.
+/// runs once, in any order. `timeLimit` is in seconds; 0 means none. The calling
+/// thread keeps the signal unblocked that ends a kernel, SIGRTMAX - 3.
 /// One dispatch at a time per pool.
 int32_t sm_pool_run(SmPool *pool, const SmDispatch *dispatch, double timeLimit);
 

@@ -40,6 +40,16 @@ void installInterruptHandler() {
   sigaction(interruptSignal(), &action, nullptr);
 }
 
+/// A thread made by one that takes no signals, as those of libdispatch, takes none either.
+void unblockInterrupt() {
+  static thread_local bool isBlocked = true;
+  if (!isBlocked) return;
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, interruptSignal());
+  isBlocked = pthread_sigmask(SIG_UNBLOCK, &signals, nullptr) != 0;
+}
+
 void pause() {
 #if defined(__x86_64__)
   _mm_pause();
@@ -112,7 +122,7 @@ class Pool {
     job.chunk = std::clamp<uint64_t>(job.total / (workers_.size() * 16), 1, 64);
     job.taken.store(0, std::memory_order_relaxed);
     layThreadgroupMemory(job);
-    expired_.store(false, std::memory_order_relaxed);
+    outcome_.store(SM_RUN_OK, std::memory_order_relaxed);
     startWatching(timeLimit);
     const bool shared = workers_.size() > 1 && job.total > 1;
     if (shared) {
@@ -132,7 +142,7 @@ class Pool {
           waitIdle();
       }
     stopWatching();
-    return expired_.load(std::memory_order_relaxed) ? SM_RUN_TIMEOUT : SM_RUN_OK;
+    return outcome_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -140,20 +150,28 @@ class Pool {
 
   void work(uint32_t index) {
     Worker &worker = *workers_[index];
+    unblockInterrupt();
     {
       std::lock_guard lock(watchMutex_);
       watched_[index] = {pthread_self(), true};
     }
     currentWorker = &worker;
-    while (!expired_.load(std::memory_order_relaxed)) {
+    while (outcome_.load(std::memory_order_relaxed) == SM_RUN_OK) {
       const uint64_t begin = job_.taken.fetch_add(job_.chunk, std::memory_order_relaxed);
       if (begin >= job_.total) break;
       const uint64_t end = std::min(begin + job_.chunk, job_.total);
-      worker.run(*job_.dispatch, job_.threadgroupOffsets, begin, end, expired_);
+      const int32_t outcome = worker.run(*job_.dispatch, job_.threadgroupOffsets, begin, end, outcome_);
+      if (outcome != SM_RUN_OK) stop(outcome);
     }
     std::lock_guard lock(watchMutex_);
     watched_[index].isWorking = false;
     currentWorker = nullptr;
+  }
+
+  /// Ends the dispatch, for the first reason that there was.
+  void stop(int32_t outcome) {
+    int32_t expected = SM_RUN_OK;
+    outcome_.compare_exchange_strong(expected, outcome, std::memory_order_relaxed);
   }
 
   /// A worker thread: spins a little for the next dispatch, because dispatches come in rows, then sleeps.
@@ -206,7 +224,7 @@ class Pool {
         watch_.wait_until(lock, deadline_);
       } else {
         // A kernel may be between two threadgroups when the signal comes; ask again until all have stopped.
-        expired_.store(true, std::memory_order_relaxed);
+        stop(SM_RUN_TIMEOUT);
         for (const Watched &watched : watched_)
           if (watched.isWorking) pthread_kill(watched.thread, interruptSignal());
         wakeAt_ = Clock::now() + std::chrono::milliseconds(20);
@@ -238,7 +256,7 @@ class Pool {
   std::thread watchdog_;
   bool watching_ = false;
   Clock::time_point deadline_ = {}, wakeAt_ = Clock::time_point::max();
-  std::atomic<bool> expired_{false};
+  std::atomic<int32_t> outcome_{SM_RUN_OK};
   std::vector<Watched> watched_;  ///< one for each worker
 };
 

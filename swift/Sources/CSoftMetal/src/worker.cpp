@@ -103,8 +103,8 @@ void Worker::place(const SmDispatch &dispatch, const uint32_t position[3], int a
   }
 }
 
-bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, uint64_t begin, uint64_t end,
-                 const std::atomic<bool> &expired) {
+int32_t Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, uint64_t begin, uint64_t end,
+                    const std::atomic<int32_t> &outcome) {
   SmThreadgroup &group = state_->group;
   group.buffers = dispatch.buffers;
   group.threadgroupOffsets = threadgroupOffsets;
@@ -117,12 +117,13 @@ bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets,
   const uint64_t width = dispatch.threadgroups[0], height = dispatch.threadgroups[1];
   uint32_t position[3] = {static_cast<uint32_t>(begin % width), static_cast<uint32_t>(begin / width % height),
                           static_cast<uint32_t>(begin / width / height)};
-  if (sigsetjmp(escape_, 0) != 0) return false;
+  if (sigsetjmp(escape_, 0) != 0) return SM_RUN_TIMEOUT;
+  barrierDiverged_ = false;
   running_.store(true, std::memory_order_relaxed);
   // Along the first axis with more than one, threadgroups come one after another.
   const int axis = width > 1 ? 0 : height > 1 ? 1 : 2;
   uint64_t merged = 1;
-  for (uint64_t i = begin; i < end && !expired.load(std::memory_order_relaxed); i += merged) {
+  for (uint64_t i = begin; i < end && outcome.load(std::memory_order_relaxed) == SM_RUN_OK; i += merged) {
     if (kernel_->seesGridOnly) merged = std::min<uint64_t>(end - i, dispatch.threadgroups[axis] - position[axis]);
     place(dispatch, position, axis, merged);
     if (kernel_->execution == SM_EXECUTION_LOOP) {
@@ -131,12 +132,13 @@ bool Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets,
       prepareStacks(group.threadCount);
       prepareFibres(group.threadCount);
       softmetal_switch(&mainStackPointer_, state_->stackPointers[0]);
+      if (barrierDiverged_) break;
     }
     position[axis] += static_cast<uint32_t>(merged) - 1;
     for (int k = 0; k < 3 && ++position[k] == dispatch.threadgroups[k]; ++k) position[k] = 0;
   }
   running_.store(false, std::memory_order_relaxed);
-  return true;
+  return barrierDiverged_ ? SM_RUN_DIVERGENT_BARRIER : SM_RUN_OK;
 }
 
 void Worker::interrupt() {
@@ -174,6 +176,7 @@ void Worker::stop(uint32_t thread, uint64_t reason, const void *meetingPoint) {
   threadStates_[thread] = reason == SM_YIELD_EXIT          ? ThreadState::ended
                           : reason == SM_YIELD_THREADGROUP ? ThreadState::atThreadgroup
                                                            : ThreadState::atSimdgroup;
+  runnable_[simdgroup] &= ~(1u << thread % SM_SIMD_WIDTH);
   meetingPoints_[thread] = meetingPoint;
 }
 
@@ -185,9 +188,11 @@ void Worker::materialise(uint32_t simdgroup, uint32_t running) {
   const ThreadState waiting =
       group.reason == SM_YIELD_THREADGROUP ? ThreadState::atThreadgroup : ThreadState::atSimdgroup;
   for (uint32_t t = simdgroup * SM_SIMD_WIDTH; t <= group.last; ++t) {
-    threadStates_[t] = t < running ? waiting : ThreadState::runnable;
+    threadStates_[t] = waiting;
     meetingPoints_[t] = group.meetingPoint;
   }
+  const uint32_t done = running - simdgroup * SM_SIMD_WIDTH;
+  runnable_[simdgroup] = done < SM_SIMD_WIDTH ? group.existing & ~0u << done : 0;
   group.uniform = 0;
 }
 
@@ -201,8 +206,7 @@ void *Worker::next(uint32_t simdgroup) {
       const uint32_t first = g * SM_SIMD_WIDTH;
       do {
         if (group.uniform) return state_->stackPointers[first];
-        for (uint32_t t = first; t <= group.last; ++t)
-          if (threadStates_[t] == ThreadState::runnable) return state_->stackPointers[t];
+        if (runnable_[g]) return state_->stackPointers[first + __builtin_ctz(runnable_[g])];
       } while (releaseSimdgroup(g));
     }
     simdgroup = 0;
@@ -223,35 +227,39 @@ bool Worker::releaseSimdgroup(uint32_t simdgroup) {
   uint32_t active = 0;
   for (uint32_t t = first; t <= group.last; ++t) {
     if (threadStates_[t] != ThreadState::atSimdgroup || meetingPoints_[t] != earliest) continue;
-    threadStates_[t] = ThreadState::runnable;
     state_->divergent[t] = 1;
     active |= 1u << (t - first);
   }
   std::memcpy(state_->snapshot[simdgroup], state_->exchange[simdgroup][group.round & 1], SM_EXCHANGE_BYTES);
   group.active = active;
+  runnable_[simdgroup] = active;
   if (active == group.existing) group.uniform = 1;
   return true;
 }
 
+/// Releases the threads that wait at a barrier, unless the lanes of a SIMD group wait at different ones. A GPU
+/// counts whole SIMD groups at a barrier, so each of these may have come to one of its own.
 bool Worker::releaseThreadgroup() {
   const uint32_t groups = simdgroupCount(state_->group.threadCount);
   bool released = false, allUniform = true;
   for (uint32_t g = 0; g < groups; ++g) {
     SmSimdgroup &group = state_->simdgroups[g];
-    bool whole = true;
-    for (uint32_t t = g * SM_SIMD_WIDTH; t <= group.last; ++t) {
-      if (threadStates_[t] == ThreadState::ended) {
-        whole = false;
-      } else {
-        threadStates_[t] = ThreadState::runnable;
-        released = true;
-      }
+    const uint32_t first = g * SM_SIMD_WIDTH;
+    uint32_t waiting = 0;
+    const void *barrier = nullptr;
+    for (uint32_t t = first; t <= group.last; ++t) {
+      if (threadStates_[t] == ThreadState::ended) continue;
+      if (barrier && meetingPoints_[t] != barrier) barrierDiverged_ = true;
+      barrier = meetingPoints_[t];
+      waiting |= 1u << (t - first);
     }
-    group.uniform = whole;
-    allUniform = allUniform && whole;
+    runnable_[g] = waiting;
+    group.uniform = waiting == group.existing;
+    allUniform = allUniform && group.uniform;
+    released = released || waiting;
   }
   state_->uniform = allUniform && released;
-  return released;
+  return released && !barrierDiverged_;
 }
 
 }  // namespace softmetal

@@ -10,8 +10,8 @@
 
 namespace softmetal {
 
-/// How a fibre stands when its SIMD group is not uniform.
-enum class ThreadState : uint8_t { runnable, atSimdgroup, atThreadgroup, ended };
+/// Why a fibre cannot run, when its SIMD group is not uniform.
+enum class ThreadState : uint8_t { atSimdgroup, atThreadgroup, ended };
 
 /// Runs threadgroups on the thread that calls `run`. Not movable: fibres find
 /// their worker by address.
@@ -23,9 +23,10 @@ class Worker {
   Worker(const Worker &) = delete;
   Worker &operator=(const Worker &) = delete;
 
-  /// Runs threadgroups `begin` to `end` - 1 of the grid, x first, until `expired`. False when `interrupt` ended it.
-  bool run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, uint64_t begin, uint64_t end,
-           const std::atomic<bool> &expired);
+  /// Runs threadgroups `begin` to `end` - 1 of the grid, x first, while `outcome` is SM_RUN_OK. Returns an SM_RUN_...
+  /// code; SM_RUN_TIMEOUT when `interrupt` ended it.
+  int32_t run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, uint64_t begin, uint64_t end,
+              const std::atomic<int32_t> &outcome);
 
   /// Ends `run`. Async-signal-safe; called on the worker's thread.
   void interrupt();
@@ -52,8 +53,10 @@ class Worker {
   const SmKernel *kernel_ = nullptr;
   void *mainStackPointer_ = nullptr;
   uint32_t stacksReady_ = 0;
-  ThreadState threadStates_[SM_MAX_THREADS] = {};
+  uint32_t runnable_[SM_MAX_SIMDGROUPS] = {};  ///< lanes of SIMD groups that are not uniform, one bit a lane
+  ThreadState threadStates_[SM_MAX_THREADS] = {};  ///< of the lanes that are not runnable
   const void *meetingPoints_[SM_MAX_THREADS] = {};
+  bool barrierDiverged_ = false;  ///< lanes of one SIMD group wait at different barriers
   std::atomic<bool> running_{false};
   sigjmp_buf escape_;
 };

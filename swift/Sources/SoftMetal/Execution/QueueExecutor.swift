@@ -25,14 +25,12 @@ final class QueueExecutor: @unchecked Sendable {
       generator = SplitMix64(seed: 0)
     }
     let reference = Unmanaged.passRetained(self)
-    let code = SignalMask.withRealTimeSignalsUnblocked {
-      pthread_create(
-        &thread, nil,
-        { argument in
-          if let argument { Unmanaged<QueueExecutor>.fromOpaque(argument).takeRetainedValue().run() }
-          return nil
-        }, reference.toOpaque())
-    }
+    let code = pthread_create(
+      &thread, nil,
+      { argument in
+        if let argument { Unmanaged<QueueExecutor>.fromOpaque(argument).takeRetainedValue().run() }
+        return nil
+      }, reference.toOpaque())
     guard code == 0 else {
       reference.release()
       return nil
@@ -133,9 +131,11 @@ final class QueueExecutor: @unchecked Sendable {
       MTLCommandBufferError(
         .timeout,
         "kernel '\(kernelName)' was stopped after \(workers.timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit")
-    case Int(SM_RUN_DEADLOCK):
+    case Int(SM_RUN_DIVERGENT_BARRIER):
       MTLCommandBufferError(
-        .internal, "kernel '\(kernelName)': threads of one threadgroup wait at different barriers")
+        .internal,
+        "kernel '\(kernelName)': lanes of one SIMD group wait at different threadgroup barriers; all of them that have "
+          + "not returned must come to the same")
     default:
       MTLCommandBufferError(.internal, "kernel '\(kernelName)' ended with code \(code)")
     }

@@ -10,8 +10,7 @@ final class WorkerPool: @unchecked Sendable {
   private let turn = Monitor()
 
   init(threads: Int, timeLimit: Double) throws {
-    let pool = SignalMask.withRealTimeSignalsUnblocked { sm_pool_create(UInt32(threads)) }
-    guard let pool else {
+    guard let pool = sm_pool_create(UInt32(threads)) else {
       throw DeviceError("cannot start \(threads) worker threads; set SOFTMETAL_THREADS to fewer")
     }
     self.pool = pool
