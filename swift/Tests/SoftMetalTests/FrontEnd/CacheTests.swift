@@ -93,6 +93,31 @@ import Testing
     #expect(try !folder.compile(smallSource(2)).wasCached)
   }
 
+  @Test func whatNobodyUsedForADayGoes() throws {
+    _ = try folder.compile(smallSource(1))
+    let names = ["headers-old", "stubs-old", "work-killed", "work-running", "other"]
+    for name in names {
+      let path = folder.settings.cachePath + "/" + name
+      mkdir(path, 0o700)
+      #expect(Files.write([1], to: path + "/file"))
+    }
+    func age(_ path: String) {
+      let then = timeval(tv_sec: time(nil) - 25 * 60 * 60, tv_usec: 0)
+      var times = [then, then]
+      #expect(utimes(path, &times) == 0)
+    }
+    for name in Files.names(in: folder.settings.cachePath) where name != "work-running" {
+      age(folder.settings.cachePath + "/" + name)
+    }
+    _ = try folder.compile(smallSource(2))
+    let left = Set(Files.names(in: folder.settings.cachePath))
+    #expect(left.isSuperset(of: ["objects", "sources", "locks", "work-running", "other"]))
+    #expect(left.isDisjoint(with: ["headers-old", "stubs-old", "work-killed"]))
+    // The headers in use had the same age until they were used again.
+    #expect(left.contains { $0.hasPrefix("headers-") })
+    #expect(try folder.compile(smallSource(1)).wasCached)
+  }
+
   @Test func anUnusableFolderIsNoFailure() throws {
     #expect(Files.write([], to: folder.path + "/file"))
     for path in ["/proc/nothing/cache", folder.path + "/file", folder.path + "/file/cache"] {

@@ -6,6 +6,7 @@ import Glibc
 ///     sources/KEY      links from the key of a source to the key of its object
 ///     locks/KEY        held while an object is compiled
 ///     headers-KEY/     the headers of the language
+///     stubs-KEY/       what stands in for them while a source is preprocessed
 ///     work-XXXXXX/     a compilation in progress
 struct CacheFolder {
   let path: String
@@ -75,6 +76,17 @@ struct CacheFolder {
       }
     }
     return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+  }
+
+  /// Removes the folders that nobody has used for a day: headers of other
+  /// versions, and compilations that were killed.
+  func removeLeftovers() {
+    let day = 24 * 60 * 60
+    for name in Files.names(in: path) where ["headers-", "stubs-", "work-"].contains(where: name.hasPrefix) {
+      let folder = path + "/" + name
+      var status = stat()
+      if lstat(folder, &status) == 0, status.st_mtim.tv_sec < time(nil) - day { Files.removeFolder(folder) }
+    }
   }
 
   private static let counter = Guarded(0)

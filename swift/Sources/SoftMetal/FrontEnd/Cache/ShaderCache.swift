@@ -48,6 +48,7 @@ struct ShaderCache {
   func store(_ metadata: CacheEntry.Metadata, object: [UInt8], key: String) {
     guard folder.store(CacheEntry.encode(metadata, object: object), at: folder.object(key)) else { return }
     trim(keeping: key)
+    folder.removeLeftovers()
   }
 
   func link(sourceKey: String, to key: String) {

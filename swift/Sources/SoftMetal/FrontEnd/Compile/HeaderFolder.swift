@@ -51,7 +51,8 @@ enum HeaderFolder {
   private static func folder(
     _ path: String, in parent: String, content: ((name: String, bytes: [UInt8])) -> [UInt8]
   ) -> String? {
-    if access(path, F_OK) == 0 { return path }
+    // Its time says when it was last used.
+    if utimensat(AT_FDCWD, path, nil, 0) == 0 { return path }
     guard let temporary = WorkFolder.make(in: parent) else { return nil }
     for header in headers where !Files.write(content(header), to: temporary + "/" + header.name) {
       Files.removeFolder(temporary)
