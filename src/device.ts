@@ -131,6 +131,9 @@ export class Device {
    *
    * @example
    * using pipeline = device.pipeline("scale", { constants: [{ index: 0, dtype: "u32", value: 4 }] });
+   * @example
+   * // constant float2 weights [[function_constant(1)]];
+   * using pipeline = device.pipeline("blend", { constants: [{ index: 1, dtype: "f32", value: [0.25, 0.75] }] });
    */
   pipeline(kernel: string, options: PipelineOptions = {}): Pipeline {
     return createPipeline(this, this.#usable(), kernel, options);

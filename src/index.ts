@@ -15,11 +15,11 @@ export { Device, type DeviceOptions } from "./device.ts";
 export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./dispatch.ts";
 export { type DType, type DTypeViews, dtypeSize } from "./dtypes.ts";
 export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
+export type { ConstantDType, ConstantScalar, FunctionConstant } from "./ffi/constants.ts";
 export type {
   DeviceInfo,
   DispatchForm,
   Extent3,
-  FunctionConstant,
   PassInfo,
   PassState,
   PipelineInfo,

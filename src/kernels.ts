@@ -2,13 +2,17 @@ import type * as z from "zod/mini";
 import { display, refused } from "./checks.ts";
 import type { Device } from "./device.ts";
 import { Block } from "./ffi/block.ts";
-import { type PipelineInfo, packConstants, readPipelineInfo, recordSizes } from "./ffi/records.ts";
+import { packConstants } from "./ffi/constants.ts";
+import { type PipelineInfo, readPipelineInfo, recordSizes } from "./ffi/records.ts";
 import { checkStatus } from "./ffi/status.ts";
 import { encodeText } from "./ffi/text.ts";
 import { type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
 import { parseOptions, pipelineOptions } from "./options.ts";
 
-/** Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`. */
+/**
+ * Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`. A vector of the shader's,
+ * such as `uint2` or `half4`, takes an array of 2 to 4; 64-bit integers take a bigint, or a number that is exact.
+ */
 export type PipelineOptions = z.input<typeof pipelineOptions>;
 
 /**

@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import en from "zod/v4/locales/en.js";
 import { MetalAttentionError } from "./errors.ts";
+import type { ConstantDType, ConstantScalar } from "./ffi/constants.ts";
 
 // Checks where a call crosses a construction boundary. Too slow for the hot path.
 
@@ -29,21 +30,56 @@ export const passOptions = z.strictObject({
   mode: z._default(z.enum(["concurrent", "serial"]), "concurrent"),
 });
 
-const integer = (min: number, max: number) => z.int().check(z.gte(min), z.lte(max));
-const index = integer(0, 0xffff);
+const index = z.int().check(z.gte(0), z.lte(0xffff));
 
-/** Any number: infinities and NaN are values of a float type. */
-const float = z.custom<number>((value) => typeof value === "number", "expected a number");
+/** One type of function constant: a value for which `fits` holds, or a vector of 2 to 4 of them. */
+function constantOf<const D extends ConstantDType, V extends ConstantScalar>(
+  dtype: D,
+  expected: string,
+  fits: (value: unknown) => value is V,
+) {
+  const isValue = (value: unknown) =>
+    // A copy, in which missing elements are undefined.
+    Array.isArray(value) ? value.length >= 2 && value.length <= 4 && [...value].every(fits) : fits(value);
+  return z.strictObject({
+    index,
+    dtype: z.literal(dtype),
+    value: z.custom<V | readonly V[]>(isValue, `expected ${expected}, or 2 to 4 of them for a vector`),
+  });
+}
 
-/** One function constant: its value must fit its type. */
+function integerConstant<const D extends ConstantDType>(dtype: D, min: number, max: number) {
+  const fits = (value: unknown): value is number =>
+    typeof value === "number" && Number.isInteger(value) && value >= min && value <= max;
+  return constantOf(dtype, `an integer from ${min} to ${max}`, fits);
+}
+
+function longConstant<const D extends ConstantDType>(dtype: D, min: bigint, max: bigint) {
+  const fits = (value: unknown): value is number | bigint =>
+    (typeof value === "bigint" || Number.isSafeInteger(value)) &&
+    (value as number | bigint) >= min &&
+    (value as number | bigint) <= max;
+  return constantOf(dtype, `an integer from ${min} to ${max}, as a bigint beyond 2^53`, fits);
+}
+
+/** Infinities and NaN are values of a float type. */
+function floatConstant<const D extends ConstantDType>(dtype: D) {
+  return constantOf(dtype, "a number", (value): value is number => typeof value === "number");
+}
+
 const functionConstant = z.discriminatedUnion("dtype", [
-  z.strictObject({ index, dtype: z.literal("bool"), value: z.boolean() }),
-  z.strictObject({ index, dtype: z.literal("u8"), value: integer(0, 255) }),
-  z.strictObject({ index, dtype: z.literal("i8"), value: integer(-128, 127) }),
-  z.strictObject({ index, dtype: z.literal("u32"), value: integer(0, 0xffff_ffff) }),
-  z.strictObject({ index, dtype: z.literal("i32"), value: integer(-0x8000_0000, 0x7fff_ffff) }),
-  z.strictObject({ index, dtype: z.literal("f16"), value: float }),
-  z.strictObject({ index, dtype: z.literal("f32"), value: float }),
+  constantOf("bool", "true or false", (value): value is boolean => typeof value === "boolean"),
+  integerConstant("u8", 0, 0xff),
+  integerConstant("i8", -0x80, 0x7f),
+  integerConstant("u16", 0, 0xffff),
+  integerConstant("i16", -0x8000, 0x7fff),
+  integerConstant("u32", 0, 0xffff_ffff),
+  integerConstant("i32", -0x8000_0000, 0x7fff_ffff),
+  longConstant("u64", 0n, 2n ** 64n - 1n),
+  longConstant("i64", -(2n ** 63n), 2n ** 63n - 1n),
+  floatConstant("f16"),
+  floatConstant("bf16"),
+  floatConstant("f32"),
 ]);
 
 /** Options of `Device.pipeline`. */

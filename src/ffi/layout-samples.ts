@@ -1,4 +1,5 @@
 import { Block } from "./block.ts";
+import { packConstants } from "./constants.ts";
 import {
   type HadamardCacheRecord,
   packHadamardDequantizeKv,
@@ -19,7 +20,7 @@ import {
   structSizes,
   type TensorRecord,
 } from "./layout.ts";
-import { packBindings, packConstants, packKernelDispatch, recordSizes } from "./records.ts";
+import { packBindings, packKernelDispatch, recordSizes } from "./records.ts";
 
 /** A struct as it is packed here, and what the library must read in it by the names of the fields. */
 export interface LayoutSample {
@@ -323,9 +324,10 @@ function bindingSample(): LayoutSample {
 }
 
 function constantSample(): LayoutSample {
-  const { bytes } = packConstants([{ index: 96, dtype: "f32", value: -2 }]);
-  const value = Array.from({ length: 16 }, (_, i) => [`value[${i}]`, i === 3 ? 0xc0 : 0]);
-  return { struct: "MAConstant", bytes, fields: { index: 96, dtype: 1, ...Object.fromEntries(value) } };
+  const { bytes } = packConstants([{ index: 96, dtype: "u32", value: [0x0403_0201, 0x0807_0605] }]);
+  const value = Array.from({ length: 32 }, (_, i) => [`value[${i}]`, i < 8 ? i + 1 : 0]);
+  const fields = { index: 96, dtype: 6, components: 2, reserved: 0, ...Object.fromEntries(value) };
+  return { struct: "MAConstant", bytes, fields };
 }
 
 /** One of every struct that is packed for the library. */

@@ -1,5 +1,3 @@
-import type { DType } from "../dtypes.ts";
-import { dtypes } from "../dtypes.ts";
 import { Block } from "./block.ts";
 
 // Readers and writers of the structs of calls that are not hot.
@@ -23,7 +21,7 @@ export interface DeviceInfo {
 export const recordSizes = {
   MADeviceInfo: 192,
   MAPassInfo: 24,
-  MAConstant: 24,
+  MAConstant: 48,
   MAPipelineInfo: 16,
   MABinding: 40,
   MAKernelDispatch: 48,
@@ -93,28 +91,6 @@ export function readPipelineInfo({ u32 }: Block): PipelineInfo {
     threadExecutionWidth: u32[1] as number,
     staticThreadgroupMemoryLength: u32[2] as number,
   };
-}
-
-/** Element types of a function constant. */
-export type ConstantDType = Exclude<DType, "bf16">;
-
-/** A value for `[[function_constant(index)]]`. */
-export interface FunctionConstant {
-  readonly index: number;
-  readonly dtype: ConstantDType;
-  readonly value: number | boolean;
-}
-
-/** Packs a list of `MAConstant`. The values have been checked against their types. */
-export function packConstants(constants: readonly FunctionConstant[]): Block {
-  const block = new Block(Math.max(1, constants.length) * recordSizes.MAConstant);
-  constants.forEach(({ index, dtype, value }, position) => {
-    const start = position * recordSizes.MAConstant;
-    block.u32[start / 4] = index;
-    block.u32[start / 4 + 1] = dtypes[dtype].code;
-    new dtypes[dtype].View(block.buffer, start + 8, 1)[0] = Number(value);
-  });
-  return block;
 }
 
 /** Values of `MABinding.kind`. */

@@ -93,8 +93,8 @@ function openHandles(): Record<Kind, number> {
 
 // The copies' function constants 0 and 1, both false.
 const constants = new Block(2 * recordSizes.MAConstant);
-constants.u32.set([0, 8], 0);
-constants.u32.set([1, 8], 6);
+constants.u32.set([0, 8, 1], 0);
+constants.u32.set([1, 8, 1], recordSizes.MAConstant / 4);
 
 const kinds = Object.keys(byKind) as Kind[];
 const invalidHandle = -2;

@@ -1,4 +1,4 @@
-/** Function constants of every type, and the spellings of explicit instantiations. */
+/** Function constants of every type, scalars and vectors, and the spellings of explicit instantiations. */
 import { floats, type KernelCase, kernelSuite, uints } from "./harness.ts";
 
 type Constants = NonNullable<KernelCase["constants"]>;
@@ -117,6 +117,95 @@ kernelSuite("constants", source, [
     threads: 4,
   }),
 ]);
+
+/** Component types: what the kernel writes them as, and four values of each. */
+const types = [
+  { msl: "bool", dtype: "bool", out: "long", values: [true, false, true, true] },
+  { msl: "char", dtype: "i8", out: "long", values: [-128, 127, -1, 5] },
+  { msl: "uchar", dtype: "u8", out: "long", values: [255, 1, 128, 0] },
+  { msl: "short", dtype: "i16", out: "long", values: [-32768, 32767, -1, 258] },
+  { msl: "ushort", dtype: "u16", out: "long", values: [65535, 1, 32768, 258] },
+  { msl: "int", dtype: "i32", out: "long", values: [-(2 ** 31), 2 ** 31 - 1, -1, 65538] },
+  { msl: "uint", dtype: "u32", out: "long", values: [2 ** 32 - 1, 1, 2 ** 31, 65538] },
+  { msl: "long", dtype: "i64", out: "long", values: [-(2n ** 63n), 2n ** 63n - 1n, -1, 2 ** 53 - 1] },
+  { msl: "ulong", dtype: "u64", out: "ulong", values: [2n ** 64n - 1n, 1, 2n ** 63n, 2 ** 53 - 1] },
+  { msl: "half", dtype: "f16", out: "float", values: [65504, -0.5, 2 ** -24, Number.NEGATIVE_INFINITY] },
+  { msl: "bfloat", dtype: "bf16", out: "float", values: [2 ** 127, -0.5, 1.0078125, Number.NEGATIVE_INFINITY] },
+  { msl: "float", dtype: "f32", out: "float", values: [2 ** 127, -0.1, 2 ** -149, Number.POSITIVE_INFINITY] },
+] as const;
+
+/** Each type with 1 to 4 components; the index of the constant is the place in this list. */
+const shapes = types.flatMap((type) =>
+  [1, 2, 3, 4].map((width) => ({ ...type, width, name: `${type.msl}${width === 1 ? "" : width}` })),
+);
+const components = ["x", "y", "z", "w"];
+const shapeSource = `#include <metal_stdlib>
+using namespace metal;
+${shapes
+  .map(({ name, out, width }, index) => {
+    const writes = components
+      .slice(0, width)
+      .map((at, k) => `out[${k}] = ${out}(c_${name}${width > 1 ? `.${at}` : ""});`);
+    return `constant ${name} c_${name} [[function_constant(${index})]];
+kernel void write_${name}(device ${out} *out [[buffer(0)]]) { ${writes.join(" ")} }`;
+  })
+  .join("\n")}
+`;
+kernelSuite(
+  "every type of constants",
+  shapeSource,
+  shapes.map(({ name, dtype, out, values, width }, index): KernelCase => {
+    const given = values.slice(0, width);
+    const value = width === 1 ? values[0] : given;
+    const expected = given.map((v) => (out === "float" ? Math.fround(Number(v)) : BigInt(v)));
+    return one(name, `write_${name}`, [{ index, dtype, value } as Constants[number]], [], { out, expected });
+  }),
+);
+
+kernelSuite(
+  "constants that are vectors",
+  `#include <metal_stdlib>
+using namespace metal;
+constant float2 scale [[function_constant(0)]];
+constant metal::uint3 shape [[function_constant(1)]];
+constant vec<half, 4> weights [[function_constant(2)]];
+constant bool3 flags [[function_constant(3)]];
+constant float2 twice = scale * 2.0f;
+constant uint volume = shape.x * shape.y * shape.z;
+constant float2 scale_or = is_function_constant_defined(scale) ? scale : float2(7, 8);
+kernel void derived(device float *out [[buffer(0)]]) { out[0] = twice.x; out[1] = twice.y; out[2] = volume; }
+kernel void fallback(device float *out [[buffer(0)]]) { out[0] = scale_or.x; out[1] = scale_or.y; }
+kernel void used_whole(device float *out [[buffer(0)]]) {
+  out[0] = dot(float4(weights), float4(1, 10, 100, 1000)); out[1] = all(flags) ? 1 : 0; out[2] = any(flags) ? 1 : 0;
+}
+kernel void loops(device float *out [[buffer(0)]]) {
+  float sum = 0; for (uint k = 0; k < shape.z; ++k) { sum += shape[k % 3]; } out[0] = sum;
+}
+`,
+  [
+    one(
+      "constants derived from vectors",
+      "derived",
+      [
+        { index: 0, dtype: "f32", value: [1.5, -2] },
+        { index: 1, dtype: "u32", value: [2, 3, 5] },
+      ],
+      [3, -4, 30],
+    ),
+    one("is_function_constant_defined of a vector that is not", "fallback", [], [7, 8]),
+    one("and of one that is", "fallback", [{ index: 0, dtype: "f32", value: [1, 2] }], [1, 2]),
+    one(
+      "in functions of vectors",
+      "used_whole",
+      [
+        { index: 2, dtype: "f16", value: [1, 2, 3, 4] },
+        { index: 3, dtype: "bool", value: [true, false, true] },
+      ],
+      [4321, 0, 1],
+    ),
+    one("in a loop bound", "loops", [{ index: 1, dtype: "u32", value: [2, 3, 4] }], [2 + 3 + 4 + 2]),
+  ],
+);
 
 const spellings = `#include <metal_stdlib>
 using namespace metal;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { dtypes } from "../../src/dtypes.ts";
+import { constantCodes } from "../../src/ffi/constants.ts";
 import { packingCodes } from "../../src/ffi/hadamardLayout.ts";
 import { accessBits, bindingKinds, dispatchForms, passStates } from "../../src/ffi/records.ts";
 import { statusCodes } from "../../src/ffi/status.ts";
@@ -51,8 +52,11 @@ describe("the C header and the TypeScript side agree on", () => {
   });
 
   test("element types", () => {
-    const byName = Object.entries(dtypes).map(([name, { code }]) => [name.toUpperCase(), code]);
-    expect(Object.fromEntries(byName)).toEqual(enumerators("MA_DTYPE_"));
+    const declared = enumerators("MA_DTYPE_");
+    const ofTensors = Object.entries(dtypes).map(([name, { code }]) => [name.toUpperCase(), code]);
+    expect(declared).toMatchObject(Object.fromEntries(ofTensors));
+    const ofConstants = Object.entries(constantCodes).map(([name, code]) => [name.toUpperCase(), code]);
+    expect(declared).toEqual(Object.fromEntries(ofConstants));
   });
 
   test("packings of a quantised cache", () => {

@@ -1,17 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
+import { packConstants } from "../../src/ffi/constants.ts";
 import { packKvCacheCopyBatch, packStreams, structSizes } from "../../src/ffi/layout.ts";
 import { isFloat } from "../../src/ffi/layout-check.ts";
 import { layoutSamples, sampleTensor, tensorFields } from "../../src/ffi/layout-samples.ts";
 import { leaves } from "../../src/ffi/native-layout.ts";
-import {
-  packBindings,
-  packConstants,
-  readDeviceInfo,
-  readPassInfo,
-  readPipelineInfo,
-  recordSizes,
-} from "../../src/ffi/records.ts";
+import { packBindings, readDeviceInfo, readPassInfo, readPipelineInfo, recordSizes } from "../../src/ffi/records.ts";
 import { abiVersion } from "../../src/ffi/symbols.ts";
 import { expectFields, layouts, struct, write } from "../helpers/packed.ts";
 
@@ -120,14 +114,32 @@ describe("packed in TypeScript, read back field by field by the library", () => 
       { index: 94, dtype: "i32", value: -2, code: 7, bytes: [0xfe, 0xff, 0xff, 0xff] },
       { index: 95, dtype: "f16", value: 1, code: 2, bytes: [0x00, 0x3c] },
       { index: 96, dtype: "f32", value: -2, code: 1, bytes: [0x00, 0x00, 0x00, 0xc0] },
+      { index: 97, dtype: "bf16", value: 1.00390625, code: 3, bytes: [0x80, 0x3f] }, // halfway, to even
+      { index: 98, dtype: "i16", value: -2, code: 9, bytes: [0xfe, 0xff] },
+      { index: 99, dtype: "u16", value: 0x8765, code: 10, bytes: [0x65, 0x87] },
+      { index: 100, dtype: "i64", value: -2n, code: 11, bytes: [0xfe, ...Array<number>(7).fill(0xff)] },
+      { index: 101, dtype: "u64", value: 2 ** 52 + 3, code: 12, bytes: [3, 0, 0, 0, 0, 0, 0x10, 0] },
+      { index: 102, dtype: "bool", value: [true, false, true], code: 8, bytes: [1, 0, 1] },
+      { index: 103, dtype: "u8", value: [1, 2, 3, 4], code: 4, bytes: [1, 2, 3, 4] },
+      { index: 104, dtype: "f16", value: [1, -2, 0.5], code: 2, bytes: [0, 0x3c, 0, 0xc0, 0, 0x38] },
+      { index: 105, dtype: "u32", value: [1, 0x102, 3], code: 6, bytes: [1, 0, 0, 0, 2, 1, 0, 0, 3] },
+      {
+        index: 106,
+        dtype: "u64",
+        value: [1, 2n, 3, 2n ** 64n - 1n],
+        code: 12,
+        bytes: [1, 2, 3].flatMap((low) => [low, 0, 0, 0, 0, 0, 0, 0]).concat(Array<number>(8).fill(0xff)),
+      },
     ] as const;
     const { bytes } = packConstants(cases);
-    cases.forEach(({ index, code, bytes: value }, position) => {
+    cases.forEach(({ index, value: given, code, bytes: value }, position) => {
       const at = position * recordSizes.MAConstant;
-      const elements = Array.from({ length: 16 }, (_, i) => [`value[${i}]`, value[i as keyof typeof value] ?? 0]);
+      const elements = Array.from({ length: 32 }, (_, i) => [`value[${i}]`, value[i] ?? 0]);
       expectFields("MAConstant", bytes.subarray(at, at + recordSizes.MAConstant), {
         index,
         dtype: code,
+        components: typeof given === "object" ? given.length : 1,
+        reserved: 0,
         ...(Object.fromEntries(elements) as Record<string, number>),
       });
     });

@@ -61,15 +61,26 @@ test("compile makes a pipeline of every entry point, those named by macros too",
   const path = shader(
     "fine.metal",
     "constant bool twice [[function_constant(3)]];",
+    "constant uint2 shape [[function_constant(4)]];",
+    "constant half4 weights [[function_constant(5)]];",
+    "constant long far [[function_constant(6)]];",
+    "kernel void three(device float *x [[buffer(0)]]) { x[0] = float(weights.w) * shape.y + far; }",
     "kernel void one(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] *= twice ? 2 : 1; }",
     "#define FILL(name, value) kernel void name(device float *x [[buffer(0)]]) { x[0] = value; }",
     "FILL(two, 2)",
   );
-  const { exitCode, stdout } = run("compile", path, "--constant", "3=bool:true");
+  const { exitCode, stdout } = run(
+    ...["compile", path, "--constant", "3=bool:true", "--constant", "4=u32:1,2"],
+    ...["--constant", "5=f16:1,2,3,4.5", "--constant", "6=i64:-9223372036854775808"],
+  );
   expect(stdout).toMatch(/^ {2}ok {6}one: up to 1024 threads, SIMD width 32, 0 bytes of threadgroup memory$/m);
   expect(stdout).toMatch(/^ {2}ok {6}two: /m);
   expect(exitCode).toBe(0);
   expect(run("compile", path).exitCode).toBe(0); // without a value the constant is false
+  // A value in the wrong place is an error, not another value.
+  for (const bad of ["3=bool:1", "3=bool:", "3=u8:256", "3=u8:1,2,3,4,5", "3=u8:1,", "3=u128:1", "x=u8:1", "3"]) {
+    expect({ bad, ...run("compile", path, "--constant", bad) }).toMatchObject({ bad, exitCode: 64 });
+  }
 });
 
 test("compile takes a file whose kernels are built in", () => {

@@ -17,7 +17,7 @@ static_assert(sizeof(AttnMaskParams) == 24, "AttnMaskParams");
 static_assert(sizeof(MATensor) == 24, "MATensor");
 static_assert(sizeof(MADeviceInfo) == 192, "MADeviceInfo");
 static_assert(sizeof(MAPassInfo) == 24, "MAPassInfo");
-static_assert(sizeof(MAConstant) == 24, "MAConstant");
+static_assert(sizeof(MAConstant) == 48, "MAConstant");
 static_assert(sizeof(MAPipelineInfo) == 16, "MAPipelineInfo");
 static_assert(sizeof(MABinding) == 40, "MABinding");
 static_assert(sizeof(MAKernelDispatch) == 48, "MAKernelDispatch");

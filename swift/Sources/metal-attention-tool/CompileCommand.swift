@@ -29,8 +29,9 @@ struct CompileCommand: ParsableCommand {
   @Option(
     name: .customLong("constant"), parsing: .singleValue,
     help: ArgumentHelp(
-      "A function constant for all kernels; may be repeated. TYPE is bool, u8, i8, u32, i32 or f32.",
-      valueName: "INDEX=TYPE:VALUE"))
+      "A function constant for all kernels; may be repeated. TYPE is bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, "
+        + "bf16 or f32; a vector has 2 to 4 values.",
+      valueName: "INDEX=TYPE:VALUE[,VALUE...]"))
   var constants: [ConstantArgument] = []
 
   func validate() throws {

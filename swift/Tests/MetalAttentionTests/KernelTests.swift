@@ -16,10 +16,11 @@ import Testing
     }
     """
 
-  private func constant(_ index: UInt32, _ dtype: Int, _ bytes: [UInt8]) -> MAConstant {
+  private func constant(_ index: UInt32, _ dtype: Int, _ bytes: [UInt8], components: UInt32 = 1) -> MAConstant {
     var constant = MAConstant()
     constant.index = index
     constant.dtype = UInt32(dtype)
+    constant.components = components
     withUnsafeMutableBytes(of: &constant.value) { $0.copyBytes(from: bytes) }
     return constant
   }
@@ -113,10 +114,26 @@ import Testing
     let factor = constant(7, MA_DTYPE_U32, [3])
     expectRefused(create("scale", [factor, factor]), MA_ERROR_INVALID_ARGUMENT, "index 7", "twice")
     expectRefused(
-      create("scale", [constant(7, MA_DTYPE_BF16, [])]), MA_ERROR_INVALID_ARGUMENT, "constants[0]", "dtype is 3")
+      create("scale", [constant(7, 13, [])]), MA_ERROR_INVALID_ARGUMENT, "constants[0]", "dtype is 13", "i64")
+    for components in [0, 5] as [UInt32] {
+      expectRefused(
+        create("scale", [constant(7, MA_DTYPE_U32, [3], components: components)]), MA_ERROR_INVALID_ARGUMENT,
+        "constants[0]", "components is \(components)", "2 to 4")
+    }
+    var reserved = factor
+    reserved.reserved = 9
+    expectRefused(create("scale", [reserved]), MA_ERROR_INVALID_ARGUMENT, "reserved is 9")
+    expectRefused(
+      create("scale", [constant(7, MA_DTYPE_BOOL, [0, 2], components: 2)]), MA_ERROR_INVALID_ARGUMENT, "not 2")
+    // Of another type than the shader's.
+    expectRefused(
+      create("scale", [constant(7, MA_DTYPE_I32, [3])]), MA_ERROR_SHADER_COMPILATION, "'factor'", "type uint",
+      "type int")
+    expectRefused(
+      create("scale", [constant(7, MA_DTYPE_U32, [3], components: 3)]), MA_ERROR_SHADER_COMPILATION, "type uint3")
     expectRefused(create("scale", [constant(7, MA_DTYPE_BOOL, [2])]), MA_ERROR_INVALID_ARGUMENT, "0 or 1")
     expectRefused(
-      create("scale", [constant(7, MA_DTYPE_U8, [1, 1])]), MA_ERROR_INVALID_ARGUMENT, "2 bytes", "u8 has 1")
+      create("scale", [constant(7, MA_DTYPE_U8, [1, 1])]), MA_ERROR_INVALID_ARGUMENT, "2 bytes", "1 of u8 have 1")
     expectRefused(create("scale", [constant(65536, MA_DTYPE_U8, [1])]), MA_ERROR_INVALID_ARGUMENT, "65536")
     expectRefused(ma_source_register(device.handle, "a", "b\0c", 3), MA_ERROR_INVALID_ARGUMENT, "NUL")
     expectRefused(ma_source_register(device.handle, "a", "b", 0), MA_ERROR_INVALID_ARGUMENT, "length is 0")

@@ -54,6 +54,11 @@ enum {
   MA_DTYPE_U32 = 6,
   MA_DTYPE_I32 = 7,
   MA_DTYPE_BOOL = 8,
+  // Of function constants only: no tensor has them.
+  MA_DTYPE_I16 = 9,
+  MA_DTYPE_U16 = 10,
+  MA_DTYPE_I64 = 11,
+  MA_DTYPE_U64 = 12,
 };
 
 /// A byte range of a buffer, read as elements of one type. 24 bytes.
@@ -100,11 +105,13 @@ typedef struct MAPassInfo {
   double gpuEndTime;
 } MAPassInfo;
 
-/// A function constant of a pipeline. 24 bytes.
+/// A function constant of a pipeline, a scalar or a vector. 48 bytes.
 typedef struct MAConstant {
-  uint32_t index;  ///< as in [[function_constant(index)]]
-  uint32_t dtype;  ///< MA_DTYPE_BOOL, U8, I8, U32, I32, F32, F16
-  uint8_t value[16];  ///< the value's bytes, first byte first; the rest 0
+  uint32_t index;       ///< as in [[function_constant(index)]]
+  uint32_t dtype;       ///< MA_DTYPE_... of a component
+  uint32_t components;  ///< 1 for a scalar, 2 to 4 for a vector
+  uint32_t reserved;    ///< 0
+  uint8_t value[32];    ///< the components without gaps, first byte first; the rest 0
 } MAConstant;
 
 /// What a pipeline allows. 16 bytes.

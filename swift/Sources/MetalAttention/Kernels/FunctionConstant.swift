@@ -1,44 +1,55 @@
 import CMetalAttention
 
-/// A value for a `[[function_constant(index)]]` of a kernel.
+/// A value for a `[[function_constant(index)]]` of a kernel, a scalar or a
+/// vector.
 struct FunctionConstant: Hashable {
   let index: UInt32
-  let dtype: DType
-  /// The value's bytes, first byte lowest.
-  let bits: UInt32
+  private let type: ConstantType
+  /// 1 to 4.
+  private let components: Int
+  /// The components without gaps, then zeros up to the size of the largest
+  /// vector: Metal reads as many as a value of the type has in memory, which for
+  /// three components is one more.
+  private let bytes: [UInt8]
 
   init(index: UInt32, bool: Bool) {
     self.index = index
-    dtype = .bool
-    bits = bool ? 1 : 0
+    type = .bool
+    components = 1
+    bytes = [bool ? 1 : 0] + [UInt8](repeating: 0, count: MemoryLayout.size(ofValue: MAConstant().value) - 1)
   }
 
   /// Checks a constant of the C ABI; `position` is its place in the caller's
   /// list.
   init(_ constant: MAConstant, position: Int) throws(StatusError) {
     let argument = "constants[\(position)]"
-    guard let dtype = DType(rawValue: constant.dtype), dtype != .bf16 else {
+    guard let type = ConstantType(rawValue: constant.dtype) else {
+      let known = ConstantType.allCases.map { "\($0)" }.joined(separator: ", ")
       throw StatusError(
         StatusCode.invalidArgument,
-        "\(argument): dtype is \(constant.dtype); a function constant is bool, u8, i8, u32, i32, f32 or f16")
+        "\(argument): dtype is \(constant.dtype); a function constant's is one of \(known)")
     }
     try require(
       constant.index <= 65535, StatusCode.invalidArgument,
       "\(argument): index is \(constant.index); it is at most 65535")
-    var value = constant.value
-    let (bits, used) = withUnsafeBytes(of: &value) { bytes in
-      var bits: UInt32 = 0
-      for offset in 0..<Int(dtype.size) { bits |= UInt32(bytes[offset]) << UInt32(8 * offset) }
-      return (bits, bytes.lastIndex { $0 != 0 }.map { $0 + 1 } ?? 0)
+    try require(
+      (1...4).contains(constant.components), StatusCode.invalidArgument,
+      "\(argument): components is \(constant.components); it is 1 for a scalar, 2 to 4 for a vector")
+    try require(
+      constant.reserved == 0, StatusCode.invalidArgument, "\(argument): reserved is \(constant.reserved); it is 0")
+    let bytes = withUnsafeBytes(of: constant.value) { Array($0) }
+    let size = type.size * Int(constant.components)
+    let used = bytes.lastIndex { $0 != 0 }.map { $0 + 1 } ?? 0
+    try require(
+      used <= size, StatusCode.invalidArgument,
+      "\(argument): value has \(used) bytes that are not 0; \(constant.components) of \(type) have \(size)")
+    if type == .bool, let wrong = bytes.first(where: { $0 > 1 }) {
+      throw StatusError(StatusCode.invalidArgument, "\(argument): a bool is 0 or 1, not \(wrong)")
     }
-    try require(
-      used <= Int(dtype.size), StatusCode.invalidArgument,
-      "\(argument): value has \(used) bytes that are not 0; \(dtype) has \(dtype.size)")
-    try require(
-      dtype != .bool || bits <= 1, StatusCode.invalidArgument, "\(argument): a bool is 0 or 1, not \(bits)")
     index = constant.index
-    self.dtype = dtype
-    self.bits = bits
+    self.type = type
+    components = Int(constant.components)
+    self.bytes = bytes
   }
 
   /// Reads a caller's list.
@@ -58,22 +69,9 @@ struct FunctionConstant: Hashable {
   }
 
   func set(in values: MTLFunctionConstantValues) {
-    // The host is little-endian: the low bytes of `bits` come first.
-    withUnsafeBytes(of: bits.littleEndian) { bytes in
+    bytes.withUnsafeBytes { bytes in
       guard let address = bytes.baseAddress else { return }
-      values.setConstantValue(address, type: metalType, index: Int(index))
-    }
-  }
-
-  private var metalType: MTLDataType {
-    switch dtype {
-    case .bool: .bool
-    case .u8: .uchar
-    case .i8: .char
-    case .u32: .uint
-    case .i32: .int
-    case .f32: .float
-    case .f16, .bf16: .half
+      values.setConstantValue(address, type: type.metalTypes[components - 1], index: Int(index))
     }
   }
 }

@@ -38,7 +38,9 @@ extension LayoutTable {
       [
         LayoutField("index", \MAConstant.index, .u32),
         LayoutField("dtype", \MAConstant.dtype, .u32),
-        LayoutField("value", \MAConstant.value, .u8, count: 16),
+        LayoutField("components", \MAConstant.components, .u32),
+        LayoutField("reserved", \MAConstant.reserved, .u32),
+        LayoutField("value", \MAConstant.value, .u8, count: 32),
       ]),
     StructLayout(
       MAPipelineInfo.self,

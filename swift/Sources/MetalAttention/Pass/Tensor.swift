@@ -19,7 +19,9 @@ struct Tensor {
       buffer.device === pass.device, StatusCode.invalidHandle,
       "\(name): its buffer belongs to another device than the pass")
     guard let dtype = DType(rawValue: tensor.dtype) else {
-      throw StatusError(StatusCode.invalidArgument, "\(name): dtype is \(tensor.dtype); it is 1 to 8")
+      let given = ConstantType(rawValue: tensor.dtype).map { "\($0)" } ?? "\(tensor.dtype)"
+      let known = DType.allCases.map { "\($0)" }.joined(separator: ", ")
+      throw StatusError(StatusCode.invalidArgument, "\(name): dtype is \(given); a tensor's is one of \(known)")
     }
     self.dtype = dtype
     self.name = name

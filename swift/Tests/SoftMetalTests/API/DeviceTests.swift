@@ -66,6 +66,11 @@ import Testing
   @Test func rawValuesAreApples() {
     #expect(MTLDataType.bool.rawValue == 53)
     #expect(MTLDataType.bfloat.rawValue == 121)
+    #expect(MTLDataType.float4.rawValue == 6)
+    #expect(MTLDataType.uchar4.rawValue == 52)
+    #expect(MTLDataType.ulong4.rawValue == 88)
+    #expect([MTLDataType.bool3, .half2, .float3, .long4, .none].map(\.size) == [4, 4, 16, 32, 0])
+    #expect(MTLDataType.ushort3.shaderName == "ushort3")
     #expect(MTLLanguageVersion.version3_1.rawValue == 3 << 16 | 1)
     #expect(MTLGPUFamily.metal3.rawValue == 5001)
     #expect(MTLCommandBufferStatus.error.rawValue == 5)
