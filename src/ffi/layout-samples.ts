@@ -326,7 +326,7 @@ function bindingSample(): LayoutSample {
 function constantSample(): LayoutSample {
   const { bytes } = packConstants([{ index: 96, dtype: "u32", value: [0x0403_0201, 0x0807_0605] }]);
   const value = Array.from({ length: 32 }, (_, i) => [`value[${i}]`, i < 8 ? i + 1 : 0]);
-  const fields = { index: 96, dtype: 6, components: 2, reserved: 0, ...Object.fromEntries(value) };
+  const fields = { index: 96, dtype: 6, components: 2, ...Object.fromEntries(value) };
   return { struct: "MAConstant", bytes, fields };
 }
 

@@ -167,7 +167,7 @@ kernelSuite(
   `#include <metal_stdlib>
 using namespace metal;
 constant float2 scale [[function_constant(0)]];
-constant metal::uint3 shape [[function_constant(1)]];
+constant uint3 shape [[function_constant(1)]];
 constant vec<half, 4> weights [[function_constant(2)]];
 constant bool3 flags [[function_constant(3)]];
 constant float2 twice = scale * 2.0f;

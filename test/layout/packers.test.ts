@@ -139,7 +139,6 @@ describe("packed in TypeScript, read back field by field by the library", () => 
         index,
         dtype: code,
         components: typeof given === "object" ? given.length : 1,
-        reserved: 0,
         ...(Object.fromEntries(elements) as Record<string, number>),
       });
     });
