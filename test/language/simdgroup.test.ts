@@ -153,6 +153,27 @@ const divergent: Case[] = [
     expected: range(32, (k) => (k < 10 ? 10 : 44)),
   },
   {
+    name: "all lanes, between two branches on one condition",
+    code: "if (lane < 16) { out[i + 32] = 1; } out[i] = simd_sum(1u); if (lane < 16) { out[i + 32] += 2; }",
+    out: "uint",
+    threads: 32,
+    expected: range(64, (k) => (k < 32 ? 32 : k < 48 ? 3 : 0)),
+  },
+  {
+    name: "a helper called by all lanes, between two branches on one condition",
+    code: "if (lane < 16) { out[i + 32] = 1; } out[i] = total(2u); if (lane < 16) { out[i + 32] += 2; }",
+    out: "uint",
+    threads: 32,
+    expected: range(64, (k) => (k < 32 ? 64 : k < 48 ? 3 : 0)),
+  },
+  {
+    name: "a shuffle by all lanes, between two branches on one condition",
+    code: "if (lane < 16) { out[i + 32] = 1; } out[i] = simd_shuffle_xor(lane, ushort(16)); if (lane < 16) { out[i + 32] += 2; }",
+    out: "uint",
+    threads: 32,
+    expected: range(64, (k) => (k < 32 ? k ^ 16 : k < 48 ? 3 : 0)),
+  },
+  {
     name: "a loop that lanes leave one after another",
     code: "uint r = 0; for (uint k = 0; k <= lane; ++k) { r += simd_sum(1u); } out[i] = r;",
     out: "uint",

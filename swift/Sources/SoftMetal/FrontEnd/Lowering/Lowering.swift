@@ -33,10 +33,10 @@ enum Lowering {
     let map = SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins)
     guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
     // Lane functions tell their call sites apart by address, and matrices lie in the kernel's own frame: both need
-    // every function inlined into the kernel.
+    // every function inlined into the kernel. Until then any may lead to a meeting of lanes.
     let prefix =
       (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "")
-      + "#include <softmetal_object>\n#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
+      + "#include <softmetal_object>\n#pragma clang attribute push(__attribute__((always_inline, convergent)), apply_to = function)\n"
       + "#line 1 \"\(origin.escapedLabel)\"\n"
     return LoweredShader(
       text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
