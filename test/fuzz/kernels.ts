@@ -54,11 +54,15 @@ export interface FuzzedKernel {
   readonly constants: readonly Fields[];
 }
 
-const off = (index: number): Fields => ({ index, dtype: dtypeCodes.bool });
+const off = (index: number): Fields => ({ index, dtype: dtypeCodes.bool, components: 1 });
 
 export const kernels: readonly [FuzzedKernel, ...FuzzedKernel[]] = [
   { name: "kv_cache_copy", constants: [off(0), off(1)] },
   { name: "fuzz_count", source: "count.metal", constants: [] },
   { name: "fuzz_pass_on", source: "pass_on.metal", constants: [] },
-  { name: "fuzz_constant", source: "constant.metal", constants: [{ index: 7, dtype: dtypeCodes.u32, "value[0]": 3 }] },
+  {
+    name: "fuzz_constant",
+    source: "constant.metal",
+    constants: [{ index: 7, dtype: dtypeCodes.u32, components: 1, "value[0]": 3 }],
+  },
 ];
