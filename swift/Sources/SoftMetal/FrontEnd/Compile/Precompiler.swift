@@ -1,3 +1,4 @@
+import CSoftMetal
 import Glibc
 
 /// Compiles shaders ahead of time into a folder that `PrecompiledShaders` reads.
@@ -22,6 +23,9 @@ package struct Precompiler: Sendable {
   package init(_ level: ProcessorLevel, in parent: String) throws {
     self.level = level
     folder = PrecompiledShaders.folder(of: level, in: parent)
+    guard sm_x86_64_level() > 0 else {
+      throw ShaderCompilerError(kind: .hostFailure, message: "\(level.rawValue) is not of this machine's architecture")
+    }
     guard mkdir(folder, 0o755) == 0 || errno == EEXIST else {
       throw ShaderCompilerError(kind: .hostFailure, message: "cannot make \(folder): \(Files.lastError)")
     }
