@@ -252,3 +252,49 @@ for (const width of [2, 3, 4]) {
 }
 
 languageSuite("math", "", cases);
+
+languageSuite("scalars_beside_vectors", "", [
+  {
+    name: "a scalar beside vectors stands for a vector, in each place of a function's arguments",
+    code: `const float4 v = float4(a[0], a[1], a[2], a[3]); const int3 n = int3(-2, 5, 9); const float4 r[] = {max(v, 0.5f), max(0.5f, v), min(v, 1), clamp(v, 0.0f, 1.0f),
+        clamp(v, float4(0), 2.0f), mix(v, 2.0f, 0.5f), mix(1.0f, v, float4(0.25f)), step(0.5f, v), smoothstep(0.0f, 2.0f, v), fma(v, 2.0f, v), fma(0.5f, v, 1.0f), pow(v * v, 0.5f),
+        copysign(1.0f, v), fmod(v, 1.0f), select(v, 9.0f, v > 0.5f), select(0.0f, v, v < 0.5f), max3(v, 0.0f, 1.5f), float4(float3(max(n, 4)), float(min(3, n).y)), powr(2.0f, v + 2.0f)};
+      for (uint k = 0; k < 4; ++k) { out[4 * i + k] = r[i][k]; }`,
+    out: "float",
+    threads: 19,
+    inputs: [floats([-1.5, 0.25, 1, 3])],
+    ulps: 1,
+    expected: [
+      ...[(x: number) => Math.max(x, 0.5), (x: number) => Math.max(x, 0.5), (x: number) => Math.min(x, 1)],
+      (x: number) => Math.min(Math.max(x, 0), 1),
+      (x: number) => Math.min(Math.max(x, 0), 2),
+      (x: number) => x + (2 - x) * 0.5,
+      (x: number) => 1 + (x - 1) * 0.25,
+      (x: number) => (x < 0.5 ? 0 : 1),
+      (x: number) => {
+        const t = Math.min(Math.max(x / 2, 0), 1);
+        return t * t * (3 - 2 * t);
+      },
+      (x: number) => 3 * x,
+      (x: number) => 0.5 * x + 1,
+      Math.abs,
+      Math.sign,
+      (x: number) => x % 1,
+      (x: number) => (x > 0.5 ? 9 : x),
+      (x: number) => (x < 0.5 ? x : 0),
+      (x: number) => Math.max(x, 1.5),
+    ]
+      .flatMap((f) => [-1.5, 0.25, 1, 3].map(f))
+      .concat(
+        [4, 5, 9, 3],
+        [-1.5, 0.25, 1, 3].map((x) => 2 ** (x + 2)),
+      ),
+  },
+  {
+    name: "ldexp, frexp and modf of vectors",
+    code: `const float3 v = float3(-2.75f, 6.0f, 0.1875f); int3 e; float3 whole; const float3 f = frexp(v, e), rest = modf(v, whole), up = ldexp(v, int3(1, -1, 4));
+      const half2 h = ldexp(half2(1.5h), int2(2, 3)); const float r[] = {f.x, f.y, f.z, float(e.x), float(e.y), float(e.z), rest.x, rest.y, rest.z, whole.x, whole.y, whole.z, up.x, up.y, up.z, float(h.y)}; out[i] = r[i];`,
+    out: "float",
+    expected: [-0.6875, 0.75, 0.75, 2, 3, -2, -0.75, 0, 0.1875, -2, 6, 0, -5.5, 3, 3, 12],
+  },
+]);

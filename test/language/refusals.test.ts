@@ -109,6 +109,22 @@ const refusals: readonly Refusal[] = [
     source: both("float f(const float &§x) { return x; }"),
     says: /address space/,
   },
+  // What belongs to graphics.
+  {
+    name: "a texture",
+    source: both("float f(§texture2d<float> t) { return 1; }", "out[i] = 1;"),
+    says: /'texture2d' belongs to graphics/,
+  },
+  {
+    name: "a sampler",
+    source: both("constexpr §sampler s(filter::linear);", "out[i] = 1;"),
+    says: /'sampler' belongs to graphics/,
+  },
+  {
+    name: "a vertex function",
+    source: both("§vertex float4 corner(uint i [[vertex_id]]) { return float4(i); }", "out[i] = 1;"),
+    says: /'vertex' belongs to graphics/,
+  },
   // Types and features of C++.
   { name: "double", source: kernel("§double x = in[i]; out[i] = float(x);"), says: /double/ },
   { name: "double as a parameter", source: both("float f(§double x) { return float(x); }"), says: /double/ },

@@ -323,3 +323,46 @@ languageSuite("complex", complex, [
     expected: [1 * 3 - 2 * 4, 1 * 4 + 2 * 3, -3, -4, 3.5, 0, 3, 8],
   },
 ]);
+languageSuite(
+  "struct_memory",
+  `struct Sizes { uint rows, columns; uint size() const constant { return rows * columns; } uint at(uint r, uint c) const constant { return r * columns + c; } };
+struct Item { float x; float2 v; float sum() const device { return x + v.y; } float sum() const threadgroup { return x + v.y; } float sum() const { return x + v.y; } float own() const { return x; } };
+union Word { uint bits; float number; ushort halves[2]; uchar4 bytes; };
+struct Tagged { uint tag; union { uint bits; float number; struct { ushort low, high; } halves; }; };
+struct Holder { Word word; struct { ushort a, b; } pair; };
+constant Sizes kSizes = {3, 4};
+struct Table { array<float, 4> list; array<float2, 2> pairs; };
+constant float kNumbers[] = {1, 2, 3, 4, 5, 6, 7, 8};`,
+  [
+    {
+      name: "constant functions of objects in constant, device and threadgroup memory",
+      code: `const device Item *items = (const device Item *)a; threadgroup Item box[2]; box[1] = items[1]; const Item mine = items[0]; constant Sizes *sizes = &kSizes;
+        out[0] = kSizes.size(); out[1] = sizes->at(1, 2); out[2] = items[1].sum(); out[3] = (items + 1)->sum(); out[4] = box[1].sum() + mine.sum() + mine.own();`,
+      out: "float",
+      threads: 1,
+      inputs: [floats([1, 0, 2, 3, 4, 0, 5, 6])],
+      expected: [12, 6, 10, 10, 15],
+    },
+    {
+      name: "unions by name, without a name and in structs, copied to and from device and threadgroup memory",
+      code: `const device Word *words = (const device Word *)a; device Holder *holders = (device Holder *)(out + 8); threadgroup Tagged box[2];
+        Word w = words[0]; w.bytes.x |= 1; out[0] = w.bits; w.number = 1.0f; out[1] = w.halves[1]; Holder h; h.word = words[1]; h.pair.a = 7; h.pair.b = 9; holders[0] = h;
+        holders[1].word = w; Holder back = holders[0]; back.word.halves[0] = 5; out[2] = back.word.bits; out[3] = back.pair.b; Tagged t; t.tag = 3; t.number = 2.0f; box[1] = t;
+        Tagged u = box[1]; out[4] = u.bits; out[5] = u.halves.high; u = ((const device Tagged *)a)[0]; out[6] = u.tag + u.halves.low; const Word made = {6u}; out[7] = made.bits;`,
+      out: "uint",
+      threads: 1,
+      inputs: [uints([0x10, 0x00030002])],
+      expected: [0x11, 0x3f80, 0x00030005, 9, 0x40000000, 0x4000, 0x12, 6, 0x00030002, 0x00090007, 0x3f800000],
+    },
+    {
+      name: "array<T, N> in constant, device, threadgroup and thread memory, in structs and in arrays",
+      code: `constant Table &table = *(constant Table *)kNumbers; device Table *tables = (device Table *)out; threadgroup array<float, 2> box; box[1] = table.list[2];
+        tables[0].list[1] = box[1] + table.list.size(); tables->list[0] = table.list[i + 3]; array<float, 4> mine = table.list; mine[2] += 1; thread array<float, 4> &r = mine; r[3]++;
+        tables[0].pairs[1].y = mine[2] + mine[3]; array<array<int, 2>, 2> nested = {{{{1, 2}}, {{3, 4}}}}; out[4] = nested[1][0] + table.pairs[1].x; float sum = 0; for (float x : mine) { sum += x; }
+        out[2] = sum; out[3] = table.list.empty();`,
+      out: "float",
+      threads: 1,
+      expected: [4, 3 + 4, 1 + 2 + 4 + 5, 0, 3 + 7, 0, 0, 4 + 5],
+    },
+  ],
+);

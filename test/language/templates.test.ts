@@ -233,6 +233,8 @@ const headers = [
   "metal_types",
   "metal_array",
   "metal_matrix",
+  "metal_pack",
+  "metal_uniform",
 ];
 for (const header of headers) {
   kernelSuite(

@@ -295,30 +295,3 @@ languageSuite("matrices", "", [
     expected: [5, 6, 7, 8, 5, 7, 6, 8],
   },
 ]);
-const vertex = `
-struct Vertex { packed_float3 position; float weight; };
-float3 position(const device Vertex *from, uint k) { return from[k].position; }
-float3 centre(constant Vertex &v) { return v.position; }
-`;
-languageSuite("packed", vertex, [
-  {
-    name: "packed vectors become vectors where they initialise, are assigned or returned",
-    code: `const device packed_float3 *p = (const device packed_float3 *)a; const device Vertex *v = (const device Vertex *)a; float3 x = p[1], y = *p;
-      x = p[0]; threadgroup packed_half3 box[2]; box[0] = half3(1, 2, 3); const half3 h = box[0]; float w = v->position.y; y = v[1].position;
-      out[0] = x.y; out[1] = y.x; out[2] = h.z; out[3] = w; out[4] = position(v, 1).z; const float3 z = v[0].position; out[5] = z.z; out[6] = p[0].x;`,
-    out: "float",
-    threads: 1,
-    inputs: [floats([1, 2, 3, 4, 5, 6, 7, 8])],
-    expected: [2, 5, 3, 2, 7, 3, 1],
-  },
-  {
-    name: "packed vectors read from device memory",
-    code: `const device packed_float3 *p = (const device packed_float3 *)a; const packed_float3 t = p[1]; const float3 v = t; const float3 w = float3(p[0]);
-      const packed_float2 q = ((const device packed_float2 *)(a + 1))[1]; out[0] = v.x; out[1] = v.z; out[2] = w.y; out[3] = q.x;
-      out[4] = p[1].y; out[5] = dot(v, w); out[6] = (float3(p[0]) * 2.0f).x; out[7] = float2(q).y;`,
-    out: "float",
-    threads: 1,
-    inputs: [floats([1, 2, 3, 4, 5, 6])],
-    expected: [4, 6, 2, 4, 5, 32, 2, 5],
-  },
-]);

@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "float4 x(1, 2, 3, 4);", "float4 y{1, 2, 3, 4};", "x = float4{1};", "x = float(1) + int(2);",
+    "float4 y{1, 2, 3, 4};", "x = float4{1};", "x = float(1) + int(2);",
     "x = static_cast<float>(y);", "x = (float)y;", "x = (device float4 *)y;", "x = sizeof(float4) * 2;", "f(float4);",
     "void h(float4);", "x = (float4){1, 2, 3, 4};", "x = static_cast<device float4 *>(y);", "x.float4(1);",
     "p->float4(1);",
@@ -58,7 +58,7 @@ import Testing
     #expect(
       body.has(
         "sm_make<V>(1); sm_make<H>(2); Scalar(3); Q(4); sm_make<V3<half>>(5); sm_make<ns::V>(6); "
-          + "sm_make<typename T::V>(7); V v(8);"))
+          + "sm_make<typename T::V>(7); V v(sm_make<V>(8));"))
   }
 
   @Test func typeParametersInTheirScope() throws {

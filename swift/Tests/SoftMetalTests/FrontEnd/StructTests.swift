@@ -34,13 +34,24 @@ import Testing
       "struct A { const device float *p; static constant int k = 1; };",
       "struct A { SM_STRUCT(A) const device float *p; static constant int k = 1; };"
     ),
+    ("union A { int x; };", "union A { SM_STRUCT(A) int x; };"),
+    ("struct { int x; } a;", "struct sm_struct_0 { SM_STRUCT(sm_struct_0) int x; } a;"),
+    (
+      "struct A { int k; union { int x; float y; }; };",
+      "struct A { SM_OVERLAID_STRUCT(A) int k; union { int x; float y; }; };"
+    ),
+    // A braced list is for aggregates.
+    (
+      "struct A { union { int x; }; }; void f() { A a = {{1}}; }",
+      "struct A { SM_STRUCT(A) union { int x; }; }; void f() { A a = {{1}}; }"
+    ),
   ])
   func getCopies(source: String, expected: String) throws {
     #expect(try Lowered(source).body == expected)
   }
 
   @Test(arguments: [
-    "struct { int x; } a;", "union A { int x; };", "enum class A { x };", "enum struct A { x };", "struct A;",
+    "union { struct { int x; } a; };", "enum class A { x };", "enum struct A { x };", "struct A;",
     "constant struct A a = { 1 };", "struct A { A(const thread A &x) : y(x.y) {} int y; };", "struct A { ~A() {} };",
     "struct A { thread int &r; };", "struct A { const int n; };", "struct A f() { return {}; }",
     "struct A { thread A &operator=(thread const A &o) { return *this; } };",

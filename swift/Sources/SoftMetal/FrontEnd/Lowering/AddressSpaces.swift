@@ -10,12 +10,14 @@ struct AddressSpaces {
   static func check(_ context: inout LoweringContext) {
     let spaces = AddressSpaces(context)
     let parameters = context.declarations.filter { Kernels.isKernel($0, context.list) }.map(\.parameters)
+    // A function as a template's argument is known when the template is compiled.
+    let templates = TemplateParameter.lists(of: context.list)
     for token in context.list.indices {
       // The arguments of kernels are checked with their attributes.
       if let message = spaces.pointerMessage(at: token), !parameters.contains(where: { $0.contains(token) }) {
         context.report(message.text, at: message.token)
       }
-      if let name = spaces.functionPointer(at: token) {
+      if let name = spaces.functionPointer(at: token), !templates.contains(where: { $0.contains(token) }) {
         context.report("function pointers are not supported in Metal", at: name)
       }
     }

@@ -15,7 +15,7 @@ struct Constructors {
     var main = Constructors(list: context.list, types: types, edits: context.edits)
     main.run()
     context.edits = main.edits
-    let parameters = typeParameters(context.list)
+    let parameters = TemplateParameter.types(of: context.list)
     for macro in context.macros {
       var body = Constructors(
         list: TokenList(context.list.source, in: macro.bodyRange), types: types, edits: context.edits)
@@ -65,11 +65,16 @@ struct Constructors {
     guard isExpression(before: start) else { return }
     edits.insert("sm_make<", at: list.tokens[start].range.lowerBound)
     edits.insert(">", at: list.tokens[end - 1].range.upperBound)
+    Comparisons.wrapArguments(span(end + 1, list.after(end) - 1), list, &edits)
   }
 
   private mutating func lowerCast(_ token: Int) {
     guard list.text(token + 1) == "<", let close = list.closingAngle(token + 1) else { return }
-    if isVectorType(in: span(token + 2, close)) { edits.replace(list.tokens[token].range, with: "sm_make") }
+    guard isVectorType(in: span(token + 2, close)) else { return }
+    edits.replace(list.tokens[token].range, with: "sm_make")
+    if list.text(close + 1) == "(" {
+      Comparisons.wrapArguments(span(close + 2, list.after(close + 1) - 1), list, &edits)
+    }
   }
 
   /// `(float4)x` at the parenthesis.
@@ -82,6 +87,7 @@ struct Constructors {
     edits.replace(list.tokens[open].range, with: "sm_make<")
     edits.replace(list.tokens[close].range, with: ">(")
     edits.insert(")", at: list.tokens[end - 1].range.upperBound)
+    Comparisons.wrapArguments(span(close + 1, end), list, &edits)
   }
 
   /// Words that follow a parameter list.
@@ -140,16 +146,5 @@ struct Constructors {
       }
     }
     return list.count
-  }
-
-  private static func typeParameters(_ list: TokenList) -> Set<String> {
-    var names: Set<String> = []
-    for token in list.indices where list.text(token) == "template" && list.text(token + 1) == "<" {
-      guard let close = list.closingAngle(token + 1) else { continue }
-      for parameter in TemplateParameter.parse(token + 1, close, of: list) where parameter.isType {
-        names.insert(parameter.name)
-      }
-    }
-    return names
   }
 }

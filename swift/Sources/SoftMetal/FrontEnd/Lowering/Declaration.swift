@@ -62,4 +62,18 @@ struct TemplateParameter {
         defaultArgument: defaultArgument)
     }
   }
+
+  /// The token ranges between `template <` and its partner.
+  static func lists(of list: TokenList) -> [Range<Int>] {
+    list.indices.compactMap { token in
+      guard list.text(token) == "template", list.text(token + 1) == "<" else { return nil }
+      return list.closingAngle(token + 1).map { span(token + 2, $0) }
+    }
+  }
+
+  /// The names of all type parameters of a source.
+  static func types(of list: TokenList) -> Set<String> {
+    let parameters = lists(of: list).flatMap { parse($0.lowerBound - 1, $0.upperBound, of: list) }
+    return Set(parameters.filter(\.isType).map(\.name))
+  }
 }

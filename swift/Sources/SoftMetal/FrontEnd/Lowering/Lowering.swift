@@ -12,11 +12,14 @@ enum Lowering {
     var context = LoweringContext(source)
     Refusals.check(&context)
     Attributes.lower(&context)
+    Increments.lower(&context)
+    PackedVectors.lower(&context)
+    Initialisers.lower(&context)
+    Comparisons.lower(&context)
     Constructors.lower(&context)
     Structs.lower(&context)
     MemberQualifiers.lower(&context)
     StructAssignments.lower(&context)
-    PackedLoads.lower(&context)
     LoopPragmas.lower(&context)
     Literals.lower(&context)
     Preprocessing.restoreIncludes(&context)
@@ -35,7 +38,7 @@ enum Lowering {
     // Lane functions tell their call sites apart by address, and matrices lie in the kernel's own frame: both need
     // every function inlined into the kernel. Until then any may lead to a meeting of lanes.
     let prefix =
-      (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "")
+      (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "") + Swizzles.definitions(context)
       + "#include <softmetal_object>\n#pragma clang attribute push(__attribute__((always_inline, convergent)), apply_to = function)\n"
       + "#line 1 \"\(origin.escapedLabel)\"\n"
     return LoweredShader(

@@ -31,6 +31,11 @@ struct LoweringContext {
     edits.insert(text, at: list.tokens[token].range.upperBound)
   }
 
+  /// Sets text around tokens.
+  mutating func wrap(_ tokens: Range<Int>, _ before: String, _ after: String) {
+    edits.wrap(list.byteRange(tokens), before, after)
+  }
+
   /// The value of an integer literal, or of a macro that stands for one.
   func integer(_ tokens: Range<Int>) -> Int? {
     guard tokens.count == 1, let token = tokens.first else { return nil }

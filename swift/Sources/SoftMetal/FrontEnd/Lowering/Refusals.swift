@@ -52,10 +52,32 @@ enum Refusals {
     if text == "operator", ["new", "delete"].contains(list.text(token + 1)) {
       return "'operator \(list.text(token + 1))' is not supported in Metal"
     }
+    if isGraphics(token, list) {
+      return
+        "'\(text)' belongs to graphics: SoftMetal runs compute kernels on buffers, without textures and render stages"
+    }
     // `= delete` is a declaration of its own; members may have any name.
     if text == "delete", before == "=" || before == "operator" { return nil }
     if text == "new", before == "operator" { return nil }
     return words[text]
+  }
+
+  private static let graphicsTemplates: Set<String> = {
+    var names: Set<String> = ["texture_buffer", "acceleration_structure", "intersector", "imageblock", "mesh"]
+    for shape in ["1d", "1d_array", "2d", "2d_array", "2d_ms", "2d_ms_array", "3d", "cube", "cube_array"] {
+      names.formUnion(["texture\(shape)", "depth\(shape)"])
+    }
+    return names
+  }()
+
+  /// Whether a type of textures, or the stage of a render function, is at `token`.
+  private static func isGraphics(_ token: Int, _ list: TokenList) -> Bool {
+    let text = list.text(token)
+    if graphicsTemplates.contains(text) { return list.text(token + 1) == "<" }
+    if text == "sampler" { return list.isIdentifier(token + 1) || list.text(token + 1) == "(" }
+    guard text == "vertex" || text == "fragment", list.isIdentifier(token + 1) else { return false }
+    // A type and a name, at the start of a declaration.
+    return token == 0 || [";", "}"].contains(list.text(token - 1)) && list.isIdentifier(token + 2)
   }
 
   /// Whether the `[` at `token` begins a lambda: an index or a bound follows a

@@ -11,8 +11,7 @@ enum StructAssignments {
       for token in declaration.tokens where list.text(token) == "=" && list.text(token - 1) != "operator" {
         guard let start = statementStart(before: token, in: declaration.tokens, list), isPlace(start..<token, list)
         else { continue }
-        context.insert("SM_PLACE(", before: start)
-        context.insert(")", after: token - 1)
+        context.wrap(start..<token, "SM_PLACE(", ")")
       }
     }
   }
@@ -41,7 +40,7 @@ enum StructAssignments {
       case "]": position = list.partner[position]
       case ")":
         let open = list.partner[position]
-        if isCondition(open, list) { return position + 1 }
+        if list.isCondition(open) { return position + 1 }
         position = open
       case "*", ".", "->", "::": break
       case ">":
@@ -54,12 +53,6 @@ enum StructAssignments {
       position -= 1
     }
     return nil
-  }
-
-  /// Whether the parenthesis at `open` begins the condition of a statement.
-  private static func isCondition(_ open: Int, _ list: TokenList) -> Bool {
-    if ["if", "for", "while", "switch"].contains(list.text(open - 1)) { return true }
-    return list.text(open - 1) == "constexpr" && list.text(open - 2) == "if"
   }
 
   private static func isEnumeration(_ open: Int, _ list: TokenList) -> Bool {

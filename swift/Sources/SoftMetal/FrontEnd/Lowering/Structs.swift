@@ -1,38 +1,48 @@
-/// Lets user-defined structs be copied from every address space.
+/// Lets user-defined structs and unions be copied from every address space.
 ///
-/// Left alone: unions, enumerations, structs without any name, and structs that
+/// Left alone: enumerations, anonymous structs and unions, and those that
 /// declare a copy constructor, an assignment or a destructor of their own, since
 /// the added defaults could contradict those; structs with a reference or constant
 /// member, which cannot be assigned.
 enum Structs {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
-    for token in list.indices where list.text(token) == "struct" || list.text(token) == "class" {
+    for token in list.indices where ["struct", "class", "union"].contains(list.text(token)) {
       guard list.text(token - 1) != "enum" else { continue }
-      if let name = aliasOfUnnamed(token, list) {
+      if let name = nameOfUnnamed(token, list) {
         context.insert(" \(name)", after: token)
-        insertCopies(name, open: token + 1, &context)
+        insertCopies(name, open: token + 1, key: token, &context)
       } else if let (name, open) = definition(token, list) {
-        insertCopies(list.text(name), open: open, isClass: list.text(token) == "class", &context)
+        insertCopies(list.text(name), open: open, key: token, &context)
       }
     }
   }
 
-  private static func insertCopies(_ name: String, open: Int, isClass: Bool = false, _ context: inout LoweringContext) {
+  private static func insertCopies(_ name: String, open: Int, key: Int, _ context: inout LoweringContext) {
     let list = context.list
     guard let kind = kind(name, span(open + 1, min(list.partner[open], list.count)), list) else { return }
     let isLocal = context.declarations.contains { $0.body?.contains(open) ?? false }
     guard !isLocal || kind == .plain else { return }
     let copies = "\(isLocal ? "SM_LOCAL_STRUCT" : kind.rawValue)(\(name))"
-    context.insert(isClass ? " public: \(copies) private:" : " " + copies, after: open)
+    context.insert(list.text(key) == "class" ? " public: \(copies) private:" : " " + copies, after: open)
   }
 
-  /// A name for the struct of `typedef struct { ... } Name;`, which copies need.
-  private static func aliasOfUnnamed(_ token: Int, _ list: TokenList) -> String? {
-    guard list.text(token - 1) == "typedef", list.text(token + 1) == "{" else { return nil }
-    let alias = list.after(token + 1)
-    guard list.isIdentifier(alias), list.text(alias + 1) == ";" else { return nil }
-    return "sm_struct_" + list.text(alias)
+  /// A name for the struct of `typedef struct { ... } Name;` and `struct { ... } name;`, which copies need.
+  private static func nameOfUnnamed(_ token: Int, _ list: TokenList) -> String? {
+    guard list.text(token + 1) == "{", list.isIdentifier(list.after(token + 1)), !isOverlaid(token, list) else {
+      return nil
+    }
+    return "sm_struct_" + (list.text(token - 1) == "typedef" ? list.text(list.after(token + 1)) : "\(token)")
+  }
+
+  /// Whether `token` is inside an anonymous struct or union, which cannot have types.
+  private static func isOverlaid(_ token: Int, _ list: TokenList) -> Bool {
+    list.enclosingBrace(token).map { isAnonymous($0, list) } ?? false
+  }
+
+  /// Whether the brace at `open` begins an anonymous struct or union.
+  private static func isAnonymous(_ open: Int, _ list: TokenList) -> Bool {
+    ["struct", "union"].contains(list.text(open - 1)) && list.text(list.after(open)) == ";"
   }
 
   /// The name and the opening brace of the definition that a class key at
@@ -65,6 +75,8 @@ enum Structs {
   private enum Kind: String {
     case plain = "SM_STRUCT"
     case constructed = "SM_CONSTRUCTED_STRUCT"
+    /// With an anonymous union, which only bytes can be copied to; no aggregate.
+    case overlaid = "SM_OVERLAID_STRUCT"
   }
 
   /// Nil for a struct that is left alone.
@@ -87,6 +99,7 @@ enum Structs {
         position = list.after(position)
         continue
       case "{":
+        if isAnonymous(position, list), !isBraced(name, list) { kind = .overlaid }
         position = list.after(position)
         statement = position
         continue
@@ -98,6 +111,18 @@ enum Structs {
       position += 1
     }
     return kind
+  }
+
+  /// Whether an object of the type is made from a braced list, for which it has to stay an aggregate.
+  private static func isBraced(_ name: String, _ list: TokenList) -> Bool {
+    list.indices.contains { token in
+      guard list.text(token) == name, !["struct", "class"].contains(list.text(token - 1)) else { return false }
+      var position = token + 1
+      if list.isIdentifier(position) { position += 1 }
+      while list.text(position) == "[" { position = list.after(position) }
+      if list.text(position) == "=" { position += 1 }
+      return list.text(position) == "{"
+    }
   }
 
   /// Whether the parameters at `open` are those of a copy constructor.

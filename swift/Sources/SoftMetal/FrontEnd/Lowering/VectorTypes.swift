@@ -15,7 +15,7 @@ struct VectorTypes {
     return names
   }()
 
-  private static let scalars: Set<String> = [
+  static let scalars: Set<String> = [
     "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "void",
     "size_t", "ptrdiff_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
     "unsigned", "signed",

@@ -6,23 +6,41 @@ struct EditList {
   private struct Edit {
     let range: Range<Int>
     let replacement: [UInt8]
-    let isBlank: Bool
+    let kind: Kind
+    /// Bytes between an opening or closing edit and its partner.
+    var reach = 0
+  }
+
+  /// In the order of edits at one offset.
+  private enum Kind: Int {
+    case closing
+    case opening
+    case insertion
+    case blank
+    case replacement
   }
 
   private var edits: [Edit] = []
 
   mutating func insert(_ text: String, at offset: Int) {
-    edits.append(Edit(range: offset..<offset, replacement: Array(text.utf8), isBlank: false))
+    edits.append(Edit(range: offset..<offset, replacement: Array(text.utf8), kind: .insertion))
   }
 
   mutating func replace(_ range: Range<Int>, with text: String) {
-    edits.append(Edit(range: range, replacement: Array(text.utf8), isBlank: false))
+    edits.append(Edit(range: range, replacement: Array(text.utf8), kind: .replacement))
+  }
+
+  /// Sets text around a range. Wraps nest as their ranges do, whichever is made first.
+  mutating func wrap(_ range: Range<Int>, _ before: String, _ after: String) {
+    let (low, high) = (range.lowerBound, range.upperBound)
+    edits.append(Edit(range: low..<low, replacement: Array(before.utf8), kind: .opening, reach: high - low))
+    edits.append(Edit(range: high..<high, replacement: Array(after.utf8), kind: .closing, reach: high - low))
   }
 
   /// Overwrites a range with spaces; line breaks stay.
   mutating func blank(_ range: Range<Int>, in source: SourceText) {
     let spaces = source.bytes[range].map { $0 == UInt8(ascii: "\n") ? $0 : UInt8(ascii: " ") }
-    edits.append(Edit(range: range, replacement: spaces, isBlank: true))
+    edits.append(Edit(range: range, replacement: spaces, kind: .blank))
   }
 
   /// The edited text of `range`, and where each piece of it comes from.
@@ -41,15 +59,16 @@ struct EditList {
     return result
   }
 
-  /// By offset; at one offset insertions first, then blanks, then the rest, each
-  /// in the order of their making.
+  /// By offset, then by kind: the shorter of two closings first, the longer of
+  /// two openings; all else in the order of its making.
   private func sortedEdits() -> [Edit] {
-    func rank(_ edit: Edit) -> Int { edit.range.isEmpty ? 0 : edit.isBlank ? 1 : 2 }
+    func order(_ edit: Edit) -> (Int, Int, Int) {
+      let reach = edit.kind == .opening ? -edit.reach : edit.reach
+      return (edit.range.lowerBound, edit.kind.rawValue, reach)
+    }
     return edits.enumerated().sorted { left, right in
-      let (a, b) = (left.element, right.element)
-      if a.range.lowerBound != b.range.lowerBound { return a.range.lowerBound < b.range.lowerBound }
-      if rank(a) != rank(b) { return rank(a) < rank(b) }
-      return left.offset < right.offset
+      let (a, b) = (order(left.element), order(right.element))
+      return a == b ? left.offset < right.offset : a < b
     }.map(\.element)
   }
 }

@@ -18,7 +18,7 @@ extension TokenList {
     while position < count {
       switch text(position) {
       case "(", "[": position = after(position)
-      case ".", "->": position += text(position + 1) == "template" ? 3 : 2
+      case ".", "->": position = min(position + (text(position + 1) == "template" ? 3 : 2), count)
       case "++", "--": position += 1
       default: return position
       }
@@ -47,5 +47,52 @@ extension TokenList {
       position += 1
     }
     return position
+  }
+}
+
+extension TokenList {
+  /// The first token of the postfix expression that ends before `end`: of
+  /// `name`, `a.b[1]`, `f<T>(x)->y`, `(*p)[2]`. Nil when none ends there.
+  func operandStart(_ end: Int) -> Int? {
+    var position = end - 1
+    while position >= 0 {
+      switch text(position) {
+      case "]":
+        guard partner[position] >= 0 else { return nil }
+        position = partner[position] - 1
+      case ")":
+        guard partner[position] >= 0 else { return nil }
+        let open = partner[position]
+        guard let callee = callee(before: open) else { return isCondition(open) ? nil : open }
+        position = callee
+      default:
+        guard isIdentifier(position), !Self.statementWords.contains(text(position)) else { return nil }
+        while text(position - 1) == "::" { position -= isIdentifier(position - 2) ? 2 : 1 }
+        guard [".", "->"].contains(text(position - 1)) else { return position }
+        position -= 2
+      }
+    }
+    return nil
+  }
+
+  /// The name of the function that the parenthesis at `open` calls, or nil.
+  private func callee(before open: Int) -> Int? {
+    var name = open - 1
+    if text(name) == ">" {
+      guard let angle = openingAngle(name) else { return nil }
+      name = angle - 1
+    }
+    return isIdentifier(name) && !Self.statementWords.contains(text(name)) ? name : nil
+  }
+
+  /// Words before a parenthesis that are no function.
+  static let statementWords: Set<String> = [
+    "if", "for", "while", "switch", "return", "else", "do", "case", "constexpr",
+  ]
+
+  /// Whether the parenthesis at `open` begins the condition of a statement.
+  func isCondition(_ open: Int) -> Bool {
+    if ["if", "for", "while", "switch"].contains(text(open - 1)) { return true }
+    return text(open - 1) == "constexpr" && text(open - 2) == "if"
   }
 }

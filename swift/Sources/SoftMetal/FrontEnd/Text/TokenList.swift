@@ -65,6 +65,19 @@ struct TokenList {
     min(partner[index] + 1, tokens.count)
   }
 
+  /// The index of the `{` that the token at `index` is inside of, or nil.
+  func enclosingBrace(_ index: Int) -> Int? {
+    var position = index - 1
+    while position >= 0 {
+      switch text(position) {
+      case "{": return position
+      case "}", ")", "]": position = partner[position] - 1
+      default: position -= 1
+      }
+    }
+    return nil
+  }
+
   /// The index of the `>` that closes the template argument list opened by the
   /// `<` at `index`, or nil when that is a comparison.
   func closingAngle(_ index: Int) -> Int? {
