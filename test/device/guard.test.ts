@@ -40,6 +40,23 @@ if (device.info.backend === "SoftMetal")
       expect(error.message).toContain(`a buffer of ${length} bytes was left: byte ${at}, ${place}, was written`);
     });
 
+    test("is named beside all others that the pass left, once", () => {
+      using pipeline = device.pipeline("stray_write");
+      using left = device.tensor("u8", [100]);
+      using other = device.tensor("u8", [200]);
+      const run = (at: number) => {
+        using pass = device.pass();
+        for (const tensor of [left, other]) {
+          pass.dispatch(pipeline, { buffers: { 0: tensor }, bytes: { 1: new Int32Array([at]) }, grid: 1, threads: 1 });
+        }
+        pass.commitAndWait();
+      };
+      expect(thrownBy(() => run(300)).message).toMatch(
+        /of 100 bytes was left: byte 300.*of 200 bytes was left: byte 300/,
+      );
+      run(99);
+    });
+
     test.each([0, 1, 99])("lets a pass write byte %d of 100", (at) => {
       touch("stray_write", "u8", 100, at);
     });
