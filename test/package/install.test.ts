@@ -122,17 +122,32 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
     expect(fixtures).toEqual({ status: 0, output: fixtures.output, errors: "" });
   }, 120_000);
 
-  test("is found before a local build, which serves where it is missing", async () => {
-    const build = join(project.installed, "build/lib");
-    mkdirSync(build, { recursive: true });
+  test("the environment's library goes first, then the platform package, then the local build", async () => {
     const library = join(project.folder, "node_modules", platformPackage, "lib", libraryFile);
-    writeFileSync(join(build, libraryFile), "no library");
-    const open = `import { Device } from "metal-attention"; Device.open().dispose();`;
-    writeFileSync(join(project.folder, "open.ts"), open);
-    expect((await project.bun(["open.ts"])).errors).toBe("");
-    cpSync(library, join(build, libraryFile));
+    const build = join(project.installed, "build/lib");
+    const other = join(project.folder, libraryFile);
+    mkdirSync(build, { recursive: true });
+    for (const copy of [join(build, libraryFile), other]) cpSync(library, copy);
+    const search = join(project.installed, "src/ffi/library.ts");
+    writeFileSync(
+      join(project.folder, "search.ts"),
+      `import { searchLibrary } from "${search}"; console.log(searchLibrary().places.join("\\n"));`,
+    );
+    const places = async (variables = {}) => {
+      const { output } = await project.bun(["search.ts"], variables);
+      return output
+        .trim()
+        .split("\n")
+        .map((line) => line.replace(/^.*\((.*)\): /, "$1: "));
+    };
+    expect(await places({ METAL_ATTENTION_LIBRARY: other })).toEqual([
+      "METAL_ATTENTION_LIBRARY: loaded",
+      "platform package: not tried, because of METAL_ATTENTION_LIBRARY",
+      "local build: not tried, because of METAL_ATTENTION_LIBRARY",
+    ]);
+    expect(await places()).toEqual(["platform package: loaded", "local build: not tried, because of platform package"]);
     renameSync(library, `${library}.away`);
-    expect((await project.bun(["open.ts"])).errors).toBe("");
+    expect(await places()).toEqual(["platform package: no such file", "local build: loaded"]);
     renameSync(`${library}.away`, library);
     rmSync(join(project.installed, "build"), { recursive: true });
   });
@@ -161,7 +176,7 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
       renameSync(join(project.folder, "away"), join(kernels, "x86-64-v4"));
     }, 600_000);
 
-    test("needs a folder for its cache neither for built-in kernels nor for reading them", async () => {
+    test("makes no cache, since nothing was compiled", () => {
       expect(existsSync(join(project.folder, "../home/.cache/metal-attention"))).toBe(false);
     });
 
