@@ -89,6 +89,18 @@ test("compile takes a file whose kernels are built in", () => {
   expect(exitCode).toBe(0);
 });
 
+test("compile finds the headers that shaders share, and no others", () => {
+  const { exitCode, stdout } = run("compile", join(root, "shaders/hadamard_quantize_kv_any.metal"));
+  expect(stdout).toMatch(/^ {2}ok {6}hadamard_quantize_kv_seq_dense: /m);
+  expect(exitCode).toBe(0);
+  // The second time a header says nothing, and lines behind it keep their numbers.
+  const includes = ['#include "hadamard_formats.h" // codes', '#include "hadamard_formats.h"'];
+  const bad = shader("include.metal", ...includes, "kernel void k(device float *x [[buffer(0)]]) { x[0] = missing; }");
+  expect(run("compile", bad).stdout).toMatch(/include\.metal:5:55: error: .*'missing'\n.* x\[0\] = missing; /);
+  const unknown = run("compile", shader("unknown.metal", '#include "unknown.h"'));
+  expect(unknown).toMatchObject({ exitCode: 1, stdout: expect.stringContaining("'unknown.h' file not found") });
+});
+
 test("compile shows diagnostics with the line of the source, and goes on with the next file", () => {
   const bad = shader("bad.metal", "kernel void k(device float *x [[buffer(0)]]) {", "  x[0] = missing;", "}");
   const fine = shader("next.metal", "kernel void next_one(device float *x [[buffer(0)]]) { x[0] = 1; }");
