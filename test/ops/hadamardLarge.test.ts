@@ -33,7 +33,7 @@ test("more threads than 32 bits count are refused", () => {
   expect(hadamardCalls.decode(pass, args)).toBe(statusCodes.overflow);
   for (const word of [heads, 2 ** 32 - 1]) expect(scene.lastError()).toContain(String(word));
   expect(scene.describe(pass)).toEqual([]);
-});
+}, 60_000);
 
 test.each(["token", "tokens"] as const)(
   "%s: the last slot of the last head, 8 GiB into the codes",

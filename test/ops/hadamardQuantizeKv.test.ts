@@ -25,6 +25,9 @@ import {
 import { seededRandom } from "../helpers/random.ts";
 import { testTable } from "../helpers/table.ts";
 
+/** Milliseconds for tests that may compile many kernels. */
+const timeout = 120_000;
+
 const device = Device.open();
 afterAll(() => device.dispose());
 
@@ -164,87 +167,101 @@ describe("any offset and any wrap", () => {
     const name = `D=${headDim}, ${formatName(format)}: ${nTokens} from ${start} on, ${isSliding ? "ring" : "linear"} of ${capacity}`;
     return { name, plan, nTokens, start, srcTokOffset: below(4) };
   });
-  test.each(plans)("$name", ({ plan, nTokens, start, srcTokOffset }) => {
-    const { headDim, nKvHeads, isSliding, format } = plan;
-    const values = sourceValues(headDim, (srcTokOffset + nTokens + 1) * nKvHeads, start % 1000);
-    const src = sourceOf(plan, values);
-    const [bulk, single] = [new TestCache(device, plan), new TestCache(device, plan)];
-    const options = { ...format, isSliding };
-    using pass = device.pass();
-    hadamardQuantizeKvSeq(pass, {
-      src,
-      ...bulk.tensors,
-      ...options,
-      writePosStart: start,
-      nTokens,
-      srcTokOffset,
-    });
-    for (let token = 0; token < nTokens; token++) {
-      const writePos = start + token;
-      hadamardQuantizeKv(pass, { src: tokenOf(src, srcTokOffset + token), ...single.tensors, ...options, writePos });
-    }
-    using whole = device.tensor("f32", [nKvHeads, nTokens, headDim]);
-    dequantizeKv(pass, { ...bulk.tensors, out: whole, ...options, readPosStart: start });
-    const skip = nTokens >> 1;
-    using part = device.tensor("f32", [nKvHeads, nTokens - skip, headDim]);
-    dequantizeKv(pass, { ...bulk.tensors, out: part, ...options, readPosStart: start + skip, nTokens: nTokens - skip });
-    pass.commitAndWait();
-    expectRight(bulk.compare(values, start, nTokens, srcTokOffset));
-    expect(single.snapshot()).toEqual(bulk.snapshot());
-    for (let head = 0; head < nKvHeads; head++) {
-      const from = (head * nTokens + skip) * headDim;
-      const length = (nTokens - skip) * headDim;
-      expect(part.view().slice(head * length, (head + 1) * length)).toEqual(whole.view().slice(from, from + length));
-    }
-  });
+  test.each(plans)(
+    "$name",
+    ({ plan, nTokens, start, srcTokOffset }) => {
+      const { headDim, nKvHeads, isSliding, format } = plan;
+      const values = sourceValues(headDim, (srcTokOffset + nTokens + 1) * nKvHeads, start % 1000);
+      const src = sourceOf(plan, values);
+      const [bulk, single] = [new TestCache(device, plan), new TestCache(device, plan)];
+      const options = { ...format, isSliding };
+      using pass = device.pass();
+      hadamardQuantizeKvSeq(pass, {
+        src,
+        ...bulk.tensors,
+        ...options,
+        writePosStart: start,
+        nTokens,
+        srcTokOffset,
+      });
+      for (let token = 0; token < nTokens; token++) {
+        const writePos = start + token;
+        hadamardQuantizeKv(pass, { src: tokenOf(src, srcTokOffset + token), ...single.tensors, ...options, writePos });
+      }
+      using whole = device.tensor("f32", [nKvHeads, nTokens, headDim]);
+      dequantizeKv(pass, { ...bulk.tensors, out: whole, ...options, readPosStart: start });
+      const skip = nTokens >> 1;
+      using part = device.tensor("f32", [nKvHeads, nTokens - skip, headDim]);
+      dequantizeKv(pass, {
+        ...bulk.tensors,
+        out: part,
+        ...options,
+        readPosStart: start + skip,
+        nTokens: nTokens - skip,
+      });
+      pass.commitAndWait();
+      expectRight(bulk.compare(values, start, nTokens, srcTokOffset));
+      expect(single.snapshot()).toEqual(bulk.snapshot());
+      for (let head = 0; head < nKvHeads; head++) {
+        const from = (head * nTokens + skip) * headDim;
+        const length = (nTokens - skip) * headDim;
+        expect(part.view().slice(head * length, (head + 1) * length)).toEqual(whole.view().slice(from, from + length));
+      }
+    },
+    timeout,
+  );
 });
 
 describe("what has no codes of its own", () => {
-  test.each([64, 80, 128, 256, 512, 16, 1024])("D=%p: zero, tiny, NaN, infinite and too large", (headDim) => {
-    for (const format of codeFormats.filter((entry) => isWhole(headDim, entry))) {
-      const plan = { format, headDim, nKvHeads: 1, capacity: 7, isSliding: false };
-      const values = normalArray(7 * headDim, 1, 5);
-      values.fill(0, 0, headDim);
-      for (let i = headDim; i < 2 * headDim; i++) values[i] = 1e-14;
-      values[2 * headDim + 3] = Number.NaN;
-      values[3 * headDim + headDim - 1] = Number.NEGATIVE_INFINITY;
-      for (let i = 4 * headDim; i < 5 * headDim; i++) values[i] = at(values, i) > 0 ? 3e38 : -3e38;
-      values.fill(-0, 5 * headDim, 6 * headDim);
-      const cache = new TestCache(device, plan);
-      using out = device.tensor("f32", [1, 7, headDim]);
-      using half = device.tensor("f16", [1, 7, headDim]);
-      const src = sourceOf(plan, values);
-      run([kernelName("quantize_kv_seq", plan), ...Array(2).fill(kernelName("dequantize_kv", plan))], (pass) => {
-        hadamardQuantizeKvSeq(pass, { src, ...cache.tensors, ...format, writePosStart: 0 });
-        dequantizeKv(pass, { ...cache.tensors, out, ...format });
-        dequantizeKv(pass, { ...cache.tensors, out: half, ...format });
-      });
-      expectRight(cache.compare(values, 0, 7, 0));
-      const perPos = normsPerPos(headDim);
-      const norms = [...cache.norms.view()];
-      const { bytesPerRow } = kvCacheBytes({ ...plan, ...format } as Parameters<typeof kvCacheBytes>[0]);
-      for (const token of [0, 1, 5]) {
-        expect(norms.slice(token * perPos, (token + 1) * perPos).every((norm) => Object.is(norm, 0))).toBe(true);
+  test.each([64, 80, 128, 256, 512, 16, 1024])(
+    "D=%p: zero, tiny, NaN, infinite and too large",
+    (headDim) => {
+      for (const format of codeFormats.filter((entry) => isWhole(headDim, entry))) {
+        const plan = { format, headDim, nKvHeads: 1, capacity: 7, isSliding: false };
+        const values = normalArray(7 * headDim, 1, 5);
+        values.fill(0, 0, headDim);
+        for (let i = headDim; i < 2 * headDim; i++) values[i] = 1e-14;
+        values[2 * headDim + 3] = Number.NaN;
+        values[3 * headDim + headDim - 1] = Number.NEGATIVE_INFINITY;
+        for (let i = 4 * headDim; i < 5 * headDim; i++) values[i] = at(values, i) > 0 ? 3e38 : -3e38;
+        values.fill(-0, 5 * headDim, 6 * headDim);
+        const cache = new TestCache(device, plan);
+        using out = device.tensor("f32", [1, 7, headDim]);
+        using half = device.tensor("f16", [1, 7, headDim]);
+        const src = sourceOf(plan, values);
+        run([kernelName("quantize_kv_seq", plan), ...Array(2).fill(kernelName("dequantize_kv", plan))], (pass) => {
+          hadamardQuantizeKvSeq(pass, { src, ...cache.tensors, ...format, writePosStart: 0 });
+          dequantizeKv(pass, { ...cache.tensors, out, ...format });
+          dequantizeKv(pass, { ...cache.tensors, out: half, ...format });
+        });
+        expectRight(cache.compare(values, 0, 7, 0));
+        const perPos = normsPerPos(headDim);
+        const norms = [...cache.norms.view()];
+        const { bytesPerRow } = kvCacheBytes({ ...plan, ...format } as Parameters<typeof kvCacheBytes>[0]);
+        for (const token of [0, 1, 5]) {
+          expect(norms.slice(token * perPos, (token + 1) * perPos).every((norm) => Object.is(norm, 0))).toBe(true);
+          expect(
+            out
+              .view()
+              .subarray(token * headDim, (token + 1) * headDim)
+              .every((value) => Object.is(value, 0)),
+          ).toBe(true);
+        }
+        expect(norms.slice(2 * perPos, 5 * perPos).every(Number.isNaN)).toBe(true);
         expect(
-          out
+          cache.packed
             .view()
-            .subarray(token * headDim, (token + 1) * headDim)
-            .every((value) => Object.is(value, 0)),
+            .subarray(2 * bytesPerRow, 5 * bytesPerRow)
+            .every((byte) => byte === 0),
         ).toBe(true);
+        for (const read of [out.view(), half.toFloat32Array()]) {
+          expect(read.subarray(2 * headDim, 5 * headDim).every(Number.isNaN)).toBe(true);
+          expect(read.subarray(6 * headDim).some(Number.isNaN)).toBe(false);
+        }
       }
-      expect(norms.slice(2 * perPos, 5 * perPos).every(Number.isNaN)).toBe(true);
-      expect(
-        cache.packed
-          .view()
-          .subarray(2 * bytesPerRow, 5 * bytesPerRow)
-          .every((byte) => byte === 0),
-      ).toBe(true);
-      for (const read of [out.view(), half.toFloat32Array()]) {
-        expect(read.subarray(2 * headDim, 5 * headDim).every(Number.isNaN)).toBe(true);
-        expect(read.subarray(6 * headDim).some(Number.isNaN)).toBe(false);
-      }
-    }
-  });
+    },
+    timeout,
+  );
 });
 
 test.each([64, 80, 96, 112, 128, 192, 256, 512, 4, 1024, 4096])(
@@ -269,6 +286,7 @@ test.each([64, 80, 96, 112, 128, 192, 256, 512, 4, 1024, 4096])(
     expectRight(cache.compare(values, 1, 1, 0));
     expect(without.snapshot()).toEqual(cache.snapshot());
   },
+  timeout,
 );
 
 describe("nothing to do", () => {

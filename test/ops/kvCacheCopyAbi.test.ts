@@ -30,6 +30,8 @@ const buffers = [source, target, sourceV, targetV];
 for (const [index, { bytes }] of buffers.entries()) bytes.fill(17 * (index + 1));
 
 const { f32, f16, bf16, u8 } = dtypeCodes;
+/** A type of function constants, which no tensor has. */
+const i16 = 9;
 const maxU32 = 2 ** 32 - 1;
 
 /** The first `elements` of a buffer. */
@@ -212,7 +214,8 @@ const rowCases: readonly AbiCase[] = [
     "bufferTooSmall",
   ),
   refused("u8", rows({ src: part(source, u8, 32), cache: part(target, u8, 48) }), "unsupported", "u8"),
-  refused("a dtype that is none", rows({ src: part(source, 9, 64), cache: part(target, 9, 96) }), "invalidArgument", 9),
+  refused("a dtype that is none", rows({ src: part(source, 99, 64) }), "invalidArgument", "src", 99),
+  refused("a dtype of constants alone", rows({ src: part(source, i16, 64) }), "invalidArgument", "src", "i16", "f32"),
   refused("a dtype of zero", rows({ src: part(source, 0, 64) }), "invalidArgument", "src"),
   refused("no source", rows({ src: tensorRecord(0, 0, 0, 0) }), "invalidHandle", "src"),
   refused("a stale cache", rows({ cache: part(stale, f32, 48) }), "invalidHandle", "cache"),

@@ -251,14 +251,14 @@ describe("what is next to a refusal and allowed", () => {
     using pass = scene.device.pass();
     quantizedOps.hadamardQuantizeKv(pass, { ...scene.valid.hadamardQuantizeKv, writePos: maxU32, isSliding: true });
     expect(pass.describe().length).toBe(1);
-  });
+  }, 60_000);
 
   test("K and V from one source", () => {
     using pass = scene.device.pass();
     const [k, v] = [scene.stream("hadamardQuantizeKvSeq"), scene.stream("hadamardQuantizeKvSeq")];
     quantizedOps.hadamardQuantizeKvSeq(pass, { k, v: { ...v, src: k["src"] }, bits: 4, writePosStart: 0, nTokens: 5 });
     expect(pass.describe().length).toBe(1);
-  });
+  }, 60_000);
 
   test("options that are undefined", () => {
     using pass = scene.device.pass();
@@ -276,5 +276,5 @@ describe("what is next to a refusal and allowed", () => {
       nTokens: undefined,
     });
     expect(pass.describe().length).toBe(3);
-  });
+  }, 60_000);
 });
