@@ -123,9 +123,9 @@ inline void dequantize_part(const device uchar *row, const device float *norms, 
 /// n_tokens positions of K, or of K and V, in one dispatch: y of the grid is the stream.
 template <uint D, typename Format>
 [[kernel]] void decode(const device uchar *packed_k [[buffer(0)]], const device float *norms_k [[buffer(1)]],
-                           device uchar *out_k [[buffer(2)]], constant HadamardDequantizeParams &params [[buffer(3)]],
-                           const device uchar *packed_v [[buffer(4)]], const device float *norms_v [[buffer(5)]],
-                           device uchar *out_v [[buffer(6)]], uint3 position [[thread_position_in_grid]]) {
+                       device uchar *out_k [[buffer(2)]], constant HadamardDequantizeParams &params [[buffer(3)]],
+                       const device uchar *packed_v [[buffer(4)]], const device float *norms_v [[buffer(5)]],
+                       device uchar *out_v [[buffer(6)]], uint3 position [[thread_position_in_grid]]) {
   typedef Head<D> H;
   const uint row = position.x / H::lanes;
   const uint lane = position.x % H::lanes;
@@ -164,13 +164,12 @@ inline uint code_in_row(const device uchar *row, uint i, uint bits, uint width) 
 
 template <typename Format>
 [[kernel]] void decode_any(const device uchar *packed_k [[buffer(0)]], const device float *norms_k [[buffer(1)]],
-                               device uchar *out_k [[buffer(2)]],
-                               constant HadamardDequantizeParams &params [[buffer(3)]],
-                               const device uchar *packed_v [[buffer(4)]], const device float *norms_v [[buffer(5)]],
-                               device uchar *out_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
-                               uint3 position [[threadgroup_position_in_grid]],
-                               uint thread_index [[thread_index_in_threadgroup]],
-                               uint3 threads [[threads_per_threadgroup]]) {
+                           device uchar *out_k [[buffer(2)]], constant HadamardDequantizeParams &params [[buffer(3)]],
+                           const device uchar *packed_v [[buffer(4)]], const device float *norms_v [[buffer(5)]],
+                           device uchar *out_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
+                           uint3 position [[threadgroup_position_in_grid]],
+                           uint thread_index [[thread_index_in_threadgroup]],
+                           uint3 threads [[threads_per_threadgroup]]) {
   const uint head_dim = params.head_dim;
   const uint bits = params.codebook_bits;
   const uint width = Format::width(bits);

@@ -30,8 +30,8 @@ inline uchar byte_of_row(const threadgroup float *codes, uint byte, uint width) 
 /// Writes a head vector, with codes of `bits` bits that take `width` bits of the
 /// row. All threads of the threadgroup call it.
 inline void quantize_vector(const device float *x, device uchar *row, device float *norms, uint head_dim,
-                         float scale_factor_d512, uint bits, uint width, device float *probe, threadgroup float *values,
-                         uint thread_index, uint thread_count) {
+                            float scale_factor_d512, uint bits, uint width, device float *probe,
+                            threadgroup float *values, uint thread_index, uint thread_count) {
   for (uint i = thread_index; i < head_dim; i += thread_count) {
     values[i] = as_type<float>(as_type<uint>(x[i]) ^ (signs_from(i) << 31));
   }
@@ -73,13 +73,11 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
 /// Many tokens.
 template <typename Format>
 [[kernel]] void bulk(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
-                                 device float *norms_k [[buffer(2)]],
-                                 constant HadamardQuantizeSeqParams &params [[buffer(3)]],
-                                 const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
-                                 device float *norms_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
-                                 uint3 position [[threadgroup_position_in_grid]],
-                                 uint thread_index [[thread_index_in_threadgroup]],
-                                 uint3 threads [[threads_per_threadgroup]]) {
+                     device float *norms_k [[buffer(2)]], constant HadamardQuantizeSeqParams &params [[buffer(3)]],
+                     const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
+                     device float *norms_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
+                     uint3 position [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
+                     uint3 threads [[threads_per_threadgroup]]) {
   const uint head_dim = params.head_dim;
   const uint token = position.x / params.num_kv_heads;
   const uint head = position.x % params.num_kv_heads;
@@ -89,9 +87,9 @@ template <typename Format>
   const bool is_v = position.y != 0;
   const uint width = Format::width(params.codebook_bits);
   quantize_vector((is_v ? source_v : source_k) + source_row * head_dim,
-               (is_v ? packed_v : packed_k) + cache_row * (head_dim * width / 8),
-               (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256), head_dim, params.scale_factor_d512,
-               params.codebook_bits, width, nullptr, values, thread_index, threads.x);
+                  (is_v ? packed_v : packed_k) + cache_row * (head_dim * width / 8),
+                  (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256), head_dim, params.scale_factor_d512,
+                  params.codebook_bits, width, nullptr, values, thread_index, threads.x);
 }
 
 /// One token, 4 bits; `scratch` gets the scaled coordinates [heads, head_dim] of stream 0 if asked for.
