@@ -52,7 +52,7 @@ sees_race() {
 # ThreadSanitizer holds a signal back until the thread calls into the system, which a kernel that never ends does not:
 # the test of the time limit is left out.
 test_threads() {
-  TSAN_OPTIONS=halt_on_error=1 swift test --package-path swift --scratch-path "$sanitized/thread" \
+  TSAN_OPTIONS=halt_on_error=1:suppressions=$root/test/sanitize/tsan.txt swift test --package-path swift --scratch-path "$sanitized/thread" \
     --sanitize=thread --skip-build --filter 'SoftMetalTests\.(Queue|Order|CommandBuffer)Tests' \
     --skip aKernelThatDoesNotEndIsStopped
 }
