@@ -137,7 +137,7 @@ import Testing
     expectRefused(rows { $0.src.offset = 4 }, MA_ERROR_BUFFER_TOO_SMALL, "src", "offset 4")
     expectRefused(rows { $0.cache.offset = .max - 3 }, MA_ERROR_BUFFER_TOO_SMALL, "cache")
     expectRefused(rows { $0.src.offset = 2 }, MA_ERROR_INVALID_ARGUMENT, "src", "offset 2", "4 bytes")
-    expectRefused(rows { $0.src.dtype = 9 }, MA_ERROR_INVALID_ARGUMENT, "src", "dtype is 9")
+    expectRefused(rows { $0.src.dtype = 13 }, MA_ERROR_INVALID_ARGUMENT, "src", "dtype is 13")
   }
 
   @Test func sizesAreCheckedAgainstTheTensors() {
