@@ -15,11 +15,11 @@ import {
   referenceSlidingWindowMask,
   sequenceMajorStrides,
 } from "../../src/reference/index.ts";
-import type { AttentionChoice, AttentionDType } from "./attention.ts";
 import { type Check, verdict } from "./check.ts";
+import type { AttentionChoice, AttentionDType, KeyValue } from "./choice.ts";
 import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
 import { checkKept } from "./kept-accuracy.ts";
-import type { KeyValue, LayerResults } from "./run.ts";
+import type { LayerResults } from "./run.ts";
 
 /** Rows of the attention output that are compared. */
 const sampledRows = 32;

@@ -10,27 +10,7 @@ import {
   type Tensor,
   type TileClasses,
 } from "../../src/index.ts";
-import type { KvFormat } from "./kept.ts";
-
-/** Element types that the demo runs attention in. */
-export const attentionDTypes = ["bf16", "f16"] as const;
-export type AttentionDType = (typeof attentionDTypes)[number];
-
-/** `none`: the kernel compares positions itself. */
-export const maskKinds = ["none", "additive", "bool"] as const;
-export type MaskKind = (typeof maskKinds)[number];
-
-/** How attention is run. */
-export interface AttentionChoice {
-  readonly dtype: AttentionDType;
-  readonly mask: MaskKind;
-  /** Keys that a token attends, itself and those before it; all before it unless given. */
-  readonly window: number | undefined;
-  /** Tokens of a chunk; the prompt is also done in chunks when given. */
-  readonly chunk: number | undefined;
-  /** What K and V are kept in, to be read back and attended again, when given. */
-  readonly kv: KvFormat | undefined;
-}
+import type { AttentionChoice } from "./choice.ts";
 
 /** The prompt, sequence-major: [1, tokens, heads, headDim] and [1, tokens, kvHeads, headDim]. */
 export interface Prompt {

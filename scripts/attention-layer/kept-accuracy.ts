@@ -9,11 +9,10 @@ import {
   unpackCodes,
 } from "../../src/reference/index.ts";
 import { formatBytes, formatNumber } from "../lib/table.ts";
-import type { AttentionDType } from "./attention.ts";
 import { type Check, verdict } from "./check.ts";
+import type { AttentionDType, KeyValue } from "./choice.ts";
 import { type LayerInputs, swapAxes } from "./inputs.ts";
 import type { Kept, KvCodes, PlainKeyValue, QuantizedKeyValue, QuantizedRows } from "./kept.ts";
-import type { KeyValue } from "./run.ts";
 
 /** Head vectors of K, and of V, that are compared. */
 const sampledVectors = 32;

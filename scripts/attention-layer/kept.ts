@@ -12,13 +12,8 @@ import {
   type Tensor,
 } from "../../src/index.ts";
 import { headMajorStrides, sequenceMajorStrides } from "../../src/reference/index.ts";
-import type { AttentionDType } from "./attention.ts";
+import type { AttentionDType, KeyValue, KvFormat } from "./choice.ts";
 import type { LayerInputs } from "./inputs.ts";
-import type { KeyValue } from "./run.ts";
-
-/** What K and V can be kept in: a quantised cache by its bits, or a dtype. */
-export const kvFormats = ["2", "3", "4", "5", "6", "8", "f16", "f32"] as const;
-export type KvFormat = (typeof kvFormats)[number];
 
 /** Bits and packing of a quantised cache. */
 export interface KvCodes {

@@ -1,8 +1,7 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { type AttentionChoice, attentionDTypes, maskKinds } from "./attention.ts";
+import { type AttentionChoice, attentionDTypes, kvFormats, maskKinds } from "./choice.ts";
 import { decodeTokens, maxTokens, ringSlots } from "./inputs.ts";
-import { kvFormats } from "./kept.ts";
 
 /** What the demo was asked to do. */
 export interface Options {

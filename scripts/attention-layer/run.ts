@@ -1,13 +1,7 @@
 import { type Device, kvCacheCopyBatch, kvCacheCopySeq, type Pass, type Tensor } from "../../src/index.ts";
 import type { Progress } from "../lib/progress.ts";
-import {
-  type AttentionChoice,
-  type AttentionDType,
-  type BuiltMask,
-  encodeChunks,
-  encodeMask,
-  encodeWhole,
-} from "./attention.ts";
+import { type BuiltMask, encodeChunks, encodeMask, encodeWhole } from "./attention.ts";
+import type { AttentionChoice, AttentionDType, KeyValue } from "./choice.ts";
 import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
 import { encodeKeeping, encodeReadingBack, type Kept, makeKept } from "./kept.ts";
 
@@ -37,12 +31,6 @@ export interface LayerResults {
   readonly ring: KeyValue<"f16">;
   /** K and V of the prompt in another format, where that was asked for. */
   readonly kept: Kept | undefined;
-}
-
-/** A tensor for K and one for V. */
-export interface KeyValue<T extends "f32" | "f16" | "bf16"> {
-  readonly k: Tensor<T>;
-  readonly v: Tensor<T>;
 }
 
 /** Runs the layer: prefill, the prompt into cache and ring, the decode tokens into the ring. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { bitsOf, checkResults } from "../../scripts/attention-layer/accuracy.ts";
-import type { AttentionChoice } from "../../scripts/attention-layer/attention.ts";
+import type { AttentionChoice } from "../../scripts/attention-layer/choice.ts";
 import type { LayerInputs } from "../../scripts/attention-layer/inputs.ts";
 import { type LayerResults, runLayer } from "../../scripts/attention-layer/run.ts";
 import { Progress } from "../../scripts/lib/progress.ts";
