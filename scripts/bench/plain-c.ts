@@ -2,6 +2,7 @@ import { dlopen, type FFIFunction } from "bun:ffi";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { clangPath } from "../lib/clang.ts";
 
 /** As the software device compiles shaders, as far as it matters here: no fast math, no fused multiplications. */
 const options = ["-O3", "-march=native", "-mprefer-vector-width=512", "-ffp-contract=off", "-fPIC", "-shared"];
@@ -13,7 +14,7 @@ export function compileC<Symbols extends Record<string, FFIFunction>>(source: st
     const input = join(folder, "plain.c");
     const output = join(folder, "plain.so");
     writeFileSync(input, source);
-    const clang = process.env["SOFTMETAL_CLANG"] ?? Bun.which("clang-19") ?? "clang";
+    const clang = clangPath();
     const { exitCode, stderr } = Bun.spawnSync([clang, ...options, input, "-o", output, "-lm"]);
     if (exitCode !== 0) throw new Error(`${clang} failed: ${stderr.toString()}`);
     return dlopen(output, symbols);

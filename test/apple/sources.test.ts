@@ -6,8 +6,8 @@ if (process.platform === "linux")
   describe("the library's sources with Apple's modules", () => {
     test("the library's sources type-check against modules named Metal, Foundation, ObjectiveC and Darwin", async () => {
       using stubs = await AppleStubs.compile();
-      const { status, messages } = await stubs.check();
-      expect(messages).toBe("");
+      const { status, errors } = await stubs.check();
+      expect(errors).toBe("");
       expect(status).toBe(0);
     });
 
@@ -21,8 +21,8 @@ if (process.platform === "linux")
       ],
     ])("what Apple does not declare is refused: %s", async (_name, from, to, message) => {
       using stubs = await AppleStubs.compile((text) => text.replace(from, to));
-      const { status, messages } = await stubs.check();
+      const { status, errors } = await stubs.check();
       expect(status).not.toBe(0);
-      expect(messages).toContain(message);
+      expect(errors).toContain(message);
     });
   });

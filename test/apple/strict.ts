@@ -1,8 +1,9 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { clangPath } from "../../scripts/lib/clang.ts";
 import type { PipelineOptions } from "../../src/index.ts";
-import { runChecked } from "./run.ts";
+import { runChecked } from "../helpers/run.ts";
 
 /** What to compile: kernels by name, with their constants; `source` is registered first. */
 export interface Job {
@@ -18,16 +19,18 @@ const flags = [
 
 /** Compiles with every warning an error, in a process of its own; what came of each kernel. */
 export async function compileStrictly(job: Job): Promise<Record<string, string>> {
-  const clang =
-    process.env["SOFTMETAL_CLANG"] ?? ["clang-19", "clang-18", "clang"].map((name) => Bun.which(name)).find(Boolean);
-  if (!clang) throw new Error("no clang on the PATH; scripts/setup installs it");
+  const clang = clangPath();
   const work = mkdtempSync(join(tmpdir(), "metal-attention-strict-"));
   try {
     const strict = join(work, "clang");
     writeFileSync(strict, `#!/bin/sh\nexec '${clang}' "$@" ${flags.join(" ")}\n`);
     chmodSync(strict, 0o755);
     const command = [process.execPath, join(import.meta.dir, "strict-child.ts"), JSON.stringify(job)];
-    return JSON.parse(await runChecked(command, { SOFTMETAL_CLANG: strict, SOFTMETAL_CACHE_DIR: join(work, "cache") }));
+    return JSON.parse(
+      await runChecked(command, {
+        env: { ...process.env, SOFTMETAL_CLANG: strict, SOFTMETAL_CACHE_DIR: join(work, "cache") },
+      }),
+    );
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

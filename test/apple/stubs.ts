@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Outcome, run, runChecked } from "./run.ts";
+import { type Outcome, run, runChecked } from "../helpers/run.ts";
 
 const root = join(import.meta.dir, "../..");
 const swift = join(root, "swift");
@@ -69,6 +69,8 @@ export class AppleStubs implements Disposable {
 /** Where the release build has its compiled Swift modules. */
 export async function builtModules(): Promise<string> {
   const command = ["swift", "build", "-c", "release", "--package-path", swift, "--show-bin-path"];
-  const path = await runChecked(command, { SWIFT_ARGUMENT_PARSER_PATH: join(root, "build/swift-argument-parser") });
+  const path = await runChecked(command, {
+    env: { ...process.env, SWIFT_ARGUMENT_PARSER_PATH: join(root, "build/swift-argument-parser") },
+  });
   return path.trim();
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod/mini";
-import { runChecked } from "./run.ts";
+import { runChecked } from "../helpers/run.ts";
 
 const graphSchema = z.object({
   symbols: z.array(

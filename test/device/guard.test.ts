@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { openWith } from "../../scripts/lib/open-device.ts";
 import { thrownBy } from "../helpers/errors.ts";
+import { run } from "../helpers/run.ts";
 
 // SOFTMETAL_GUARD lays zones of a known pattern around every buffer. The tests of the library run in that mode.
 
@@ -70,16 +71,10 @@ if (device.info.backend === "SoftMetal")
     });
 
     test("ends the process that writes behind it and releases it", async () => {
-      const child = Bun.spawn([process.execPath, `${import.meta.dir}/guard-child.ts`], {
+      const { status, output, errors } = await run([process.execPath, `${import.meta.dir}/guard-child.ts`], {
         env: { ...process.env, SOFTMETAL_GUARD: "1" },
-        stdout: "pipe",
-        stderr: "pipe",
       });
-      const [output, errors] = await Promise.all([
-        new Response(child.stdout).text(),
-        new Response(child.stderr).text(),
-      ]);
-      expect(await child.exited).not.toBe(0);
+      expect(status).not.toBe(0);
       expect(output).toBe("written\n");
       expect(errors).toContain(
         "SoftMetal: a buffer of 16 bytes was left: byte 16, 0 bytes behind its end, was written",

@@ -17,6 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { Device } from "../../src/index.ts";
+import { run } from "../helpers/run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "metal-attention-toolchain-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -33,16 +34,9 @@ interface Outcome {
 }
 
 async function copyInChild(environment: Record<string, string>): Promise<Outcome> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "toolchain-child.ts")], {
+  const { status, output, errors } = await run([process.execPath, join(import.meta.dir, "toolchain-child.ts")], {
     env: { ...process.env, ...environment },
-    stdout: "pipe",
-    stderr: "pipe",
   });
-  const [output, errors, status] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
   expect({ status, errors }).toEqual({ status: 0, errors: "" });
   return JSON.parse(output) as Outcome;
 }

@@ -1,13 +1,10 @@
 import { expect, test } from "bun:test";
+import { run } from "../helpers/run.ts";
 
 if (process.platform === "linux")
   test("a buffer for which there is no memory is refused, and made once there is", async () => {
-    const child = Bun.spawn([process.execPath, `${import.meta.dir}/exhaustion-child.ts`], {
-      stdout: "pipe",
-      stderr: "pipe",
-    });
-    const [output, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-    expect([await child.exited, errors]).toEqual([0, ""]);
+    const { status, output, errors } = await run([process.execPath, `${import.meta.dir}/exhaustion-child.ts`]);
+    expect([status, errors]).toEqual([0, ""]);
     expect(JSON.parse(output)).toEqual({
       refused: -7,
       message: "ma_buffer_create: the device could not allocate a buffer of 1073741824 bytes",

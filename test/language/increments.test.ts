@@ -1,28 +1,8 @@
 /** `++` and `--` on vectors of every type, wherever C++ has them; numbers and pointers beside them. */
-import { bfloat, bitsOf, half } from "./formats.ts";
-import { type Case, type Element, ints, languageSuite, range, type Values } from "./harness.ts";
+import { type Case, ints, languageSuite, range } from "./harness.ts";
+import { encoded, numberTypes } from "./numbers.ts";
 
-const types: readonly Element[] = [
-  "char",
-  "uchar",
-  "short",
-  "ushort",
-  "int",
-  "uint",
-  "long",
-  "ulong",
-  "half",
-  "bfloat",
-  "float",
-];
-
-/** Small integers as a buffer of `type` holds them. */
-function encoded(type: Element, values: readonly number[]): Values {
-  if (type === "half" || type === "bfloat") return values.map((x) => bitsOf(type === "half" ? half : bfloat, x));
-  return type === "long" || type === "ulong" ? values.map(BigInt) : values;
-}
-
-const cases: Case[] = types.flatMap((type): Case[] => [
+const cases: Case[] = numberTypes.flatMap((type): Case[] => [
   {
     name: `${type}2, ${type}3, ${type}4: before and after, value and statement`,
     code: `${type}2 v = ${type}2(5, 9); ${type}3 w = ${type}3(1, 2, 3); ${type}4 u = ${type}4(7);

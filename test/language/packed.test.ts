@@ -1,28 +1,8 @@
 /** Packed vectors straight from device, constant and threadgroup memory, and in structs: used as vectors are. */
-import { bfloat, bitsOf, half } from "./formats.ts";
-import { type Case, type Element, floats, ints, languageSuite, range, type Values } from "./harness.ts";
+import { type Case, floats, ints, languageSuite, range } from "./harness.ts";
+import { encoded, numberTypes } from "./numbers.ts";
 
-const types: readonly Element[] = [
-  "char",
-  "uchar",
-  "short",
-  "ushort",
-  "int",
-  "uint",
-  "long",
-  "ulong",
-  "half",
-  "bfloat",
-  "float",
-];
-
-/** Small integers as a buffer of `type` holds them. */
-function encoded(type: Element, values: readonly number[]): Values {
-  if (type === "half" || type === "bfloat") return values.map((x) => bitsOf(type === "half" ? half : bfloat, x));
-  return type === "long" || type === "ulong" ? values.map(BigInt) : values;
-}
-
-const cases: Case[] = types.flatMap((type): Case[] => [
+const cases: Case[] = numberTypes.flatMap((type): Case[] => [
   ...[2, 3, 4].map((n): Case => {
     const p = range(n, (k) => k + 1);
     const q = range(n, (k) => 2 * k + 3);

@@ -1,27 +1,15 @@
 /** Vectors of 2 to 4 components of every type: swizzles, constructors, comparison, packed forms. */
 import { bfloat, bitsOf, half } from "./formats.ts";
-import { type Case, type Element, floats, ints, languageSuite, range, uints } from "./harness.ts";
+import { type Case, floats, ints, languageSuite, range, uints } from "./harness.ts";
+import { numberTypes } from "./numbers.ts";
 
-const types: readonly Element[] = [
-  "char",
-  "uchar",
-  "short",
-  "ushort",
-  "int",
-  "uint",
-  "long",
-  "ulong",
-  "half",
-  "bfloat",
-  "float",
-];
 const cases: Case[] = [];
 
 /** Writes the components of `v` (int of each) from `out[at]` on. */
 const show = (v: string, count: number, at = 0): string =>
   `for (uint k = 0; k < ${count}; ++k) { out[${at} + k] = int(${v}[k]); }`;
 
-for (const type of types) {
+for (const type of numberTypes) {
   const size = {
     char: 1,
     uchar: 1,

@@ -1,14 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Outcome, run } from "../helpers/run.ts";
 import type { Registry } from "./registry.ts";
-
-/** What a program of a project printed and how it ended. */
-export interface Outcome {
-  readonly status: number;
-  readonly output: string;
-  readonly errors: string;
-}
 
 /** An empty project of a user without Swift, without clang, and with nothing in any cache. */
 export class Project implements Disposable {
@@ -31,8 +25,8 @@ export class Project implements Disposable {
   }
 
   /** Runs Bun in the project's folder, with these arguments and variables and no others of the caller's. */
-  async bun(args: readonly string[], variables: Record<string, string> = {}): Promise<Outcome> {
-    const child = Bun.spawn([join(this.#programs, "bun"), ...args], {
+  bun(args: readonly string[], variables: Record<string, string> = {}): Promise<Outcome> {
+    return run([join(this.#programs, "bun"), ...args], {
       cwd: this.folder,
       env: {
         HOME: this.#home,
@@ -41,15 +35,7 @@ export class Project implements Disposable {
         SOFTMETAL_CLANG: "clang-that-nobody-has",
         ...variables,
       },
-      stdout: "pipe",
-      stderr: "pipe",
     });
-    const [output, errors, status] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
-    ]);
-    return { status, output, errors };
   }
 
   [Symbol.dispose](): void {

@@ -9,6 +9,7 @@ import { Block } from "../../src/ffi/block.ts";
 import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
 import type { Pointer } from "../../src/ffi/memory.ts";
 import { recordSizes } from "../../src/ffi/records.ts";
+import { type Outcome, run } from "../helpers/run.ts";
 
 const runtime = process.env["LD_PRELOAD"];
 const library = process.env[libraryVariable];
@@ -25,15 +26,7 @@ function describeInto(bytes: number): void {
   console.log("described");
 }
 
-async function child(bytes: number): Promise<{ output: string; errors: string }> {
-  const process_ = Bun.spawn([process.execPath, import.meta.path, String(bytes)], { stdout: "pipe", stderr: "pipe" });
-  const [output, errors] = await Promise.all([
-    new Response(process_.stdout).text(),
-    new Response(process_.stderr).text(),
-  ]);
-  await process_.exited;
-  return { output, errors };
-}
+const child = (bytes: number): Promise<Outcome> => run([process.execPath, import.meta.path, String(bytes)]);
 
 const [bytes] = process.argv.slice(2);
 if (bytes !== undefined) {
