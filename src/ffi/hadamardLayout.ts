@@ -69,36 +69,22 @@ export function packHadamardQuantizeKv(
   u32[56] = packing;
 }
 
-/** Packs the rest of `MAHadamardQuantizeKvSeqArgs`. */
-export function packHadamardQuantizeKvSeq(
+/**
+ * Packs the rest of `MAHadamardQuantizeKvSeqArgs` or of `MAHadamardDequantizeKvArgs`,
+ * which differ in one word: `last` is src_tok_offset of the one and out_dtype of the other.
+ */
+export function packHadamardRun(
   block: Block,
   cache: HadamardCacheRecord,
   bits: number,
   nTokens: number,
-  srcTokOffset: number,
+  last: number,
   packing: number,
 ): void {
   const { u32 } = block;
   packCache(block, 36, cache);
   u32[42] = bits;
   u32[43] = nTokens;
-  u32[44] = srcTokOffset;
-  u32[45] = packing;
-}
-
-/** Packs the rest of `MAHadamardDequantizeKvArgs`. */
-export function packHadamardDequantizeKv(
-  block: Block,
-  cache: HadamardCacheRecord,
-  bits: number,
-  nTokens: number,
-  outDtype: number,
-  packing: number,
-): void {
-  const { u32 } = block;
-  packCache(block, 36, cache);
-  u32[42] = bits;
-  u32[43] = nTokens;
-  u32[44] = outDtype;
+  u32[44] = last;
   u32[45] = packing;
 }

@@ -2,9 +2,8 @@ import { Block } from "./block.ts";
 import { packConstants } from "./constants.ts";
 import {
   type HadamardCacheRecord,
-  packHadamardDequantizeKv,
   packHadamardQuantizeKv,
-  packHadamardQuantizeKvSeq,
+  packHadamardRun,
   packingCodes,
   packQuantizedStreams,
 } from "./hadamardLayout.ts";
@@ -279,7 +278,7 @@ const hadamardSamples: readonly LayoutSample[] = [
     },
     (block) => {
       packSix(block);
-      packHadamardQuantizeKvSeq(block, sampleCache, 15, 16, 17, packingCodes.byte);
+      packHadamardRun(block, sampleCache, 15, 16, 17, packingCodes.byte);
     },
   ),
   sample(
@@ -294,7 +293,7 @@ const hadamardSamples: readonly LayoutSample[] = [
     },
     (block) => {
       packSix(block);
-      packHadamardDequantizeKv(block, sampleCache, 15, 16, 18, packingCodes.dense);
+      packHadamardRun(block, sampleCache, 15, 16, 18, packingCodes.dense);
     },
   ),
 ];

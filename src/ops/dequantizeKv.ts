@@ -1,6 +1,6 @@
 import { checkFlag, checkObject, checkOptionalU32 } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
-import { packHadamardDequantizeKv, packQuantizedStreams } from "../ffi/hadamardLayout.ts";
+import { packHadamardRun, packQuantizedStreams } from "../ffi/hadamardLayout.ts";
 import { structSizes } from "../ffi/layout.ts";
 import { Pass } from "../pass.ts";
 import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
@@ -63,7 +63,7 @@ export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
 
   packQuantizedStreams(block, k.packed, k.norms, k.vectors, v?.packed, v?.norms, v?.vectors);
   const cache = { headDim, nKvHeads, position, capacity, isSliding, scaleFactorD512 };
-  packHadamardDequantizeKv(block, cache, format.bits, nTokens, k.vectors.dtype, format.packingCode);
+  packHadamardRun(block, cache, format.bits, nTokens, k.vectors.dtype, format.packingCode);
   const status = native.ma_hadamard_dequantize_kv(handle, block.address);
   if (status !== 0) throw quantizedError(native, status, dual);
 }

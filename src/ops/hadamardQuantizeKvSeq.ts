@@ -1,6 +1,6 @@
 import { checkFlag, checkObject, checkOptionalU32, checkU32, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
-import { packHadamardQuantizeKvSeq, packQuantizedStreams } from "../ffi/hadamardLayout.ts";
+import { packHadamardRun, packQuantizedStreams } from "../ffi/hadamardLayout.ts";
 import { structSizes } from "../ffi/layout.ts";
 import { Pass } from "../pass.ts";
 import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
@@ -83,7 +83,7 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
 
   packQuantizedStreams(block, k.vectors, k.packed, k.norms, v?.vectors, v?.packed, v?.norms);
   const cache = { headDim, nKvHeads, position, capacity, isSliding, scaleFactorD512 };
-  packHadamardQuantizeKvSeq(block, cache, format.bits, nTokens, srcTokOffset, format.packingCode);
+  packHadamardRun(block, cache, format.bits, nTokens, srcTokOffset, format.packingCode);
   const status = native.ma_hadamard_quantize_kv_seq(handle, block.address);
   if (status !== 0) throw quantizedError(native, status, dual);
 }

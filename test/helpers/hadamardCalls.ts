@@ -1,9 +1,8 @@
 import { Block } from "../../src/ffi/block.ts";
 import {
   type HadamardCacheRecord,
-  packHadamardDequantizeKv,
   packHadamardQuantizeKv,
-  packHadamardQuantizeKvSeq,
+  packHadamardRun,
   packQuantizedStreams,
 } from "../../src/ffi/hadamardLayout.ts";
 import { structSizes, type TensorRecord } from "../../src/ffi/layout.ts";
@@ -49,14 +48,14 @@ export const hadamardCalls: Readonly<Record<"token" | "tokens" | "decode", Send>
   tokens: (pass, args) => {
     const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
     encode(block, args);
-    packHadamardQuantizeKvSeq(block, args.cache, args.bits, args.nTokens, args.srcTokOffset, args.packing);
+    packHadamardRun(block, args.cache, args.bits, args.nTokens, args.srcTokOffset, args.packing);
     return native.ma_hadamard_quantize_kv_seq(pass, block.bytes);
   },
   decode: (pass, args) => {
     const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
     const { k: ofK, v: ofV } = args;
     packQuantizedStreams(block, ofK.packed, ofK.norms, ofK.vectors, ofV.packed, ofV.norms, ofV.vectors);
-    packHadamardDequantizeKv(block, args.cache, args.bits, args.nTokens, args.outDtype, args.packing);
+    packHadamardRun(block, args.cache, args.bits, args.nTokens, args.outDtype, args.packing);
     return native.ma_hadamard_dequantize_kv(pass, block.bytes);
   },
 };
