@@ -19,6 +19,12 @@ export const statusCodes = {
   unsupported: -6,
 } as const;
 
+/** A buffer, and its memory. */
+export interface NativeBuffer {
+  readonly handle: number;
+  readonly bytes: Uint8Array;
+}
+
 /** The C ABI without the TypeScript above it: what another caller can do wrong. */
 export class NativeScene {
   readonly native: Native = loadLibrary();
@@ -34,8 +40,7 @@ export class NativeScene {
     return this.#out.u32[0] as number;
   }
 
-  /** A buffer, and its memory. */
-  buffer(byteLength: number): { readonly handle: number; readonly bytes: Uint8Array } {
+  buffer(byteLength: number): NativeBuffer {
     const { handle, part } = this.largeBuffer(byteLength);
     return { handle, bytes: part(0, byteLength) };
   }

@@ -26,6 +26,27 @@ export interface Refusal {
   readonly says: readonly (string | number)[];
 }
 
+/** A call that must be refused; `says` are numbers and words that the message must hold. */
+export function refused(
+  name: string,
+  spoil: Fields,
+  code: MetalAttentionErrorCode,
+  argument: string | undefined,
+  ...says: Refusal["says"]
+): Refusal {
+  return { name, spoil, code, argument, says };
+}
+
+/** A refusal by one of several operations. */
+export interface OpRefusal<Op extends string> extends Refusal {
+  readonly op: Op;
+}
+
+/** As {@link refused}, by the operation `op`. */
+export function refusedBy<Op extends string>(op: Op, ...[name, ...rest]: Parameters<typeof refused>): OpRefusal<Op> {
+  return { ...refused(`${op}: ${name}`, ...rest), op };
+}
+
 /** Two devices, and tensors whose bytes no refusal may touch. */
 export class WatchedTensors {
   readonly device = Device.open();

@@ -6,7 +6,8 @@ import {
   packFlashAttnPrefill,
   structSizes,
 } from "../../src/ffi/layout.ts";
-import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
+import { dtypeCodes, NativeScene, tensorRecord } from "../helpers/abi.ts";
+import { type AbiRefusal, expectOk, expectRefused } from "../helpers/abiRefusals.ts";
 import { testTable } from "../helpers/table.ts";
 
 // The kernel trusts AttnParams, so the library must not: every field that
@@ -85,12 +86,9 @@ function send(pass: number, spoiled: FlashAttnPrefillRecord, overwrite?: Overwri
   return native.ma_flash_attn_prefill(pass, block.bytes);
 }
 
-interface AbiCase {
-  readonly name: string;
+interface AbiCase extends AbiRefusal {
   readonly overwrite?: Overwrite;
   readonly spoil: Partial<FlashAttnPrefillRecord>;
-  readonly status: keyof typeof statusCodes;
-  readonly says: readonly (string | number)[];
 }
 
 function refused(name: string, spoil: AbiCase["spoil"], status: AbiCase["status"], ...says: AbiCase["says"]): AbiCase {
@@ -237,18 +235,15 @@ const strideCases = strideFields.flatMap(([tensor, field, first]) =>
 
 const pass = scene.pass();
 
-testTable("ma_flash_attn_prefill refuses", [...cases, ...strideCases], ({ spoil, overwrite, status, says }) => {
-  const result = send(pass, { ...record, ...spoil }, overwrite);
-  const message = scene.lastError();
-  expect([result, message]).toEqual([statusCodes[status], message]);
-  for (const word of says) expect(message).toContain(String(word));
-  expect(scene.describe(pass)).toEqual([]);
+testTable("ma_flash_attn_prefill refuses", [...cases, ...strideCases], (refusal) => {
+  const { spoil, overwrite } = refusal;
+  expectRefused(scene, pass, Object.values(buffers), refusal, () => send(pass, { ...record, ...spoil }, overwrite));
 });
 
 test("the pass that refused all this takes and runs the valid call, and strides of 0 where they only read", () => {
-  expect([send(pass, record), scene.lastError()]).toEqual([statusCodes.ok, scene.lastError()]);
+  expectOk(scene, send(pass, record));
   const shared = { ...params, kStrides: { ...params.kStrides, batch: 0 }, vStrides: { ...params.vStrides, head: 0 } };
-  expect([send(pass, { ...record, params: shared }), scene.lastError()]).toEqual([statusCodes.ok, scene.lastError()]);
+  expectOk(scene, send(pass, { ...record, params: shared }));
   expect(buffers.out.bytes.every((byte) => byte === 0x5a)).toBe(true);
   expect(scene.describe(pass).length).toBe(2);
   scene.commitAndWait(pass);

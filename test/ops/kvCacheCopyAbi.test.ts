@@ -1,15 +1,19 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { Block } from "../../src/ffi/block.ts";
-import {
-  packKvCacheCopy,
-  packKvCacheCopyBatch,
-  packKvCacheCopyHeadMajor,
-  packKvCacheCopySeq,
-  packStreams,
-  structSizes,
-  type TensorRecord,
-} from "../../src/ffi/layout.ts";
+import type { TensorRecord } from "../../src/ffi/layout.ts";
 import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
+import { type AbiRefusal, expectOk, expectRefused } from "../helpers/abiRefusals.ts";
+import {
+  type CopyCall,
+  copyHeadMajor,
+  copyRows,
+  copySeq,
+  copyToken,
+  type HeadMajorArgs,
+  type RowArgs,
+  type SeqArgs,
+  type StreamArgs,
+  type TokenArgs,
+} from "../helpers/copyCalls.ts";
 import { testTable } from "../helpers/table.ts";
 
 // TypeScript derives capacities and extents from shapes; a caller of the C ABI states them.
@@ -38,112 +42,34 @@ const maxU32 = 2 ** 32 - 1;
 const part = ({ handle }: { handle: number }, dtype: number, elements: number): TensorRecord =>
   tensorRecord(handle, dtype, 0, elements * (dtype === f32 ? 4 : 2));
 
-/** Packs the arguments of one call, and makes it. */
-interface Call {
-  readonly size: number;
-  readonly pack: (block: Block) => void;
-  readonly send: (pass: number, block: Block) => number;
+function rows(spoil: Partial<RowArgs> = {}): CopyCall {
+  const params = { writePos: 1, rowSize: 8, nNew: 4, cacheCap: 6, isSliding: 0 };
+  return copyRows({ src: part(source, f32, 32), cache: part(target, f32, 48), ...params, ...spoil });
 }
 
-interface RowArgs {
-  readonly src: TensorRecord;
-  readonly cache: TensorRecord;
-  readonly writePos: number;
-  readonly rowSize: number;
-  readonly nNew: number;
-  readonly cacheCap: number;
-  readonly isSliding: number;
+const noV = { srcV: undefined, cacheV: undefined };
+
+function token(spoil: Partial<TokenArgs> = {}): CopyCall {
+  const params = { nHeads: 2, headDim: 8, capacity: 5, seqPos: 4 };
+  return copyToken({ srcK: part(source, f32, 16), cacheK: part(target, f16, 80), ...noV, ...params, ...spoil });
 }
 
-function rows(spoil: Partial<RowArgs> = {}): Call {
-  const valid = { writePos: 1, rowSize: 8, nNew: 4, cacheCap: 6, isSliding: 0 };
-  const args = { src: part(source, f32, 32), cache: part(target, f32, 48), ...valid, ...spoil };
-  const { src, cache, writePos, rowSize, nNew, cacheCap, isSliding } = args;
-  return {
-    size: structSizes.MAKvCacheCopyArgs,
-    pack: (block) => packKvCacheCopy(block, src, cache, writePos, rowSize, nNew, cacheCap, isSliding),
-    send: (pass, block) => native.ma_kv_cache_copy(pass, block.bytes),
-  };
+const run = { nHeads: 2, headDim: 8, capacity: 5, seqPosStart: 4, nTokens: 3, srcTokOffset: 1 };
+
+function tokens(spoil: Partial<SeqArgs> = {}): CopyCall {
+  return copySeq({ srcK: part(source, f32, 64), cacheK: part(target, f16, 80), ...noV, ...run, ...spoil });
 }
 
-interface StreamArgs {
-  readonly srcK: TensorRecord;
-  readonly cacheK: TensorRecord;
-  readonly srcV: TensorRecord | undefined;
-  readonly cacheV: TensorRecord | undefined;
-}
-
-type SlotArgs = StreamArgs & Record<"nHeads" | "headDim" | "capacity" | "seqPos", number>;
-
-function slot(spoil: Partial<SlotArgs> = {}): Call {
-  const valid = { nHeads: 2, headDim: 8, capacity: 5, seqPos: 4, srcV: undefined, cacheV: undefined };
-  const args: SlotArgs = { srcK: part(source, f32, 16), cacheK: part(target, f16, 80), ...valid, ...spoil };
-  const { srcK, cacheK, srcV, cacheV, nHeads, headDim, capacity, seqPos } = args;
-  return {
-    size: structSizes.MAKvCacheCopyBatchArgs,
-    pack: (block) => {
-      packStreams(block, srcK, cacheK, srcV, cacheV);
-      packKvCacheCopyBatch(block, nHeads, headDim, capacity, seqPos);
-    },
-    send: (pass, block) => native.ma_kv_cache_copy_batch(pass, block.bytes),
-  };
-}
-
-type TokenArgs = Record<"nHeads" | "headDim" | "capacity" | "seqPosStart" | "nTokens" | "srcTokOffset", number>;
-
-const validTokens = { nHeads: 2, headDim: 8, capacity: 5, seqPosStart: 4, nTokens: 3, srcTokOffset: 1 };
-
-function tokens(spoil: Partial<StreamArgs & TokenArgs> = {}): Call {
-  const streams = { srcK: part(source, f32, 64), cacheK: part(target, f16, 80), srcV: undefined, cacheV: undefined };
-  const args: StreamArgs & TokenArgs = { ...streams, ...validTokens, ...spoil };
-  const { srcK, cacheK, srcV, cacheV, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset } = args;
-  return {
-    size: structSizes.MAKvCacheCopySeqArgs,
-    pack: (block) => {
-      packStreams(block, srcK, cacheK, srcV, cacheV);
-      packKvCacheCopySeq(block, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset);
-    },
-    send: (pass, block) => native.ma_kv_cache_copy_seq(pass, block.bytes),
-  };
-}
-
-type HeadMajorArgs = TokenArgs & {
-  readonly src: TensorRecord;
-  readonly cache: TensorRecord;
-  readonly srcSeqLen: number;
-};
-
-function headMajor(spoil: Partial<HeadMajorArgs> = {}): Call {
+function headMajor(spoil: Partial<HeadMajorArgs> = {}): CopyCall {
   const tensors = { src: part(source, bf16, 64), cache: part(target, bf16, 80) };
-  const args: HeadMajorArgs = { ...tensors, ...validTokens, srcSeqLen: 4, ...spoil };
-  const { src, cache, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen } = args;
-  return {
-    size: structSizes.MAKvCacheCopyHeadMajorArgs,
-    pack: (block) =>
-      packKvCacheCopyHeadMajor(
-        block,
-        src,
-        cache,
-        nHeads,
-        headDim,
-        capacity,
-        seqPosStart,
-        nTokens,
-        srcTokOffset,
-        srcSeqLen,
-      ),
-    send: (pass, block) => native.ma_kv_cache_copy_head_major(pass, block.bytes),
-  };
+  return copyHeadMajor({ ...tensors, ...run, srcSeqLen: 4, ...spoil });
 }
 
-interface AbiCase {
-  readonly name: string;
-  readonly call: Call;
-  readonly status: keyof typeof statusCodes;
-  readonly says: readonly (string | number)[];
+interface AbiCase extends AbiRefusal {
+  readonly call: CopyCall;
 }
 
-function refused(name: string, call: Call, status: AbiCase["status"], ...says: (string | number)[]): AbiCase {
+function refused(name: string, call: CopyCall, status: AbiCase["status"], ...says: AbiCase["says"]): AbiCase {
   return { name, call, status, says };
 }
 
@@ -238,30 +164,36 @@ const rowCases: readonly AbiCase[] = [
 
 const v = { srcV: part(sourceV, f32, 16), cacheV: part(targetV, f16, 80) };
 
-const slotCases: readonly AbiCase[] = [
-  refused("source too small by one element", slot({ srcK: part(source, f32, 15) }), "bufferTooSmall", "srcK", 60, 64),
+const tokenCases: readonly AbiCase[] = [
+  refused("source too small by one element", token({ srcK: part(source, f32, 15) }), "bufferTooSmall", "srcK", 60, 64),
   refused(
     "cache too small by one element",
-    slot({ cacheK: part(target, f16, 79) }),
+    token({ cacheK: part(target, f16, 79) }),
     "bufferTooSmall",
     "cacheK",
     158,
     160,
   ),
-  refused("V's source too small", slot({ ...v, srcV: part(sourceV, f32, 15) }), "bufferTooSmall", "srcV", 60, 64),
-  refused("V's cache too small", slot({ ...v, cacheV: part(targetV, f16, 79) }), "bufferTooSmall", "cacheV", 158, 160),
-  refused("slot beyond the cache", slot({ seqPos: 5 }), "overflow", "seqPos", 5),
-  refused("no slot", slot({ capacity: 0, seqPos: 0 }), "invalidArgument", "capacity", 0),
-  refused("2^96 elements", slot({ nHeads: maxU32, headDim: maxU32, capacity: maxU32, seqPos: 0 }), "overflow", maxU32),
-  refused("2^64 elements", slot({ nHeads: 2 ** 31, headDim: 2 ** 31, capacity: 4 }), "overflow"),
-  refused("V's source without its cache", slot({ srcV: v.srcV }), "invalidArgument", "cacheV"),
-  refused("V's cache without its source", slot({ cacheV: v.cacheV }), "invalidArgument", "srcV"),
-  refused("V of another dtype", slot({ ...v, cacheV: part(targetV, f32, 80) }), "unsupported", "f32"),
-  refused("one cache for K and V", slot({ ...v, cacheV: part(target, f16, 80) }), "invalidArgument", "overlap"),
-  refused("bf16", slot({ srcK: part(source, bf16, 16), cacheK: part(target, bf16, 80) }), "unsupported", "bf16", "f32"),
+  refused("V's source too small", token({ ...v, srcV: part(sourceV, f32, 15) }), "bufferTooSmall", "srcV", 60, 64),
+  refused("V's cache too small", token({ ...v, cacheV: part(targetV, f16, 79) }), "bufferTooSmall", "cacheV", 158, 160),
+  refused("slot beyond the cache", token({ seqPos: 5 }), "overflow", "seqPos", 5),
+  refused("no slot", token({ capacity: 0, seqPos: 0 }), "invalidArgument", "capacity", 0),
+  refused("2^96 elements", token({ nHeads: maxU32, headDim: maxU32, capacity: maxU32, seqPos: 0 }), "overflow", maxU32),
+  refused("2^64 elements", token({ nHeads: 2 ** 31, headDim: 2 ** 31, capacity: 4 }), "overflow"),
+  refused("V's source without its cache", token({ srcV: v.srcV }), "invalidArgument", "cacheV"),
+  refused("V's cache without its source", token({ cacheV: v.cacheV }), "invalidArgument", "srcV"),
+  refused("V of another dtype", token({ ...v, cacheV: part(targetV, f32, 80) }), "unsupported", "f32"),
+  refused("one cache for K and V", token({ ...v, cacheV: part(target, f16, 80) }), "invalidArgument", "overlap"),
+  refused(
+    "bf16",
+    token({ srcK: part(source, bf16, 16), cacheK: part(target, bf16, 80) }),
+    "unsupported",
+    "bf16",
+    "f32",
+  ),
 ];
 
-const tokenCases: readonly AbiCase[] = [
+const seqCases: readonly AbiCase[] = [
   refused(
     "source too small by one element",
     tokens({ srcK: part(source, f32, 63) }),
@@ -339,28 +271,18 @@ const headMajorCases: readonly AbiCase[] = [
   refused("f32", headMajor({ src: part(source, f32, 64), cache: part(target, f32, 80) }), "unsupported", "f32", "bf16"),
 ];
 
-function check({ call, status, says }: AbiCase): void {
-  const block = new Block(call.size);
-  call.pack(block);
-  const before = buffers.map(({ bytes }) => bytes.slice());
-  const result = call.send(pass, block);
-  const message = scene.lastError();
-  expect([result, message]).toEqual([statusCodes[status], message]);
-  for (const word of says) expect(message).toContain(String(word));
-  expect(scene.describe(pass)).toEqual([]);
-  expect(buffers.map(({ bytes }) => bytes)).toEqual(before);
-}
+const check = (refusal: AbiCase) => expectRefused(scene, pass, buffers, refusal, () => refusal.call(pass));
 
 testTable("ma_kv_cache_copy refuses", rowCases, check);
-testTable("ma_kv_cache_copy_batch refuses", slotCases, check);
-testTable("ma_kv_cache_copy_seq refuses", tokenCases, check);
+testTable("ma_kv_cache_copy_batch refuses", tokenCases, check);
+testTable("ma_kv_cache_copy_seq refuses", seqCases, check);
 testTable("ma_kv_cache_copy_head_major refuses", headMajorCases, check);
 
-const nothing: readonly (readonly [string, Call])[] = [
+const nothing: readonly (readonly [string, CopyCall])[] = [
   ["rows: no token", rows({ nNew: 0 })],
   ["rows: no element", rows({ rowSize: 0 })],
-  ["one token: no head", slot({ nHeads: 0 })],
-  ["one token: no element", slot({ headDim: 0 })],
+  ["one token: no head", token({ nHeads: 0 })],
+  ["one token: no element", token({ headDim: 0 })],
   ["tokens: none", tokens({ nTokens: 0 })],
   ["tokens: no head", tokens({ nHeads: 0 })],
   ["tokens: no element", tokens({ headDim: 0 })],
@@ -371,20 +293,14 @@ const nothing: readonly (readonly [string, Call])[] = [
 
 describe("nothing to copy", () => {
   test.each(nothing)("%s: success without a dispatch", (_, call) => {
-    const block = new Block(call.size);
-    call.pack(block);
-    expect(call.send(pass, block)).toBe(statusCodes.ok);
+    expect(call(pass)).toBe(statusCodes.ok);
     expect(scene.describe(pass)).toEqual([]);
   });
 });
 
 test("the pass that refused all this takes and runs the valid calls", () => {
-  const calls = [rows(), slot(), slot(v), tokens(), tokens(dualTokens({})), headMajor()];
-  for (const call of calls) {
-    const block = new Block(call.size);
-    call.pack(block);
-    expect([call.send(pass, block), scene.lastError()]).toEqual([statusCodes.ok, scene.lastError()]);
-  }
+  const calls = [rows(), token(), token(v), tokens(), tokens(dualTokens({})), headMajor()];
+  for (const call of calls) expectOk(scene, call(pass));
   expect(scene.describe(pass).length).toBe(calls.length);
   scene.commitAndWait(pass);
 });

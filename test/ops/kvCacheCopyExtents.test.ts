@@ -1,5 +1,5 @@
+import { type RefusalCase, RefusalScene, refused } from "../helpers/copyRefusals.ts";
 import { testTable } from "../helpers/table.ts";
-import { type RefusalCase, RefusalScene, refused } from "./refusals.ts";
 
 const scene = new RefusalScene();
 const smallRing = { cache: scene.tensor("f32", [3, 8]), isSliding: true };

@@ -1,5 +1,5 @@
+import { type CopyOp, type RefusalCase, RefusalScene, refused } from "../helpers/copyRefusals.ts";
 import { testTable } from "../helpers/table.ts";
-import { type CopyOp, type RefusalCase, RefusalScene, refused } from "./refusals.ts";
 
 const scene = new RefusalScene();
 

@@ -4,7 +4,7 @@ import { type Device, kvCacheCopySeq } from "../../src/index.ts";
 import { encode, type FloatName, referenceKvCacheCopySeq } from "../../src/reference/index.ts";
 import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
 import { testTable } from "../helpers/table.ts";
-import { tokenCases } from "./tokenCases.ts";
+import { tokenCases } from "../helpers/tokenCases.ts";
 
 const devices = [openWithThreads(1), openWithThreads(2)];
 afterAll(() => {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { kvCacheCopy, kvCacheCopySeq, type Pass } from "../../src/index.ts";
+import { type CopyOp, copyOps, type RefusalCase, RefusalScene, refused } from "../helpers/copyRefusals.ts";
 import { expectRefusal } from "../helpers/errors.ts";
 import { testTable } from "../helpers/table.ts";
-import { type CopyOp, copyOps, type Fields, type RefusalCase, RefusalScene, refused } from "./refusals.ts";
+import type { Fields } from "../helpers/watched.ts";
 
 const scene = new RefusalScene();
 

@@ -1,5 +1,4 @@
 import { codeFormats } from "../helpers/quantized.ts";
-import { testTable } from "../helpers/table.ts";
 import {
   allOps,
   maxU32,
@@ -9,7 +8,8 @@ import {
   refused,
   vectorName,
   vectorShapes,
-} from "./quantizedRefusals.ts";
+} from "../helpers/quantizedRefusals.ts";
+import { testTable } from "../helpers/table.ts";
 
 const scene = new QuantizedScene();
 

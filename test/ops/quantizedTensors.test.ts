@@ -1,6 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { testTable } from "../helpers/table.ts";
-import type { Fields } from "../helpers/watched.ts";
 import {
   allOps,
   maxU32,
@@ -12,7 +10,9 @@ import {
   refused,
   vectorName,
   vectorShapes,
-} from "./quantizedRefusals.ts";
+} from "../helpers/quantizedRefusals.ts";
+import { testTable } from "../helpers/table.ts";
+import type { Fields } from "../helpers/watched.ts";
 
 const scene = new QuantizedScene();
 

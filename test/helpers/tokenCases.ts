@@ -1,5 +1,5 @@
 import type { CopyTokensParams } from "../../src/reference/index.ts";
-import { seededRandom } from "../helpers/random.ts";
+import { seededRandom } from "./random.ts";
 
 /** A copy of tokens into a head-major cache: the same for token-major and head-major sources. */
 export interface TokenCase {

@@ -1,11 +1,5 @@
-import {
-  dequantizeKv,
-  hadamardQuantizeKv,
-  hadamardQuantizeKvSeq,
-  type MetalAttentionErrorCode,
-  type Tensor,
-} from "../../src/index.ts";
-import { type Fields, type Refusal, untyped, WatchedTensors } from "../helpers/watched.ts";
+import { dequantizeKv, hadamardQuantizeKv, hadamardQuantizeKvSeq, type Tensor } from "../../src/index.ts";
+import { type Fields, type OpRefusal, refusedBy, untyped, WatchedTensors } from "./watched.ts";
 
 export const quantizedOps = {
   hadamardQuantizeKv: untyped(hadamardQuantizeKv),
@@ -16,20 +10,8 @@ export const quantizedOps = {
 export type QuantizedOp = keyof typeof quantizedOps;
 export const allOps = Object.keys(quantizedOps) as QuantizedOp[];
 
-export interface RefusalCase extends Refusal {
-  readonly op: QuantizedOp;
-}
-
-export function refused(
-  op: QuantizedOp,
-  name: string,
-  spoil: Fields,
-  code: MetalAttentionErrorCode,
-  argument: string | undefined,
-  ...says: readonly (string | number)[]
-): RefusalCase {
-  return { name: `${op}: ${name}`, op, spoil, code, argument, says };
-}
+export type RefusalCase = OpRefusal<QuantizedOp>;
+export const refused = refusedBy<QuantizedOp>;
 
 /** Extents of the caches that are valid. */
 export const [nKvHeads, capacity, headDim] = [2, 5, 64];

@@ -1,14 +1,5 @@
-import {
-  kvCacheCopy,
-  kvCacheCopyBatch,
-  kvCacheCopyHeadMajor,
-  kvCacheCopySeq,
-  type MetalAttentionErrorCode,
-  type Tensor,
-} from "../../src/index.ts";
-import { type Fields, type Refusal, untyped, WatchedTensors } from "../helpers/watched.ts";
-
-export type { Fields } from "../helpers/watched.ts";
+import { kvCacheCopy, kvCacheCopyBatch, kvCacheCopyHeadMajor, kvCacheCopySeq, type Tensor } from "../../src/index.ts";
+import { type Fields, type OpRefusal, refusedBy, untyped, WatchedTensors } from "./watched.ts";
 
 export const copyOps = {
   kvCacheCopy: untyped(kvCacheCopy),
@@ -19,20 +10,8 @@ export const copyOps = {
 
 export type CopyOp = keyof typeof copyOps;
 
-export interface RefusalCase extends Refusal {
-  readonly op: CopyOp;
-}
-
-export function refused(
-  op: CopyOp,
-  name: string,
-  spoil: Fields,
-  code: MetalAttentionErrorCode,
-  argument: string | undefined,
-  ...says: readonly (string | number)[]
-): RefusalCase {
-  return { name: `${op}: ${name}`, op, spoil, code, argument, says };
-}
+export type RefusalCase = OpRefusal<CopyOp>;
+export const refused = refusedBy<CopyOp>;
 
 /** Arguments that each copy takes, among tensors that no refusal may touch. */
 export class RefusalScene extends WatchedTensors {
