@@ -1,38 +1,14 @@
-import { afterAll, describe, expect, test } from "bun:test";
-import { Device, type DType, flashAttnPrefill, type MetalAttentionErrorCode, type Tensor } from "../../src/index.ts";
-import { bitsOf, fillPattern } from "../helpers/elements.ts";
+import { describe, expect, test } from "bun:test";
+import { type DType, flashAttnPrefill, type Tensor } from "../../src/index.ts";
 import { expectRefusal } from "../helpers/errors.ts";
 import { testTable } from "../helpers/table.ts";
+import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
 
-const device = Device.open();
-const otherDevice = Device.open();
-afterAll(() => {
-  device.dispose();
-  otherDevice.dispose();
-});
+const scene = new WatchedTensors();
+const { device } = scene;
 
-type Fields = Record<string, unknown>;
-
-const watched: Tensor[] = [];
-
-function tensor(dtype: DType, shape: readonly number[], owner = device): Tensor {
-  const made: Tensor = owner.tensor(dtype, shape);
-  const { buffer, byteLength } = made.bytes;
-  fillPattern(new Uint16Array(buffer, 0, byteLength >> 1), watched.length);
-  watched.push(made);
-  return made;
-}
-
-const bf16 = (...shape: number[]): Tensor => tensor("bf16", shape);
-
-/** A tensor without elements. */
-const empty = (...shape: number[]): Tensor => bf16(2).slice(0, 0).reshape(shape);
-
-function disposed(...shape: number[]): Tensor {
-  const gone: Tensor = device.tensor("bf16", shape);
-  gone.dispose();
-  return gone;
-}
+const bf16 = (...shape: number[]): Tensor => scene.tensor("bf16", shape);
+const empty = (...shape: number[]): Tensor => scene.empty("bf16", shape);
 
 /** Two batches, four query heads on two key heads, six queries, ten keys. */
 const valid = {
@@ -41,24 +17,6 @@ const valid = {
   v: bf16(2, 2, 10, 256),
   out: bf16(2, 4, 6, 256),
 };
-
-interface ErrorCase {
-  readonly name: string;
-  readonly spoil: Fields;
-  readonly code: MetalAttentionErrorCode;
-  readonly argument: string | undefined;
-  readonly says: readonly (string | number)[];
-}
-
-function refused(
-  name: string,
-  spoil: Fields,
-  code: MetalAttentionErrorCode,
-  argument: string | undefined,
-  ...says: readonly (string | number)[]
-): ErrorCase {
-  return { name, spoil, code, argument, says };
-}
 
 const coerced: readonly unknown[] = [
   Number.NaN,
@@ -75,7 +33,7 @@ const coerced: readonly unknown[] = [
   [1],
 ];
 
-const scalarCases: readonly ErrorCase[] = [
+const scalarCases: readonly Refusal[] = [
   ...["qOffsetInK", "seqLenK", "kvCapacity"].flatMap((name) =>
     coerced.map((value, index) => {
       const says = typeof value === "number" ? [String(value)] : [];
@@ -93,7 +51,7 @@ const scalarCases: readonly ErrorCase[] = [
   ),
 ];
 
-const shapeCases: readonly ErrorCase[] = [
+const shapeCases: readonly Refusal[] = [
   refused(
     "a head size of 72",
     { q: bf16(2, 4, 6, 72), k: bf16(2, 2, 10, 72), v: bf16(2, 2, 10, 72), out: bf16(2, 4, 6, 72) },
@@ -156,13 +114,13 @@ const shapeCases: readonly ErrorCase[] = [
 
 const dtypes = ["f32", "f16", "u8", "i32"] as const;
 const all = (dtype: DType) => ({
-  q: tensor(dtype, valid.q.shape),
-  k: tensor(dtype, valid.k.shape),
-  v: tensor(dtype, valid.v.shape),
-  out: tensor(dtype, valid.out.shape),
+  q: scene.tensor(dtype, valid.q.shape),
+  k: scene.tensor(dtype, valid.k.shape),
+  v: scene.tensor(dtype, valid.v.shape),
+  out: scene.tensor(dtype, valid.out.shape),
 });
 
-const dtypeCases: readonly ErrorCase[] = [
+const dtypeCases: readonly Refusal[] = [
   ...(["u8", "i32"] as const).map((dtype) =>
     refused(`all of ${dtype}`, all(dtype), "unsupported", undefined, dtype, "bf16 and f16"),
   ),
@@ -172,7 +130,7 @@ const dtypeCases: readonly ErrorCase[] = [
     dtypes.map((dtype) => {
       // A query of another dtype shows where the keys are compared with it.
       const argument = name === "q" ? "k" : name;
-      const spoil = { [name]: tensor(dtype, valid[name].shape) };
+      const spoil = { [name]: scene.tensor(dtype, valid[name].shape) };
       return refused(`${name} of ${dtype}`, spoil, "unsupported", argument, dtype, "bf16", name);
     }),
   ),
@@ -189,7 +147,7 @@ const small = {
   v: sharedPart(20, [1, 1, 10, 256]),
 };
 
-const overlapCases: readonly ErrorCase[] = [
+const overlapCases: readonly Refusal[] = [
   refused("out is q", { out: valid.q }, "invalid-argument", "out", "q", "overlap"),
   ...(
     [
@@ -204,31 +162,22 @@ const overlapCases: readonly ErrorCase[] = [
   }),
 ];
 
-const ownerCases: readonly ErrorCase[] = (["q", "k", "v", "out"] as const).flatMap((name) => {
+const ownerCases: readonly Refusal[] = (["q", "k", "v", "out"] as const).flatMap((name) => {
   const { shape } = valid[name];
   return [
-    refused(`${name} disposed`, { [name]: disposed(...shape) }, "disposed", name),
-    refused(`${name} of another device`, { [name]: tensor("bf16", shape, otherDevice) }, "invalid-handle", name),
+    refused(`${name} disposed`, { [name]: scene.disposed("bf16", shape) }, "disposed", name),
+    refused(
+      `${name} of another device`,
+      { [name]: scene.tensor("bf16", shape, scene.otherDevice) },
+      "invalid-handle",
+      name,
+    ),
     refused(`no ${name}`, { [name]: undefined }, "invalid-argument", name),
     refused(`an array as ${name}`, { [name]: new Uint16Array(12288) }, "invalid-argument", name),
   ];
 });
 
-function check({ spoil, code, argument, says }: ErrorCase): void {
-  const before = watched.map((tensor) => tensor.bytes.slice());
-  const args = { ...valid, ...spoil } as unknown as typeof valid;
-  using pass = device.pass();
-  expectRefusal(() => flashAttnPrefill(pass, args), code, argument, ...says);
-  expect(pass.describe()).toEqual([]);
-  flashAttnPrefill(pass, valid);
-  expectRefusal(() => flashAttnPrefill(pass, args), code, argument, ...says);
-  expect(pass.describe().length).toBe(1);
-  pass.commitAndWait();
-  const written = bitsOf(valid.out).slice();
-  valid.out.bytes.set(before[watched.indexOf(valid.out)] as Uint8Array);
-  expect(written).not.toEqual(bitsOf(valid.out));
-  expect(watched.map((tensor) => tensor.bytes.slice())).toEqual(before);
-}
+const check = (refusal: Refusal) => scene.checkRefusal(untyped(flashAttnPrefill), valid, [valid.out], refusal);
 
 testTable("scalars", scalarCases, check);
 testTable("shapes", shapeCases, check);
