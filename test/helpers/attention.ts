@@ -1,12 +1,10 @@
-import type { AttentionLayout, Device, Tensor } from "../../src/index.ts";
+import { type AttentionLayout, type Device, flashAttnPrefillSupport, type Tensor } from "../../src/index.ts";
 import {
   type AttentionProblem,
   type AttentionStrides,
   decode,
   encode,
   headMajorStrides,
-  maxError,
-  nmse,
   offsetOf,
   plainAttentionRow,
   referenceAttentionRow,
@@ -14,6 +12,7 @@ import {
   sequenceMajorStrides,
 } from "../../src/reference/index.ts";
 import { bitsOf } from "./elements.ts";
+import { judgeValues } from "./prefill.ts";
 import { seededRandom } from "./random.ts";
 
 /** Shape and kind of one bf16 attention problem, D = 256. */
@@ -44,6 +43,7 @@ export interface AttentionValues {
 export type ValueAt = (normal: number, place: { head: number; token: number; channel: number }) => number;
 
 export const headDim = 256;
+export const kernel = "flash_attn_prefill_bf16_d256";
 
 /** The sum of four uniform draws, scaled to variance 1: bounded, and near enough to normal. */
 function normalDraws(seed: number): () => number {
@@ -125,22 +125,18 @@ export function outputRows(plan: AttentionPlan, out: ArrayLike<number>): Float64
   return rows;
 }
 
-/** How far an output is from the float64 oracle, beside a plain evaluation in bf16. */
-export interface AttentionError {
-  readonly max: number;
-  readonly plainMax: number;
-  readonly nmse: number;
-}
-
 /** Rows of each head that are compared; all where they are few. */
-export function sampledRows(seqLenQ: number, count = 12): number[] {
+function sampledRows(seqLenQ: number, count = 12): number[] {
   if (seqLenQ <= count) return Array.from({ length: seqLenQ }, (_, row) => row);
   const edges = [0, 7, 8, 15, 16, 31, 32, 33, 63, 64, seqLenQ - 2, seqLenQ - 1];
   return [...new Set(edges.filter((row) => row < seqLenQ))];
 }
 
-/** Compares the sampled rows of every head with the oracles. `rows` is head-major. */
-export function attentionError(problem: AttentionProblem, rows: Float64Array): AttentionError {
+const support = flashAttnPrefillSupport().find(({ kernel: name, mask }) => name === kernel && mask === "none");
+
+/** What is wrong with the sampled rows of every head, in words; undefined where nothing is. `rows` is head-major. */
+export function judgeSampled(problem: AttentionProblem, rows: Float64Array): string | undefined {
+  if (support === undefined) throw new Error(`${kernel} is not in the table of what is supported`);
   const { batch, heads, seqLenQ } = problem;
   const strides = headMajorStrides(heads, seqLenQ, headDim);
   const exact: number[] = [];
@@ -156,5 +152,5 @@ export function attentionError(problem: AttentionProblem, rows: Float64Array): A
       }
     }
   }
-  return { max: maxError(actual, exact), plainMax: maxError(plain, exact), nmse: nmse(actual, exact) };
+  return judgeValues(support, exact, plain, actual);
 }

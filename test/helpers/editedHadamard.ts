@@ -1,6 +1,6 @@
 import type { Device, Pipeline, Tensor } from "../../src/index.ts";
 import type { TestCache } from "./quantized.ts";
-import { keepEntryPoint, patchShader, type ShaderPatch, wholeShaderText } from "./shaders.ts";
+import { plant, type ShaderPatch } from "./shaders.ts";
 
 /** Encoding token by token, encoding a run of tokens, decoding: each a shader file. */
 export type HadamardForm = "one" | "bulk" | "decode";
@@ -16,21 +16,17 @@ export class EditedHadamard {
   readonly #device: Device;
   /** Kernels without a mistake. */
   readonly #unchanged = new Map<string, Pipeline>();
-  static #count = 0;
 
   constructor(device: Device) {
     this.#device = device;
   }
 
-  /** The pipeline of a kernel from a shader changed by `patch`, under a name that the library does not know. */
+  /** The pipeline of a kernel from a shader changed by `patch`. */
   #pipeline(patch: ShaderPatch | undefined, form: HadamardForm, kernel: string): Pipeline {
     const known = patch === undefined ? this.#unchanged.get(kernel) : undefined;
     if (known !== undefined) return known;
-    const name = `${kernel}_edited_${EditedHadamard.#count++}`;
-    const text = wholeShaderText(`${files[form]}.metal`);
-    const edited = patch === undefined ? text : patchShader(text, patch);
-    this.#device.registerSource(`${name}.metal`, keepEntryPoint(edited, kernel, name));
-    const pipeline = this.#device.pipeline(name);
+    const patches = patch === undefined ? [] : [patch];
+    const pipeline = this.#device.pipeline(plant(this.#device, `${files[form]}.metal`, kernel, patches));
     if (patch === undefined) this.#unchanged.set(kernel, pipeline);
     return pipeline;
   }

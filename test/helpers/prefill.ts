@@ -277,6 +277,24 @@ export function headMajorRows(entry: PrefillCase, out: Tensor): Float32Array {
   return rows;
 }
 
+/**
+ * What is wrong with values, in words, beside those of the float64 oracle and of
+ * a plain evaluation in the dtype; undefined where they keep the contract of `row`.
+ */
+export function judgeValues(
+  { maxErrorToPlain, maxNmse }: FlashAttnPrefillSupport,
+  exact: ArrayLike<number>,
+  plain: ArrayLike<number>,
+  actual: ArrayLike<number>,
+): string | undefined {
+  const bound = maxErrorToPlain * maxError(plain, exact);
+  const error = maxError(actual, exact);
+  // Not `error > bound`: a NaN is an error too.
+  if (!(error <= bound)) return `largest error ${error}, allowed ${bound}`;
+  const square = nmse(actual, exact);
+  return square <= maxNmse ? undefined : `NMSE ${square}, allowed ${maxNmse}`;
+}
+
 /** What is wrong with an output, in words; undefined where nothing is. */
 export function judge(
   { row, qL }: Pick<PrefillCase, "row" | "qL">,
@@ -284,13 +302,8 @@ export function judge(
   actual: Float32Array,
 ): string | undefined {
   const exact = referenceAttention(problem);
-  const plain = plainAttention(problem, row.dtype);
-  const bound = row.maxErrorToPlain * maxError(plain, exact);
-  const error = maxError(actual, exact);
-  // Not `error > bound`: a NaN is an error too.
-  if (!(error <= bound)) return `largest error ${error}, allowed ${bound}`;
-  const square = nmse(actual, exact);
-  if (!(square <= row.maxNmse)) return `NMSE ${square}, allowed ${row.maxNmse}`;
+  const failure = judgeValues(row, exact, plainAttention(problem, row.dtype), actual);
+  if (failure !== undefined) return failure;
   for (let start = 0; start < exact.length; start += row.headDim) {
     const blocked = exact.subarray(start, start + row.headDim).every((value) => value === 0);
     const written = actual.subarray(start, start + row.headDim);

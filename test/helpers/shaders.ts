@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Device } from "../../src/index.ts";
 
 /** A change of a shader's text that must fit in exactly one place. */
 export interface ShaderPatch {
@@ -14,7 +15,7 @@ export function shaderText(file: string): string {
 const quotedInclude = /^#include "([\w.]+)"$/gm;
 
 /** The text of a shader with the headers that it includes, each once, so that a patch can reach them. */
-export function wholeShaderText(file: string, included = new Set<string>()): string {
+function wholeShaderText(file: string, included = new Set<string>()): string {
   return shaderText(file)
     .replace("#pragma once", "")
     .replace(quotedInclude, (_, header: string) => {
@@ -34,7 +35,7 @@ export function patchShader(text: string, { find, replace }: ShaderPatch): strin
 const instantiation = /^template \[\[host_name\("(\w+)"\)\]\][^;]*;$/gm;
 
 /** The text with one entry point of many, under another name: names belong to one source, and the rest need not compile. */
-export function keepEntryPoint(text: string, kernel: string, renamed: string): string {
+function keepEntryPoint(text: string, kernel: string, renamed: string): string {
   let kept = 0;
   const result = text.replace(instantiation, (statement, name: string) => {
     if (name !== kernel) return "";
@@ -43,4 +44,15 @@ export function keepEntryPoint(text: string, kernel: string, renamed: string): s
   });
   if (kept !== 1) throw new Error(`the shader has ${kept} entry points ${kernel}, not one`);
   return result;
+}
+
+let planted = 0;
+
+/** Registers one kernel of a shader, changed by `patches`, under a name that the library does not know; gives the name. */
+export function plant(device: Device, file: string, kernel: string, patches: readonly ShaderPatch[]): string {
+  planted += 1;
+  const name = `${kernel}_planted_${planted}`;
+  const text = patches.reduce(patchShader, keepEntryPoint(wholeShaderText(file), kernel, name));
+  device.registerSource(`${name}.metal`, text);
+  return name;
 }

@@ -1,0 +1,90 @@
+import { afterAll, expect, test } from "bun:test";
+import { Device } from "../../src/index.ts";
+import { type CopyTokensParams, referenceKvCacheCopySeq } from "../../src/reference/index.ts";
+import { bitDifferences, bitsOf, fillEdgesAndNoise, fillPattern } from "../helpers/elements.ts";
+import { patchShader, plant, type ShaderPatch } from "../helpers/shaders.ts";
+import { testTable } from "../helpers/table.ts";
+
+// Mistakes planted in the shader: a comparison that lets one of them pass is
+// too loose to mean anything for the shader as it is.
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+interface Mistake extends ShaderPatch {
+  readonly name: string;
+}
+
+const file = "kv_cache_copy.metal";
+const kernel = "kv_cache_copy_seq_f32_to_bf16";
+const params: CopyTokensParams = {
+  nHeads: 3,
+  headDim: 36,
+  capacity: 6,
+  seqPosStart: 10,
+  nTokens: 4,
+  srcTokOffset: 3,
+};
+const srcTokens = 9;
+
+/** The first elements that differ from the oracle's; each thread moves 4 elements or 1, with 64-bit offsets or 32-bit. */
+function differences(kernelName: string, fourElements = true, wideIndex = false): readonly string[] {
+  const { nHeads, headDim: size, capacity, seqPosStart, nTokens, srcTokOffset } = params;
+  using src = device.tensor("f32", [srcTokens, nHeads, size]);
+  // One slot more than the kernel is told of, for a mistake to write to.
+  using cache = device.tensor("bf16", [nHeads * capacity + 1, size]);
+  fillEdgesAndNoise(bitsOf(src), "f32", 1);
+  fillPattern(bitsOf(cache), 1);
+  const expected = bitsOf(cache).slice();
+  referenceKvCacheCopySeq({ src: bitsOf(src), srcDtype: "f32", cache: expected, cacheDtype: "bf16" }, params);
+
+  const values = [fourElements, wideIndex];
+  const constants = values.map((value, index) => ({ index, dtype: "bool", value }) as const);
+  using pipeline = device.pipeline(kernelName, { constants });
+  using pass = device.pass();
+  pass.dispatch(pipeline, {
+    buffers: [src, cache],
+    bytes: { 2: new Uint32Array([nHeads, size, capacity, seqPosStart, nTokens, srcTokOffset]) },
+    grid: [fourElements ? size / 4 : size, nHeads, nTokens],
+    threads: [9, nHeads, nTokens],
+  });
+  pass.commitAndWait();
+  return bitDifferences("bf16", bitsOf(cache), expected, true);
+}
+
+const mistakes: readonly Mistake[] = [
+  { name: "the ring wraps one slot early", find: /= capacity - first;/, replace: "= capacity - first - 1;" },
+  { name: "the ring wraps one slot late", find: /token < before_wrap \?/, replace: "token <= before_wrap ?" },
+  {
+    name: "the ring starts one slot on",
+    find: /first_position % capacity/,
+    replace: "(first_position + 1) % capacity",
+  },
+  { name: "ties rounded up", find: /0x7fffu \+ \(\(bits >> 16\) & 1u\)/, replace: "0x8000u" },
+  { name: "ties rounded down", find: /0x7fffu \+ \(\(bits >> 16\) & 1u\)/, replace: "0x7fffu" },
+  { name: "no rounding", find: /quiet : rounded/, replace: "quiet : bits" },
+  { name: "NaN rounded like a number", find: /quiet : rounded/, replace: "rounded : rounded" },
+  { name: "NaN cut to an infinity", find: /quiet : rounded/, replace: "bits : rounded" },
+  { name: "three of four elements", find: /copy_elements<C, 4>/, replace: "copy_elements<C, 3>" },
+];
+
+testTable("the shader as it is", [{ name: "passes" }], () => {
+  expect(differences(plant(device, file, kernel, []))).toEqual([]);
+});
+
+test.each([
+  [false, false],
+  [false, true],
+  [true, true],
+])("four elements a thread %p, 64-bit offsets %p: the same result", (fourElements, wideIndex) => {
+  expect(differences(kernel, fourElements, wideIndex)).toEqual([]);
+});
+
+testTable("a comparison fails where", mistakes, (mistake) => {
+  expect(differences(plant(device, file, kernel, [mistake]))).not.toEqual([]);
+});
+
+test("a patch that fits nowhere, or twice, is an error", () => {
+  expect(() => patchShader("a b", { find: /c/, replace: "" })).toThrow("0 places");
+  expect(() => patchShader("a a", { find: /a/, replace: "" })).toThrow("2 places");
+});
