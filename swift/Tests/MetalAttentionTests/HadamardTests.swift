@@ -41,6 +41,28 @@ import Testing
     }
   }
 
+  /// What no test touches of these buffers is not backed by memory.
+  @Test func moreThreadsThan32BitsCountAreRefusedBeforeTheKernelIsCompiled() throws {
+    let device = TestDevice()
+    let heads: UInt32 = 1 << 15
+    let vectors = UInt64(heads) * UInt64(heads)
+    let (packed, norms, out) = (device.buffer(vectors), device.buffer(4 * vectors), device.buffer(8 * vectors))
+    var args = MAHadamardDequantizeKvArgs()
+    args.packedK = packed.tensor(MA_DTYPE_U8)
+    args.normsK = norms.tensor(MA_DTYPE_F32)
+    args.outK = out.tensor(MA_DTYPE_BF16)
+    args.params = HadamardDequantizeParams(
+      head_dim: 4, num_kv_heads: heads, read_pos_start: 0, cache_capacity: heads, is_sliding: 0,
+      scale_factor_d512: 1, codebook_bits: 2, n_tokens: heads, out_dtype: UInt32(MA_DTYPE_BF16))
+    args.packing = HadamardFormat.Packing.dense.rawValue
+    let pass = device.pass()
+    defer { _ = ma_pass_release(pass) }
+    expectRefused(ma_hadamard_dequantize_kv(pass, &args), MA_ERROR_OVERFLOW, "\(heads)", "\(UInt32.max)")
+    let slot = PipelineSlot(kernel: HadamardKernel.index(.decode, .dense, 4), variant: 0)
+    let registry = try HandleSpace.devices.open(device.handle, "device").registry
+    #expect(HandleSpace.lock.withLock { registry.pipeline(slot) == nil })
+  }
+
   @Test func aRunThatWrapsIsTwoRanges() {
     let array = HeadMajor(nHeads: 3, capacity: 10, rowSize: 4)
     let plain = array.slots(4, from: 23)

@@ -1,5 +1,18 @@
 import CMetalAttention
 
+/// The body of an exported operation: reads the arguments, and encodes them
+/// into the pass with `body`.
+@inline(__always)
+private func encode<Args: BitwiseCopyable>(
+  _ function: StaticString, _ args: UnsafePointer<Args>?, into pass: UInt32,
+  _ body: (Args, Pass) throws(StatusError) -> PipelineSlot?
+) -> Int32 {
+  status(function) { () throws(StatusError) in
+    let args = try read(args, "args")
+    try encode(into: pass) { (pass) throws(StatusError) in try body(args, pass) }
+  }
+}
+
 #if compiler(>=6.3)
   @c(ma_encode_kernel)
 #else
@@ -21,10 +34,7 @@ public func encodeKernel(pass: UInt32, dispatch: UnsafePointer<MAKernelDispatch>
   @_cdecl("ma_kv_cache_copy")
 #endif
 public func kvCacheCopy(pass: UInt32, args: UnsafePointer<MAKvCacheCopyArgs>?) -> Int32 {
-  status("ma_kv_cache_copy") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopy.encode(args, into: pass) }
-  }
+  encode("ma_kv_cache_copy", args, into: pass, KvCacheCopy.encode)
 }
 
 #if compiler(>=6.3)
@@ -33,10 +43,7 @@ public func kvCacheCopy(pass: UInt32, args: UnsafePointer<MAKvCacheCopyArgs>?) -
   @_cdecl("ma_kv_cache_copy_batch")
 #endif
 public func kvCacheCopyBatch(pass: UInt32, args: UnsafePointer<MAKvCacheCopyBatchArgs>?) -> Int32 {
-  status("ma_kv_cache_copy_batch") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopyBatch.encode(args, into: pass) }
-  }
+  encode("ma_kv_cache_copy_batch", args, into: pass, KvCacheCopyBatch.encode)
 }
 
 #if compiler(>=6.3)
@@ -45,10 +52,7 @@ public func kvCacheCopyBatch(pass: UInt32, args: UnsafePointer<MAKvCacheCopyBatc
   @_cdecl("ma_kv_cache_copy_seq")
 #endif
 public func kvCacheCopySeq(pass: UInt32, args: UnsafePointer<MAKvCacheCopySeqArgs>?) -> Int32 {
-  status("ma_kv_cache_copy_seq") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopySeq.encode(args, into: pass) }
-  }
+  encode("ma_kv_cache_copy_seq", args, into: pass, KvCacheCopySeq.encode)
 }
 
 #if compiler(>=6.3)
@@ -57,10 +61,7 @@ public func kvCacheCopySeq(pass: UInt32, args: UnsafePointer<MAKvCacheCopySeqArg
   @_cdecl("ma_kv_cache_copy_head_major")
 #endif
 public func kvCacheCopyHeadMajor(pass: UInt32, args: UnsafePointer<MAKvCacheCopyHeadMajorArgs>?) -> Int32 {
-  status("ma_kv_cache_copy_head_major") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try KvCacheCopyHeadMajor.encode(args, into: pass) }
-  }
+  encode("ma_kv_cache_copy_head_major", args, into: pass, KvCacheCopyHeadMajor.encode)
 }
 
 #if compiler(>=6.3)
@@ -69,10 +70,7 @@ public func kvCacheCopyHeadMajor(pass: UInt32, args: UnsafePointer<MAKvCacheCopy
   @_cdecl("ma_hadamard_quantize_kv")
 #endif
 public func hadamardQuantizeKv(pass: UInt32, args: UnsafePointer<MAHadamardQuantizeKvArgs>?) -> Int32 {
-  status("ma_hadamard_quantize_kv") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try HadamardQuantizeKv.encode(args, into: pass) }
-  }
+  encode("ma_hadamard_quantize_kv", args, into: pass, HadamardQuantizeKv.encode)
 }
 
 #if compiler(>=6.3)
@@ -81,10 +79,7 @@ public func hadamardQuantizeKv(pass: UInt32, args: UnsafePointer<MAHadamardQuant
   @_cdecl("ma_hadamard_quantize_kv_seq")
 #endif
 public func hadamardQuantizeKvSeq(pass: UInt32, args: UnsafePointer<MAHadamardQuantizeKvSeqArgs>?) -> Int32 {
-  status("ma_hadamard_quantize_kv_seq") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try HadamardQuantizeKvSeq.encode(args, into: pass) }
-  }
+  encode("ma_hadamard_quantize_kv_seq", args, into: pass, HadamardQuantizeKvSeq.encode)
 }
 
 #if compiler(>=6.3)
@@ -93,10 +88,7 @@ public func hadamardQuantizeKvSeq(pass: UInt32, args: UnsafePointer<MAHadamardQu
   @_cdecl("ma_hadamard_dequantize_kv")
 #endif
 public func hadamardDequantizeKv(pass: UInt32, args: UnsafePointer<MAHadamardDequantizeKvArgs>?) -> Int32 {
-  status("ma_hadamard_dequantize_kv") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try HadamardDequantizeKv.encode(args, into: pass) }
-  }
+  encode("ma_hadamard_dequantize_kv", args, into: pass, HadamardDequantizeKv.encode)
 }
 
 #if compiler(>=6.3)
@@ -105,10 +97,7 @@ public func hadamardDequantizeKv(pass: UInt32, args: UnsafePointer<MAHadamardDeq
   @_cdecl("ma_flash_attn_prefill")
 #endif
 public func flashAttnPrefill(pass: UInt32, args: UnsafePointer<MAFlashAttnPrefillArgs>?) -> Int32 {
-  status("ma_flash_attn_prefill") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try FlashAttnPrefill.encode(args, into: pass) }
-  }
+  encode("ma_flash_attn_prefill", args, into: pass, FlashAttnPrefill.encode)
 }
 
 #if compiler(>=6.3)
@@ -117,10 +106,7 @@ public func flashAttnPrefill(pass: UInt32, args: UnsafePointer<MAFlashAttnPrefil
   @_cdecl("ma_build_mask")
 #endif
 public func buildMask(pass: UInt32, args: UnsafePointer<MABuildMaskArgs>?) -> Int32 {
-  status("ma_build_mask") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try BuildMask.encode(args, into: pass) }
-  }
+  encode("ma_build_mask", args, into: pass, BuildMask.encode)
 }
 
 #if compiler(>=6.3)
@@ -129,8 +115,5 @@ public func buildMask(pass: UInt32, args: UnsafePointer<MABuildMaskArgs>?) -> In
   @_cdecl("ma_classify_mask_tiles")
 #endif
 public func classifyMaskTiles(pass: UInt32, args: UnsafePointer<MAClassifyMaskTilesArgs>?) -> Int32 {
-  status("ma_classify_mask_tiles") { () throws(StatusError) in
-    let args = try read(args, "args")
-    try encode(into: pass) { (pass) throws(StatusError) in try ClassifyMaskTiles.encode(args, into: pass) }
-  }
+  encode("ma_classify_mask_tiles", args, into: pass, ClassifyMaskTiles.encode)
 }

@@ -4,7 +4,7 @@ import CMetalAttention
 /// vector.
 struct FunctionConstant: Hashable {
   let index: UInt32
-  private let type: ConstantType
+  private let type: DType
   /// 1 to 4.
   private let components: Int
   /// The components without gaps, then zeros up to the size of the largest
@@ -23,8 +23,8 @@ struct FunctionConstant: Hashable {
   /// list.
   init(_ constant: MAConstant, position: Int) throws(StatusError) {
     let argument = "constants[\(position)]"
-    guard let type = ConstantType(rawValue: constant.dtype) else {
-      let known = ConstantType.allCases.map { "\($0)" }.joined(separator: ", ")
+    guard let type = DType(rawValue: constant.dtype) else {
+      let known = DType.allCases.map { "\($0)" }.joined(separator: ", ")
       throw StatusError(
         StatusCode.invalidArgument,
         "\(argument): dtype is \(constant.dtype); a function constant's is one of \(known)")
@@ -38,7 +38,7 @@ struct FunctionConstant: Hashable {
     try require(
       constant.reserved == 0, StatusCode.invalidArgument, "\(argument): reserved is \(constant.reserved); it is 0")
     let bytes = withUnsafeBytes(of: constant.value) { Array($0) }
-    let size = type.size * Int(constant.components)
+    let size = Int(type.size * constant.components)
     let used = bytes.lastIndex { $0 != 0 }.map { $0 + 1 } ?? 0
     try require(
       used <= size, StatusCode.invalidArgument,

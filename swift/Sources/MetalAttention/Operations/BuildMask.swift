@@ -29,10 +29,8 @@ enum BuildMask {
     pass.bind(params, at: 1)
     let keys = UInt32(bitPattern: params.kL)
     let grid = GridSize((keys - 1) / elementsPerThread + 1, UInt32(bitPattern: params.qL), 1)
-    let limit = min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup)
-    let width = min(grid.x, limit)
-    pass.dispatch(
-      .buildMask, pipeline, .threads, grid: grid, threads: GridSize(width, min(grid.y, limit / width), 1))
+    let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
+    pass.dispatch(.buildMask, pipeline, .threads, grid: grid, threads: threads)
     return nil
   }
 }

@@ -28,9 +28,7 @@ enum CacheCopy {
       pass.bind(params, at: 2)
     }
     let grid = GridSize(isVector ? extent.rowSize / 4 : extent.rowSize, extent.rows, extent.planes)
-    let limit = min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup)
-    let width = min(grid.x, limit)
-    let threads = GridSize(width, min(grid.y, limit / width), 1)
+    let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     pass.dispatch(operation, pipeline, .threads, grid: grid, threads: threads)
     return nil
   }

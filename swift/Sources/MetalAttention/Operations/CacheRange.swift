@@ -1,12 +1,12 @@
 /// The tokens that an operation writes or reads, by position before wrapping.
 enum CacheRange {
   /// Checks a run of `count` tokens from position `start` against a cache of
-  /// `capacity` slots, and gives the position after its last.
+  /// `capacity` slots.
   @inline(__always)
-  static func end(
+  static func requireRun(
     of count: UInt32, _ countName: StaticString, from start: UInt32, _ startName: StaticString,
     capacity: UInt32, _ capacityName: StaticString, isRing: Bool
-  ) throws(StatusError) -> UInt64 {
+  ) throws(StatusError) {
     try requireSlots(capacity, capacityName)
     // Two tokens in one slot would race.
     try require(
@@ -17,7 +17,6 @@ enum CacheRange {
     try require(
       isRing || end <= UInt64(capacity), StatusCode.overflow,
       "\(startName) \(start) + \(countName) \(count) exceeds \(capacityName) \(capacity); a linear cache ends there")
-    return end
   }
 
   /// Checks a single position that a linear cache of `capacity` slots must have.

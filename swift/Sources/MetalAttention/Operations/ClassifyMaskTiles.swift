@@ -9,10 +9,12 @@ enum ClassifyMaskTiles {
     let mask = try Tensor(args.mask, .mask, in: pass)
     let tileClasses = try Tensor(args.tileClasses, .tileClasses, in: pass)
     try tileClasses.requireDType(.u8)
-    guard let tiles = FlashAttnTiles.forHeadDim(Int32(truncatingIfNeeded: args.headDim)) else {
+    let headDim = Int32(truncatingIfNeeded: args.headDim)
+    guard FlashAttnKernel.headDims.contains(headDim) else {
       let sizes = FlashAttnKernel.headDims.map { "\($0)" }.joined(separator: ", ")
       throw StatusError(StatusCode.unsupported, "headDim is \(args.headDim); supported: \(sizes)")
     }
+    let tiles = FlashAttnTiles.forHeadDim(headDim)
     let kernel = try MaskKernel.index(tiles.bq == 32 ? .classifyWide : .classifyNarrow, mask.dtype)
     try check(params, tiles)
 
@@ -41,10 +43,8 @@ enum ClassifyMaskTiles {
     pass.note(written)
     let grid = GridSize(
       UInt32(bitPattern: params.NK), UInt32(bitPattern: params.NQ), UInt32(truncatingIfNeeded: planeCount.value))
-    let limit = min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup)
-    let width = min(grid.x, limit)
-    pass.dispatch(
-      .classifyMaskTiles, pipeline, .threads, grid: grid, threads: GridSize(width, min(grid.y, limit / width), 1))
+    let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
+    pass.dispatch(.classifyMaskTiles, pipeline, .threads, grid: grid, threads: threads)
     return nil
   }
 

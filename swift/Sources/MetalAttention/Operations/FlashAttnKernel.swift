@@ -26,29 +26,13 @@ enum FlashAttnKernel {
   /// The index in `BuiltInKernel.all` of the kernel for a combination.
   @inline(__always)
   static func index(_ dtype: DType, _ headDim: Int32, _ mask: Mask) throws(StatusError) -> Int {
-    guard dtype == .bf16 || dtype == .f16, let size = position(of: headDim) else {
+    guard let type = dtypes.firstIndex(of: dtype), let size = headDims.firstIndex(of: headDim) else {
       throw unsupported(dtype, headDim)
     }
-    return first + (dtype == .bf16 ? 0 : 16) + 2 * size + (mask == .bool ? 1 : 0)
+    return first + 2 * (type * headDims.count + size) + (mask == .bool ? 1 : 0)
   }
 
   private static let first = CopyKernel.table.count
-
-  /// The index in `headDims`.
-  @inline(__always)
-  private static func position(of headDim: Int32) -> Int? {
-    switch headDim {
-    case 64: 0
-    case 80: 1
-    case 96: 2
-    case 112: 3
-    case 128: 4
-    case 192: 5
-    case 256: 6
-    case 512: 7
-    default: nil
-    }
-  }
 
   @inline(never)
   private static func unsupported(_ dtype: DType, _ headDim: Int32) -> StatusError {

@@ -9,9 +9,7 @@ enum FlashAttnPrefill {
     let tensors = try FlashAttnTensors(args, in: pass)
     try FlashAttnParams.check(params, nKvHeads: args.nKvHeads, causal: args.causal)
     let kernel = try FlashAttnKernel.index(tensors.q.dtype, params.D, tensors.maskKind)
-    guard let tiles = FlashAttnTiles.forHeadDim(params.D) else {
-      throw StatusError(StatusCode.unsupported, "D is \(params.D); no tiles are laid out for it")
-    }
+    let tiles = FlashAttnTiles.forHeadDim(params.D)
     try FlashAttnParams.checkDerived(params, nKvHeads: args.nKvHeads, tiles)
     let accesses = try FlashAttnAccesses(tensors, args)
 

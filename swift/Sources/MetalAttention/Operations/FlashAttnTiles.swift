@@ -7,13 +7,9 @@ struct FlashAttnTiles {
   let wm: UInt32
   let wn: UInt32
 
-  /// The geometry for a head size, or nil where there is none. At D = 512 a
-  /// tile of 32 rows would leave 32 KiB of threadgroup memory.
-  static func forHeadDim(_ headDim: Int32) -> FlashAttnTiles? {
-    switch headDim {
-    case 64, 80, 96, 112, 128, 192, 256: FlashAttnTiles(bq: 32, bk: 16, wm: 4, wn: 1)
-    case 512: FlashAttnTiles(bq: 8, bk: 8, wm: 1, wn: 1)
-    default: nil
-    }
+  /// The geometry for a head size that has kernels. At D = 512 a tile of 32 rows
+  /// would leave 32 KiB of threadgroup memory.
+  static func forHeadDim(_ headDim: Int32) -> FlashAttnTiles {
+    headDim <= 256 ? FlashAttnTiles(bq: 32, bk: 16, wm: 4, wn: 1) : FlashAttnTiles(bq: 8, bk: 8, wm: 1, wn: 1)
   }
 }

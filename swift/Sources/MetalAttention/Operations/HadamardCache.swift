@@ -8,21 +8,35 @@ struct HadamardCache {
   let norms: HeadMajor
 
   /// Checks head size and factor; neither heads nor head size are 0.
-  init(
-    _ format: HadamardFormat, headDim: UInt32, nKvHeads: UInt32, capacity: UInt32, scaleFactorD512: Float
-  ) throws(StatusError) {
+  init(_ format: HadamardFormat, _ params: some HadamardParams) throws(StatusError) {
+    let headDim = params.head_dim
     let isOther = HadamardKernel.otherHeadDims.contains(headDim) && headDim.nonzeroBitCount == 1
     let rowBits = UInt64(headDim) * UInt64(format.codeWidth)
     guard isOther || HadamardKernel.headDims.contains(headDim), rowBits % 8 == 0 else {
       throw Self.unsupported(headDim, format)
     }
     try require(
-      scaleFactorD512.isFinite && scaleFactorD512 > 0, StatusCode.invalidArgument,
-      "scale_factor_d512 is \(scaleFactorD512); it is finite and above 0, usually 1")
+      params.scale_factor_d512.isFinite && params.scale_factor_d512 > 0, StatusCode.invalidArgument,
+      "scale_factor_d512 is \(params.scale_factor_d512); it is finite and above 0, usually 1")
     self.format = format
     self.headDim = headDim
-    packed = HeadMajor(nHeads: nKvHeads, capacity: capacity, rowSize: UInt32(rowBits / 8))
-    norms = HeadMajor(nHeads: nKvHeads, capacity: capacity, rowSize: max(1, headDim / 256))
+    packed = HeadMajor(
+      nHeads: params.num_kv_heads, capacity: params.cache_capacity, rowSize: UInt32(rowBits / 8))
+    norms = HeadMajor(
+      nHeads: params.num_kv_heads, capacity: params.cache_capacity, rowSize: max(1, headDim / 256))
+  }
+
+  /// The cache of a call on `count` tokens from position `start` on, which it
+  /// has; nil when there is nothing to do.
+  init?(
+    _ params: some HadamardParams, packing: UInt32, count: UInt32, from start: UInt32, _ startName: StaticString
+  ) throws(StatusError) {
+    let format = try HadamardFormat(bits: params.codebook_bits, packing: packing)
+    let isRing = try CacheRange.isRing(params.is_sliding, "is_sliding")
+    if params.num_kv_heads == 0 || params.head_dim == 0 || count == 0 { return nil }
+    try self.init(format, params)
+    try CacheRange.requireRun(
+      of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity", isRing: isRing)
   }
 
   /// Checks that the tensors of a stream hold the whole cache.

@@ -4,23 +4,15 @@ import CMetalAttention
 /// V, to head-major [num_kv_heads, n_tokens, head_dim].
 enum HadamardDequantizeKv {
   static func encode(_ args: MAHadamardDequantizeKvArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let k = try HadamardStream(
-      values: (args.outK, .outK), packed: (args.packedK, .packedK), norms: (args.normsK, .normsK), in: pass)
-    let v = try HadamardStream.optional(
-      values: (args.outV, .outV), packed: (args.packedV, .packedV), norms: (args.normsV, .normsV), in: pass)
+    let (k, v) = try HadamardStream.both(
+      .result, (args.outK, args.packedK, args.normsK), (args.outV, args.packedV, args.normsV), in: pass)
     let params = args.params
     try requireDType(of: k.values, params)
     if let v { try requireDType(of: v.values, params) }
-    let format = try HadamardFormat(bits: params.codebook_bits, packing: args.packing)
-    let isRing = try CacheRange.isRing(params.is_sliding, "is_sliding")
-    if params.num_kv_heads == 0 || params.head_dim == 0 || params.n_tokens == 0 { return nil }
-
-    let cache = try HadamardCache(
-      format, headDim: params.head_dim, nKvHeads: params.num_kv_heads, capacity: params.cache_capacity,
-      scaleFactorD512: params.scale_factor_d512)
-    _ = try CacheRange.end(
-      of: params.n_tokens, "n_tokens", from: params.read_pos_start, "read_pos_start",
-      capacity: params.cache_capacity, "cache_capacity", isRing: isRing)
+    guard
+      let cache = try HadamardCache(
+        params, packing: args.packing, count: params.n_tokens, from: params.read_pos_start, "read_pos_start")
+    else { return nil }
     let out = HeadMajor(nHeads: params.num_kv_heads, capacity: params.n_tokens, rowSize: params.head_dim).elements
     func formula() -> String {
       "num_kv_heads \(params.num_kv_heads) x n_tokens \(params.n_tokens) x head_dim \(params.head_dim)"

@@ -26,10 +26,11 @@ struct HadamardDispatch {
     let usesOfV = v.map(uses)
     let all = usesOfK + (usesOfV ?? []) + (probe.map { [$0] } ?? [])
     try TensorUse.requireApart(all)
+    try requireThreads()
 
     let slot = PipelineSlot(kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
-    let (form, grid, threads, memory) = try geometry(most: pipeline.maxTotalThreadsPerThreadgroup)
+    let (form, grid, threads, memory) = geometry(most: pipeline.maxTotalThreadsPerThreadgroup)
 
     pass.use(pipeline)
     for (index, use) in usesOfK.enumerated() { use.bind(in: pass, at: index) }
@@ -57,31 +58,35 @@ struct HadamardDispatch {
     return isDecode ? stored + [vectors] : [vectors] + stored
   }
 
+  /// Head vectors of a stream.
+  private var vectors: Count { Count(cache.packed.nHeads) * count }
+
+  /// Kernels see the positions of threads in 32 bits.
+  private func requireThreads() throws(StatusError) {
+    let threads =
+      switch HadamardKernel.threads(task, cache.headDim) {
+      case .perVector(let lanes): vectors * lanes
+      case .threadgroup(let limit, _): vectors * limit
+      }
+    try require(
+      !threads.overflowed && threads.value <= UInt64(UInt32.max), StatusCode.overflow,
+      "num_kv_heads \(cache.packed.nHeads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens")
+  }
+
   private typealias Geometry = (form: DispatchForm, grid: GridSize, threads: GridSize, memory: Int)
 
+  /// The grid and its threadgroups; the number of threads has been checked.
   /// - Parameter most: threads that the pipeline allows a threadgroup.
-  private func geometry(most: UInt32) throws(StatusError) -> Geometry {
-    let vectors = Count(cache.packed.nHeads) * count
+  private func geometry(most: UInt32) -> Geometry {
+    let vectors = UInt32(truncatingIfNeeded: vectors.value)
     let streams: UInt32 = v == nil ? 1 : 2
     switch HadamardKernel.threads(task, cache.headDim) {
     case .perVector(let lanes):
-      let width = try inThirtyTwoBits(vectors * lanes)
+      let width = vectors * lanes
       let threads = min(width, Self.threadsPerThreadgroup, most)
       return (.threads, GridSize(width, streams, 1), GridSize(threads, 1, 1), 0)
     case .threadgroup(let limit, let memory):
-      let threads = min(limit, most)
-      let width = try inThirtyTwoBits(vectors * threads) / threads
-      return (.threadgroups, GridSize(width, streams, 1), GridSize(threads, 1, 1), memory)
+      return (.threadgroups, GridSize(vectors, streams, 1), GridSize(min(limit, most), 1, 1), memory)
     }
-  }
-
-  /// Threads along a dimension, whose positions kernels see in 32 bits.
-  private func inThirtyTwoBits(_ threads: Count) throws(StatusError) -> UInt32 {
-    guard !threads.overflowed, let width = UInt32(exactly: threads.value) else {
-      throw StatusError(
-        StatusCode.overflow,
-        "num_kv_heads \(cache.packed.nHeads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens")
-    }
-    return width
   }
 }

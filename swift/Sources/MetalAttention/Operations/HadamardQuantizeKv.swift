@@ -4,21 +4,15 @@ import CMetalAttention
 /// quantised cache, K alone or K and V.
 enum HadamardQuantizeKv {
   static func encode(_ args: MAHadamardQuantizeKvArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let k = try HadamardStream(
-      values: (args.srcK, .srcK), packed: (args.packedK, .packedK), norms: (args.normsK, .normsK), in: pass)
-    let v = try HadamardStream.optional(
-      values: (args.srcV, .srcV), packed: (args.packedV, .packedV), norms: (args.normsV, .normsV), in: pass)
-    try k.values.requireDType(.f32)
-    try v?.values.requireDType(.f32)
+    let (k, v) = try HadamardStream.both(
+      .source, (args.srcK, args.packedK, args.normsK), (args.srcV, args.packedV, args.normsV), in: pass)
     let params = paramsOfAnyWidth(args)
     let format = try HadamardFormat(bits: params.codebook_bits, packing: args.packing)
     let scratch = try scratch(args, format, v, in: pass)
     let isRing = try CacheRange.isRing(params.is_sliding, "is_sliding")
     if params.num_kv_heads == 0 || params.head_dim == 0 { return nil }
 
-    let cache = try HadamardCache(
-      format, headDim: params.head_dim, nKvHeads: params.num_kv_heads, capacity: params.cache_capacity,
-      scaleFactorD512: params.scale_factor_d512)
+    let cache = try HadamardCache(format, params)
     try CacheRange.requireSlot(
       params.write_pos, "write_pos", capacity: params.cache_capacity, "cache_capacity", isRing: isRing,
       otherwise: "a linear cache ends there")

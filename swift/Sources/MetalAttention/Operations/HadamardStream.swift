@@ -3,33 +3,52 @@ import CMetalAttention
 /// Head vectors and the quantised cache that they go to or come from: K, V, or
 /// the only one.
 struct HadamardStream {
-  typealias Argument = (tensor: MATensor, name: TensorName)
+  typealias Arguments = (values: MATensor, packed: MATensor, norms: MATensor)
+  private typealias Names = (values: TensorName, packed: TensorName, norms: TensorName)
 
-  /// The vectors: the source of an encoding, the result of a decoding.
+  /// What the vectors are to a call.
+  enum Role {
+    case source
+    case result
+  }
+
   let values: Tensor
   let packed: Tensor
   let norms: Tensor
 
-  init(values: Argument, packed: Argument, norms: Argument, in pass: Pass) throws(StatusError) {
-    self.values = try Tensor(values.tensor, values.name, in: pass)
-    self.packed = try Tensor(packed.tensor, packed.name, in: pass)
-    self.norms = try Tensor(norms.tensor, norms.name, in: pass)
-    try self.packed.requireDType(.u8)
-    try self.norms.requireDType(.f32)
+  private init(_ arguments: Arguments, _ names: Names, in pass: Pass) throws(StatusError) {
+    values = try Tensor(arguments.values, names.values, in: pass)
+    packed = try Tensor(arguments.packed, names.packed, in: pass)
+    norms = try Tensor(arguments.norms, names.norms, in: pass)
+    try packed.requireDType(.u8)
+    try norms.requireDType(.f32)
   }
 
-  /// The second stream of a call that takes K alone or K and V; nil when all
-  /// of its tensors are absent.
-  static func optional(
-    values: Argument, packed: Argument, norms: Argument, in pass: Pass
-  ) throws(StatusError) -> HadamardStream? {
-    let arguments = [values, packed, norms]
-    if !arguments.contains(where: { Tensor.isPresent($0.tensor) }) { return nil }
-    for argument in arguments {
-      try require(
-        Tensor.isPresent(argument.tensor), StatusCode.invalidArgument,
-        "\(argument.name) is absent; give all of \(values.name), \(packed.name) and \(norms.name), or none")
+  /// The streams of a call that takes K alone or K and V: nil for V when all of
+  /// its tensors are absent.
+  static func both(
+    _ role: Role, _ k: Arguments, _ v: Arguments, in pass: Pass
+  ) throws(StatusError) -> (HadamardStream, HadamardStream?) {
+    let isSource = role == .source
+    let first = try HadamardStream(k, (isSource ? .srcK : .outK, .packedK, .normsK), in: pass)
+    let second = try optional(v, (isSource ? .srcV : .outV, .packedV, .normsV), in: pass)
+    if isSource {
+      try first.values.requireDType(.f32)
+      try second?.values.requireDType(.f32)
     }
-    return try HadamardStream(values: values, packed: packed, norms: norms, in: pass)
+    return (first, second)
+  }
+
+  private static func optional(
+    _ arguments: Arguments, _ names: Names, in pass: Pass
+  ) throws(StatusError) -> HadamardStream? {
+    let all = [(arguments.values, names.values), (arguments.packed, names.packed), (arguments.norms, names.norms)]
+    if !all.contains(where: { Tensor.isPresent($0.0) }) { return nil }
+    for (tensor, name) in all {
+      try require(
+        Tensor.isPresent(tensor), StatusCode.invalidArgument,
+        "\(name) is absent; give all of \(names.values), \(names.packed) and \(names.norms), or none")
+    }
+    return try HadamardStream(arguments, names, in: pass)
   }
 }

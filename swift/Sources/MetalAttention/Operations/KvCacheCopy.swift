@@ -10,7 +10,7 @@ enum KvCacheCopy {
     let isRing = try CacheRange.isRing(params.isSliding, "isSliding")
     if params.nNew == 0 || params.rowSize == 0 { return nil }
 
-    _ = try CacheRange.end(
+    try CacheRange.requireRun(
       of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap", isRing: isRing)
     let source = Count(params.nNew) * params.rowSize
     let cache = Count(params.cacheCap) * params.rowSize

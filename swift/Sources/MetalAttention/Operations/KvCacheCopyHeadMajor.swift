@@ -10,7 +10,7 @@ enum KvCacheCopyHeadMajor {
     let params = args.params
     if params.nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
 
-    _ = try CacheRange.end(
+    try CacheRange.requireRun(
       of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity",
       isRing: true)
     let sourceEnd = try CacheRange.sum(params.srcTokOffset, "srcTokOffset", params.nTokens, "nTokens")

@@ -26,12 +26,8 @@ enum MaskKernel {
 
   /// The index in `BuiltInKernel.all` of the kernel for a task.
   static func index(_ task: Task, _ dtype: DType) throws(StatusError) -> Int {
-    let position: Int
-    switch dtype {
-    case .bf16: position = 0
-    case .f16: position = 1
-    case .bool: position = 2
-    default: throw StatusError(StatusCode.unsupported, "mask is \(dtype); it is bf16, f16 or bool")
+    guard let position = dtypes.firstIndex(of: dtype) else {
+      throw StatusError(StatusCode.unsupported, "mask is \(dtype); it is bf16, f16 or bool")
     }
     return first + dtypes.count * task.rawValue + position
   }

@@ -11,6 +11,13 @@ struct GridSize {
     self.z = z
   }
 
+  /// A threadgroup for this grid of threads: whole rows, as many as fit in `limit` threads.
+  @inline(__always)
+  func threadgroup(atMost limit: UInt32) -> GridSize {
+    let width = min(x, limit)
+    return GridSize(width, min(y, limit / width), 1)
+  }
+
   @inline(__always)
   var metal: MTLSize { MTLSize(width: Int(x), height: Int(y), depth: Int(z)) }
 

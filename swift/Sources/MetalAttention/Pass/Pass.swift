@@ -44,7 +44,7 @@ final class Pass {
     if log.pointee.select(pipeline) { encoder.setComputePipelineState(pipeline.state) }
   }
 
-  /// Binds a buffer from `offset` bytes on, which `noteAccess` must follow.
+  /// Binds a buffer from `offset` bytes on, which `note` must follow.
   @inline(__always)
   func bind(_ buffer: Buffer, offset: UInt64, at index: Int) {
     encoder.setBuffer(buffer.metal, offset: Int(offset), index: index)

@@ -1,29 +1,4 @@
-/// The type of a function constant's components: one of a tensor's, or an
-/// integer of 16 or 64 bits.
-enum ConstantType: UInt32, CaseIterable {
-  case f32 = 1
-  case f16 = 2
-  case bf16 = 3
-  case u8 = 4
-  case i8 = 5
-  case u32 = 6
-  case i32 = 7
-  case bool = 8
-  case i16 = 9
-  case u16 = 10
-  case i64 = 11
-  case u64 = 12
-
-  /// Bytes of a component.
-  var size: Int {
-    switch self {
-    case .u8, .i8, .bool: 1
-    case .f16, .bf16, .i16, .u16: 2
-    case .f32, .u32, .i32: 4
-    case .i64, .u64: 8
-    }
-  }
-
+extension DType {
   /// Metal's types of 1 to 4 components.
   var metalTypes: [MTLDataType] {
     switch self {
