@@ -6,7 +6,7 @@ import type { Case } from "./fixtures/operation.ts";
 import { cases, operations } from "./fixtures/operations/all.ts";
 import { runFixture } from "./fixtures/run.ts";
 import type { FileTensors } from "./fixtures/tensors.ts";
-import { command, runProgram, UsageError } from "./lib/command.ts";
+import { command, printable, runProgram, UsageError } from "./lib/command.ts";
 import { formatBytes, formatTable } from "./lib/table.ts";
 
 const selection = {
@@ -84,7 +84,7 @@ const verify = command({
     for (const entry of entries) {
       const fault = faultOf(device, folder, entry);
       if (fault !== undefined) wrong += 1;
-      console.log(fault === undefined ? `right  ${entry.name}` : `WRONG  ${entry.name}: ${fault}`);
+      console.log(printable(fault === undefined ? `right  ${entry.name}` : `WRONG  ${entry.name}: ${fault}`));
     }
     console.log(`${entries.length - wrong} right, ${wrong} wrong, on ${device.info.name}`);
     return wrong === 0 ? 0 : 1;

@@ -85,6 +85,11 @@ export interface Program {
   readonly commands: readonly Command[];
 }
 
+/** A text that may hold names out of files, for a terminal: no control characters, and later lines indented. */
+export function printable(text: string): string {
+  return text.replaceAll("\n", "\n    ").replace(/[^\P{Cc}\n]/gu, "?");
+}
+
 /**
  * Runs the command that `args` begin with, and returns the exit status: that
  * of the command, 1 where it throws, 2 for arguments that cannot be understood.
@@ -105,7 +110,7 @@ export async function runProgram(program: Program, args: readonly string[]): Pro
     }
     return await chosen.run(rest, name);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = printable(error instanceof Error ? error.message : String(error));
     if (!(error instanceof UsageError)) {
       console.error(`${name}: ${message}`);
       return 1;

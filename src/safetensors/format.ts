@@ -37,6 +37,9 @@ export interface Safetensors {
 /** Longest header that is read, in bytes: the limit of the format's own library. */
 export const maxHeaderLength = 100_000_000;
 
+/** Most axes of a tensor. */
+export const maxAxes = 32;
+
 /** The header's key for metadata, which no tensor can have as its name. */
 export const metadataKey = "__metadata__";
 
@@ -47,6 +50,12 @@ export const lengthBytes = 8;
 export function byteLengthOf(dtype: SafetensorsDType, shape: readonly number[]): number | undefined {
   const length = shape.reduce((product, extent) => product * extent, elementSizes[dtype]);
   return Number.isSafeInteger(length) ? length : undefined;
+}
+
+/** A name out of a file for messages: quoted, and cut where it is long. */
+export function quoted(name: string): string {
+  const longest = 100;
+  return JSON.stringify(name.length > longest ? `${name.slice(0, longest)}...` : name);
 }
 
 /** The error for a file or tensor that breaks the format. */

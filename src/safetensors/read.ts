@@ -4,8 +4,10 @@ import {
   elementSizes,
   lengthBytes,
   malformed,
+  maxAxes,
   maxHeaderLength,
   metadataKey,
+  quoted,
   type Safetensors,
   type SafetensorsDType,
   type SafetensorsTensor,
@@ -16,10 +18,10 @@ const extent = z.int().min(0);
 const dtypeNames = Object.keys(elementSizes) as [SafetensorsDType, ...SafetensorsDType[]];
 const tensorEntry = z.strictObject({
   dtype: z.enum(dtypeNames),
-  shape: z.array(extent).max(32),
+  shape: z.array(extent).max(maxAxes),
   data_offsets: z.tuple([extent, extent]),
 });
-const metadataEntry = z.record(z.string(), z.string());
+const metadataEntries = z.map(z.string(), z.string());
 
 /**
  * Reads a safetensors file. The tensors' bytes are views into the file's.
@@ -58,10 +60,12 @@ export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Saf
   let metadata = new Map<string, string>();
   for (const [name, value] of Object.entries(header.entries)) {
     if (name === metadataKey) {
-      metadata = new Map(Object.entries(check(metadataEntry, value, `${label}: ${metadataKey}`)));
+      // As a map: a record of zod's loses the key `__proto__`.
+      const texts = isObject(value) ? new Map(Object.entries(value)) : value;
+      metadata = check(metadataEntries, texts, `${label}: ${metadataKey}`);
       continue;
     }
-    const where = `${label}: tensor ${JSON.stringify(name)}`;
+    const where = `${label}: tensor ${quoted(name)}`;
     const { dtype, shape, data_offsets } = check(tensorEntry, value, where);
     const [start, end] = data_offsets;
     const needed = byteLengthOf(dtype, shape);
@@ -106,17 +110,23 @@ function readHeader(bytes: Uint8Array, label: string): { byteLength: number; ent
   let text: string;
   let value: unknown;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(lengthBytes, lengthBytes + byteLength));
+    // A mark of the byte order stays in the text, and is no JSON.
+    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    text = decoder.decode(bytes.subarray(lengthBytes, lengthBytes + byteLength));
     value = JSON.parse(text);
   } catch (error) {
     throw malformed(label, `the header is not JSON: ${error instanceof Error ? error.message : String(error)}`, error);
   }
-  if (typeof value !== "object" || value === null || !text.startsWith("{")) {
+  if (!isObject(value) || !text.startsWith("{")) {
     throw malformed(label, "the header is no JSON object");
   }
   const repeated = repeatedKey(text);
-  if (repeated !== undefined) throw malformed(label, `the header has the key ${JSON.stringify(repeated)} twice`);
-  return { byteLength, entries: value as Record<string, unknown> };
+  if (repeated !== undefined) throw malformed(label, `the header has the key ${quoted(repeated)} twice`);
+  return { byteLength, entries: value };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Every byte of the data belongs to one tensor. */
@@ -135,5 +145,7 @@ function check<S extends z.ZodType>(schema: S, value: unknown, where: string): z
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  throw malformed(where, [issue?.path.join("."), issue?.message].filter(Boolean).join(": "), result.error);
+  // A hostile header can make both as long as itself.
+  const parts = [issue?.path.join("."), issue?.message].filter((part) => part !== undefined && part !== "");
+  throw malformed(where, parts.map((part) => part?.slice(0, 200)).join(": "), result.error);
 }

@@ -4,6 +4,7 @@ import {
   elementSizes,
   lengthBytes,
   malformed,
+  maxAxes,
   maxHeaderLength,
   metadataKey,
   type SafetensorsTensor,
@@ -21,8 +22,9 @@ export interface SafetensorsContent {
  * largest first, and then by name, so that each begins at a multiple of its
  * element size.
  *
- * Errors: `invalid-argument` for a tensor whose bytes do not fit its shape, one
- * named `__metadata__`, or a header beyond 100 MB.
+ * Errors: `invalid-argument` for extents that are no whole numbers, more than 32
+ * axes, bytes that do not fit the shape, a tensor named `__metadata__`, or a
+ * header beyond 100 MB.
  */
 export function encodeSafetensors({ tensors, metadata }: SafetensorsContent): Uint8Array<ArrayBuffer> {
   const sorted = [...tensors].sort(
@@ -35,6 +37,9 @@ export function encodeSafetensors({ tensors, metadata }: SafetensorsContent): Ui
   let end = 0;
   for (const [name, { dtype, shape, bytes }] of sorted) {
     if (name === metadataKey) throw malformed(name, "the name is taken by the file's metadata");
+    if (shape.length > maxAxes || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
+      throw malformed(name, `the shape [${shape}] is not at most ${maxAxes} whole numbers`);
+    }
     const needed = byteLengthOf(dtype, shape);
     if (needed !== bytes.length) {
       throw malformed(name, `${dtype} [${shape}] takes ${needed ?? "too many"} bytes, got ${bytes.length}`);

@@ -49,8 +49,9 @@ describe("reading", () => {
 
   test("scalars, empty tensors and names that objects have by themselves", () => {
     const header =
-      '{"__proto__":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"constructor":{"dtype":"I64","shape":[0,7],"data_offsets":[4,4]}}';
-    const { tensors } = decodeSafetensors(file(header, 4));
+      '{"__proto__":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"constructor":{"dtype":"I64","shape":[0,7],"data_offsets":[4,4]},"__metadata__":{"__proto__":"text"}}';
+    const { tensors, metadata } = decodeSafetensors(file(header, 4));
+    expect([...metadata]).toEqual([["__proto__", "text"]]);
     expect(tensors.get("__proto__")?.bytes.length).toBe(4);
     expect(tensors.get("constructor")?.shape).toEqual([0, 7]);
     expect(tensors.get("toString")).toBeUndefined();
@@ -67,6 +68,11 @@ describe("reading", () => {
     ["a header that is an array", file("[]"), "no JSON object"],
     ["a header that is a number", file("17"), "no JSON object"],
     ["white space before the header", file(" {}"), "no JSON object"],
+    ["a mark of the byte order before the header", file("\ufeff{}"), "not JSON"],
+    ["metadata that is null", file({ __metadata__: null }), "__metadata__"],
+    ["metadata that is a list", file({ __metadata__: ["text"] }), "__metadata__"],
+    ["metadata whose only field is of objects", file('{"__metadata__":{"__proto__":1}}'), "__metadata__", "__proto__"],
+    ["33 axes", file({ a: f32(0, 4, Array(33).fill(1)) }, 4), '"a"', "shape", 32],
     ["an entry that is no object", file({ a: 3 }), '"a"'],
     ["an entry without offsets", file({ a: { dtype: "F32", shape: [1] } }, 4), '"a"', "data_offsets"],
     ["an entry with a surplus field", file({ a: { ...f32(0, 4), more: 1 } }, 4), '"a"', "more"],
@@ -102,6 +108,18 @@ describe("reading", () => {
     }
     expect(argument).toStartWith("f.safetensors");
     expectRefusal(() => decodeSafetensors(bytes, "f.safetensors"), "invalid-argument", argument, ...parts);
+  });
+
+  test("a message stays short whatever the names of the file", () => {
+    const long = "x".repeat(1e5);
+    const entry = { dtype: "F32", shape: [1], data_offsets: [0, 4] };
+    const hostile = [
+      file({ [long]: 1 }),
+      file({ a: { ...entry, [long]: 1 } }, 4),
+      file({ __metadata__: { [long]: 1 } }),
+      file(`{"${long}":1,"${long}":1}`),
+    ];
+    for (const bytes of hostile) expect(() => decodeSafetensors(bytes, "f")).toThrow(/^.{1,600}$/);
   });
 
   test("any cut of a good file, and any flipped bit of its header, is refused or read: never a crash", () => {
@@ -179,6 +197,17 @@ describe("writing", () => {
     for (const { dtype, bytes: data } of decodeSafetensors(bytes).tensors.values()) {
       expect(data.byteOffset % sizes[dtype]).toBe(0);
     }
+  });
+
+  test.each([
+    ["below 0", [-1, -4]],
+    ["with a fraction", [0.5, 8]],
+    ["that is not a number", [Number.NaN]],
+    ["beyond 2^53", [2 ** 60, 0]],
+    ["of 33 axes", [4, ...Array<number>(32).fill(1)]],
+  ])("refuses a shape that reading would refuse: %s", (_, shape) => {
+    const x: SafetensorsTensor = { dtype: "U8", shape, bytes: new Uint8Array(4) };
+    expectRefusal(() => encodeSafetensors({ tensors: new Map([["x", x]]) }), "invalid-argument", "x", "shape");
   });
 
   test("refuses a tensor that is not as long as its shape, and the name of the metadata", () => {

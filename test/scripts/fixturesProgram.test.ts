@@ -1,6 +1,6 @@
 /** metal-attention-fixtures as it is called. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { encodeFixture } from "../../scripts/fixtures/file.ts";
@@ -67,6 +67,18 @@ describe("the program", () => {
       },
     };
   }
+
+  test("shows names out of a hostile manifest without what a terminal obeys", () => {
+    const out = join(folder, "hostile");
+    expect(run("generate", "--out", out, "--case", "kvCacheCopy.f32-ring").exitCode).toBe(0);
+    const path = join(out, "manifest.json");
+    const text = readFileSync(path, "utf8");
+    writeFileSync(path, text.replace('"name": "kvCacheCopy.f32-ring"', '"name": "a\\u001b[2J\\nright  b"'));
+    const named = run("verify", out);
+    expect(named.stdout).toStartWith("WRONG  a?[2J\n    right  b: ");
+    writeFileSync(path, text.replace('"seed"', '"\\u001b]0;"'));
+    expect(run("verify", out).stderr).toMatch(/^[^\p{Cc}]+\n$/u);
+  });
 
   test("generates, lists and verifies; a wrong fixture makes the status 1", () => {
     const out = join(folder, "generated");
