@@ -16,6 +16,12 @@ use_local_argument_parser() {
 }
 use_local_argument_parser
 
+# Swift keeps caches in the home folder, and stops where it cannot write there, as in a container without such a folder.
+if [[ ! -w ${HOME:-~} ]]; then
+  export HOME=$build/home
+  mkdir -p "$HOME"
+fi
+
 say() { printf '%s\n' "$*"; }
 
 stop() {

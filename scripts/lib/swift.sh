@@ -19,8 +19,16 @@ have_clang() {
   return 1
 }
 
+# A compiler that is there and does not run, for a want of its own, is no reason to install one.
+check_swift_runs() {
+  if ! command -v swiftc >/dev/null || [[ -n $(swift_version) ]]; then return; fi
+  stop "$(command -v swiftc) does not say which version it is:
+$(swiftc --version 2>&1 | head -n 5)"
+}
+
 set_up_swift_on_linux() {
   if have_swift && have_clang; then return; fi
+  check_swift_runs
   if is_debian_12_or_13; then
     install_swift_on_debian
   else

@@ -19,6 +19,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import manifest from "../../package.json";
 import { hasPlatformPackage, libraryFile, platformPackage } from "../../src/ffi/platform-package.ts";
+import { runChecked } from "../helpers/run.ts";
 import { Project } from "./project.ts";
 import { type Archive, Registry } from "./registry.ts";
 
@@ -54,8 +55,7 @@ function files(folder: string): string[] {
 
 beforeAll(async () => {
   // Compiles every built-in kernel twice when there is nothing in build/ yet.
-  const { exitCode, stderr } = Bun.spawnSync([join(root, "scripts/package")]);
-  expect({ exitCode, errors: stderr.toString() }).toEqual({ exitCode: 0, errors: "" });
+  await runChecked([join(root, "scripts/package")]);
 
   const folder = join(root, "node_modules/zod");
   const packed = Bun.spawnSync(
