@@ -6,8 +6,7 @@ import {
   kvCacheBytes,
   kvCacheCopySeq,
   type Pass,
-  type QuantizedBits,
-  type QuantizedPacking,
+  type QuantizedFormatArgs,
   type StridedLayout,
   type Tensor,
 } from "../../src/index.ts";
@@ -16,13 +15,10 @@ import type { AttentionDType, KeyValue, KvFormat } from "./choice.ts";
 import type { LayerInputs } from "./inputs.ts";
 
 /** Bits and packing of a quantised cache. */
-export interface KvCodes {
-  readonly bits: QuantizedBits;
-  readonly packing: QuantizedPacking;
-}
+export type KvCodes = Required<QuantizedFormatArgs>;
 
 /** The codes of each width, without gaps. */
-export const kvCodes: Readonly<Record<Exclude<KvFormat, "f16" | "f32">, KvCodes>> = {
+const kvCodes: Readonly<Record<Exclude<KvFormat, "f16" | "f32">, KvCodes>> = {
   2: { bits: 2, packing: "dense" },
   3: { bits: 3, packing: "dense" },
   4: { bits: 4, packing: "nibble" },

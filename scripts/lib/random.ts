@@ -13,7 +13,7 @@ export function seededBits(seed: number): () => number {
 }
 
 /** Standard normal numbers from a seed, by Box-Muller. The same on every machine but for the last bit of log and cos. */
-export function seededNormal(seed: number): () => number {
+function seededNormal(seed: number): () => number {
   const bits = seededBits(seed);
   // Half a step up, so that the logarithm below never sees 0.
   const uniform = () => (bits() + 0.5) / 2 ** 32;

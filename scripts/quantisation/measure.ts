@@ -1,35 +1,15 @@
-import {
-  type Device,
-  dequantizeKv,
-  hadamardQuantizeKvSeq,
-  kvCacheBytes,
-  type QuantizedBits,
-  type QuantizedPacking,
-} from "../../src/index.ts";
+import { type Device, dequantizeKv, hadamardQuantizeKvSeq, kvCacheBytes, type QuantizedBits } from "../../src/index.ts";
+import { type QuantizedFormat, quantizedFormats } from "../../src/ops/quantizedFormat.ts";
 import { CODEBOOKS, dequantizeVector, nmse, quantizeVector } from "../../src/reference/index.ts";
 import { type DataSet, structuredVectors } from "./data.ts";
 
-/** A width and how its codes lie in memory. */
-export interface Format {
-  readonly bits: QuantizedBits;
-  readonly packing: QuantizedPacking;
-}
-
-export const formats: readonly Format[] = [
-  { bits: 2, packing: "dense" },
-  { bits: 3, packing: "dense" },
-  { bits: 4, packing: "nibble" },
-  { bits: 5, packing: "dense" },
-  { bits: 6, packing: "dense" },
-  { bits: 5, packing: "byte" },
-  { bits: 6, packing: "byte" },
-  { bits: 8, packing: "byte" },
-];
+/** Every format, by width. */
+export const formats = quantizedFormats.toSorted((a, b) => a.bits - b.bits);
 
 /** What a format does to a data set. */
 export interface RoundTrip {
   readonly data: string;
-  readonly format: Format;
+  readonly format: QuantizedFormat;
   /** Norms included. */
   readonly bitsPerValue: number;
   /** Squared error over squared length: the distortion where the values have unit variance. */
@@ -39,7 +19,7 @@ export interface RoundTrip {
 }
 
 /** Writes a data set into a cache on the device and reads it back. */
-export function roundTrip(device: Device, { name, headDim, values }: DataSet, format: Format): RoundTrip {
+export function roundTrip(device: Device, { name, headDim, values }: DataSet, format: QuantizedFormat): RoundTrip {
   const vectors = values.length / headDim;
   const extents = { headDim, nKvHeads: 1, capacity: vectors };
   const { bytesPerRow, normsPerPos, bitsPerValue } = kvCacheBytes({ ...extents, ...format });
@@ -73,7 +53,7 @@ export function compareSigns(headDim: number, widths: readonly QuantizedBits[]):
   return structuredVectors(headDim).flatMap(({ name, vector }) =>
     widths.map((bits) => {
       const error = (withSigns: boolean) => {
-        const format = formats.find((each) => each.bits === bits) as Format;
+        const format = formats.find((each) => each.bits === bits) as QuantizedFormat;
         const options = { ...format, withSigns };
         const { codes, norms } = quantizeVector(vector, options);
         return nmse(dequantizeVector(codes, norms, options), vector);

@@ -48,7 +48,7 @@ export const quantizedFormats: readonly QuantizedFormat[] = [
 ];
 
 /** Head sizes with kernels of their own. */
-export const quantizedHeadDims: readonly number[] = [64, 80, 96, 112, 128, 192, 256, 512];
+const quantizedHeadDims: readonly number[] = [64, 80, 96, 112, 128, 192, 256, 512];
 const [smallestOther, largestOther] = [4, 4096];
 
 /** The format that a caller asks for; `unsupported` with the list of those there are. */

@@ -51,7 +51,7 @@ export function fillEdgesAndNoise(bits: ElementBits, dtype: FloatName, seed: num
 }
 
 /** Whether the bits are a NaN. */
-export function isNaNBits(dtype: FloatName, bits: number): boolean {
+function isNaNBits(dtype: FloatName, bits: number): boolean {
   if (dtype === "f32") return (bits & 0x7fffffff) >>> 0 > 0x7f800000;
   return (bits & 0x7fff) > (dtype === "f16" ? 0x7c00 : 0x7f80);
 }
