@@ -1,7 +1,7 @@
 import { flashAttnPrefillSupport } from "../../src/index.ts";
 import type { Benchmark, BenchOptions } from "./benchmark.ts";
 import { preparePlainAttention } from "./plain-attention.ts";
-import { preparePrefill, tokens } from "./prefill.ts";
+import { besideOneThread, preparePrefill, prepareTwoThreads, tokens } from "./prefill.ts";
 
 /** Query rows of the plain loops: enough to time. */
 const plainRows = 64;
@@ -34,26 +34,10 @@ export const prefillHeadDims: readonly Benchmark[] = targets.flatMap(([headDim, 
     }),
   },
   {
+    ...besideOneThread,
     name: `prefill-bf16-d${headDim}-2t`,
-    unit: "GFLOP/s",
-    about: "the same on two threads",
-    baselineAbout: "the same on one thread",
-    target: { text: "at least 1.8 times it", met: (_, ratio) => ratio >= 1.8 },
     rounds,
-    warmUp: true,
-    prepare(options) {
-      const work = { heads: headCount(options), headDim, causal: false };
-      const two = preparePrefill({ ...work, threads: 2 });
-      const one = preparePrefill({ ...work, threads: 1 });
-      return {
-        measure: two.measure,
-        baseline: one.measure,
-        dispose() {
-          two.dispose();
-          one.dispose();
-        },
-      };
-    },
+    prepare: (options) => prepareTwoThreads({ heads: headCount(options), headDim, causal: false }),
   },
 ]);
 

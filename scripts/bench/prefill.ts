@@ -1,7 +1,7 @@
 import { flashAttnPrefill } from "../../src/index.ts";
 import { openWithThreads } from "../lib/open-device.ts";
 import { normalArray } from "../lib/random.ts";
-import { type Measurement, secondsOf } from "./benchmark.ts";
+import { type Benchmark, type Measurement, type PreparedBenchmark, secondsOf } from "./benchmark.ts";
 
 /** Tokens of the attention problem of the prefill benchmarks. */
 export const tokens = 1024;
@@ -40,5 +40,28 @@ export function preparePrefill({ heads, headDim, threads, causal }: PrefillOptio
       return flops / 1e9 / seconds;
     },
     dispose: () => device.dispose(),
+  };
+}
+
+/** What benchmarks of two threads beside one have in common. */
+export const besideOneThread = {
+  unit: "GFLOP/s",
+  about: "the same on two threads",
+  baselineAbout: "the same on one thread",
+  target: { text: "at least 1.8 times it", met: (_, ratio) => ratio >= 1.8 },
+  warmUp: true,
+} as const satisfies Partial<Benchmark>;
+
+/** Prefill on two threads, with the same on one thread as baseline. */
+export function prepareTwoThreads(work: Omit<PrefillOptions, "threads">): PreparedBenchmark {
+  const two = preparePrefill({ ...work, threads: 2 });
+  const one = preparePrefill({ ...work, threads: 1 });
+  return {
+    measure: two.measure,
+    baseline: one.measure,
+    dispose() {
+      two.dispose();
+      one.dispose();
+    },
   };
 }

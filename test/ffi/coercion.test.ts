@@ -10,6 +10,7 @@ import {
   type Pass,
 } from "../../src/index.ts";
 import { expectRefusal, thrownBy } from "../helpers/errors.ts";
+import { type Fields, type UntypedOp, untyped } from "../helpers/watched.ts";
 
 // bun:ffi turns each of these into some integer, a NULL or a wild pointer
 // without a word. None may get that far.
@@ -29,11 +30,9 @@ const k = device.tensor("bf16", [1, 2, 4, 256]);
 const v = device.tensor("bf16", [1, 2, 4, 256]);
 const out = device.tensor("bf16", [1, 2, 4, 256]);
 
-type Fields = Record<string, unknown>;
-
 interface Op {
   readonly name: string;
-  readonly call: (pass: Pass, args: Fields) => void;
+  readonly call: UntypedOp;
   /** Arguments that are accepted. */
   readonly valid: Fields;
   /** Integer arguments, and those of them that may be left out. */
@@ -42,9 +41,6 @@ interface Op {
   readonly flags: readonly string[];
   readonly tensors: readonly string[];
 }
-
-// A caller in plain JavaScript has no types to stop it.
-const untyped = (op: (pass: Pass, args: never) => void) => (pass: Pass, args: Fields) => op(pass, args as never);
 
 const ops: readonly Op[] = [
   {

@@ -1,5 +1,4 @@
-import { afterAll, describe, expect, test } from "bun:test";
-import { openWithThreads } from "../../scripts/lib/open-device.ts";
+import { describe, expect, test } from "bun:test";
 import { type Device, flashAttnPrefill } from "../../src/index.ts";
 import type { ElementBits } from "../../src/reference/index.ts";
 import {
@@ -13,15 +12,13 @@ import {
   outputRows,
   shapeOf,
 } from "../helpers/attention.ts";
+import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { bitDifferences, bitsOf, fillPattern, newBits, placeTensor } from "../helpers/elements.ts";
 import { seededRandom } from "../helpers/random.ts";
 import { testTable } from "../helpers/table.ts";
 
-const devices = [openWithThreads(1), openWithThreads(2)];
-afterAll(() => {
-  for (const device of devices) device.dispose();
-});
-const [device] = devices as [Device];
+const devices = oneAndTwoThreads();
+const [device] = devices;
 
 /** Runs a plan, checks that it is one dispatch and writes nothing but its output, whose bits it returns. */
 function run(on: Device, plan: AttentionPlan, problem = attentionProblem(plan)): ElementBits {

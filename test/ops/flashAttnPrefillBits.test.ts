@@ -1,5 +1,4 @@
-import { afterAll, describe, expect, test } from "bun:test";
-import { openWithThreads } from "../../scripts/lib/open-device.ts";
+import { describe, expect, test } from "bun:test";
 import {
   classifyMaskTiles,
   type Device,
@@ -8,6 +7,7 @@ import {
   flashAttnPrefillSupport,
   type Tensor,
 } from "../../src/index.ts";
+import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { bitDifferences, bitsOf } from "../helpers/elements.ts";
 import {
   encodePrefill,
@@ -22,11 +22,8 @@ import { testTable } from "../helpers/table.ts";
 
 // Ways to the same result that must not differ in a single bit.
 
-const devices = [openWithThreads(1), openWithThreads(2)];
-afterAll(() => {
-  for (const device of devices) device.dispose();
-});
-const [device, twoThreads] = devices as [Device, Device];
+const devices = oneAndTwoThreads();
+const [device, twoThreads] = devices;
 
 const rows = flashAttnPrefillSupport().map((row, index) => ({ row, index, name: `${row.kernel}, mask ${row.mask}` }));
 type Row = (typeof rows)[number];

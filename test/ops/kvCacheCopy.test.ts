@@ -1,14 +1,11 @@
-import { afterAll, describe, expect, test } from "bun:test";
-import { openWithThreads } from "../../scripts/lib/open-device.ts";
+import { describe, expect, test } from "bun:test";
 import { type Device, type KvCacheCopyArgs, kvCacheCopy } from "../../src/index.ts";
 import { type FloatName, referenceKvCacheCopy } from "../../src/reference/index.ts";
 import { runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { testTable } from "../helpers/table.ts";
 
-const devices = [openWithThreads(1), openWithThreads(2)];
-afterAll(() => {
-  for (const device of devices) device.dispose();
-});
+const devices = oneAndTwoThreads();
 
 const kernels: Readonly<Record<string, string>> = {
   bf16: "kv_cache_copy",
@@ -93,7 +90,7 @@ for (const dtype of ["bf16", "f32", "f16"] as const) {
 }
 
 describe("kvCacheCopy", () => {
-  const [device] = devices as [Device];
+  const [device] = devices;
 
   test("no token: success without a dispatch", () => {
     const stream = new TestStream(device, { from: "f32", to: "f32", srcShape: [2, 4], cacheShape: [3, 4], seed: 1 });

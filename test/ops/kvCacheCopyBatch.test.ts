@@ -1,14 +1,11 @@
-import { afterAll, describe, expect, test } from "bun:test";
-import { openWithThreads } from "../../scripts/lib/open-device.ts";
-import { type Device, kvCacheCopyBatch } from "../../src/index.ts";
+import { describe, expect, test } from "bun:test";
+import { kvCacheCopyBatch } from "../../src/index.ts";
 import { referenceKvCacheCopyBatch } from "../../src/reference/index.ts";
 import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { testTable } from "../helpers/table.ts";
 
-const devices = [openWithThreads(1), openWithThreads(2)];
-afterAll(() => {
-  for (const device of devices) device.dispose();
-});
+const devices = oneAndTwoThreads();
 
 const pairs: readonly (DtypePair & { readonly kernel: string })[] = [
   { from: "f32", to: "f32", kernel: "kv_cache_copy_batch_f32" },
@@ -85,7 +82,7 @@ for (const { from, to, kernel } of pairs) {
 }
 
 describe("kvCacheCopyBatch", () => {
-  const [device] = devices as [Device];
+  const [device] = devices;
   const plan = { from: "f32", to: "f16", srcShape: [2, 4], cacheShape: [2, 3, 4], seed: 5 } as const;
 
   test("no head: success without a dispatch", () => {

@@ -1,15 +1,12 @@
-import { afterAll, describe, expect, test } from "bun:test";
-import { openWithThreads } from "../../scripts/lib/open-device.ts";
-import { type Device, kvCacheCopyHeadMajor } from "../../src/index.ts";
+import { describe, expect, test } from "bun:test";
+import { kvCacheCopyHeadMajor } from "../../src/index.ts";
 import { referenceKvCacheCopyHeadMajor } from "../../src/reference/index.ts";
 import { runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { testTable } from "../helpers/table.ts";
 import { tokenCases } from "../helpers/tokenCases.ts";
 
-const devices = [openWithThreads(1), openWithThreads(2)];
-afterAll(() => {
-  for (const device of devices) device.dispose();
-});
+const devices = oneAndTwoThreads();
 
 const kernel = "kv_cache_copy_seq_bf16_to_bf16_head_major";
 const bf16 = { from: "bf16", to: "bf16" } as const;
@@ -37,7 +34,7 @@ testTable("kvCacheCopyHeadMajor, bf16", tokenCases, (entry) => {
 });
 
 describe("kvCacheCopyHeadMajor", () => {
-  const [device] = devices as [Device];
+  const [device] = devices;
 
   test("copies all 65,536 patterns", () => {
     const stream = new TestStream(device, {

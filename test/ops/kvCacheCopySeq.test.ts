@@ -1,15 +1,12 @@
-import { afterAll, describe, expect, test } from "bun:test";
-import { openWithThreads } from "../../scripts/lib/open-device.ts";
-import { type Device, kvCacheCopySeq } from "../../src/index.ts";
+import { describe, expect, test } from "bun:test";
+import { kvCacheCopySeq } from "../../src/index.ts";
 import { encode, type FloatName, referenceKvCacheCopySeq } from "../../src/reference/index.ts";
 import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { testTable } from "../helpers/table.ts";
 import { tokenCases } from "../helpers/tokenCases.ts";
 
-const devices = [openWithThreads(1), openWithThreads(2)];
-afterAll(() => {
-  for (const device of devices) device.dispose();
-});
+const devices = oneAndTwoThreads();
 
 const pairs: readonly (DtypePair & { readonly kernel: string })[] = [
   { from: "f32", to: "f32", kernel: "kv_cache_copy_seq_f32" },
@@ -74,7 +71,7 @@ function everyTie(dtype: "f16" | "bf16"): Uint32Array {
 }
 
 describe("kvCacheCopySeq", () => {
-  const [device] = devices as [Device];
+  const [device] = devices;
 
   test.each(["f16", "bf16"] as const)("rounds every number of %s and every tie as IEEE 754 says", (to) => {
     const ties = everyTie(to);

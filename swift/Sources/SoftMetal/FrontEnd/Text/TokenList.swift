@@ -50,11 +50,6 @@ struct TokenList {
     return tokens[first].range.lowerBound..<tokens[last].range.upperBound
   }
 
-  /// The source text from the first to the last token of `range`.
-  func sourceText(_ range: Range<Int>) -> String {
-    source.string(byteRange(range))
-  }
-
   /// The tokens of `range` on one line, without comments.
   func joined(_ range: Range<Int>) -> String {
     range.map { source.string(tokens[$0].range) }.joined(separator: " ")
