@@ -1,7 +1,8 @@
 /**
  * The closing lines of scripts/test. `bun test-report.ts FOLDER` reads
- * FOLDER/runners (a line a runner: kind, name, exit status) and FOLDER/NAME.log,
- * prints one line a runner and `N passed, N failed`, and exits with 1 on any failure.
+ * FOLDER/runners (a line a runner: kind, name, exit status; or `absent`, name, the
+ * tool that is missing) and FOLDER/NAME.log, prints one line a runner and `N passed,
+ * N failed`, and exits with 1 on any failure.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,6 +17,10 @@ const all: Counts[] = [];
 console.log();
 for (const line of readFileSync(join(folder, "runners"), "utf8").trim().split("\n")) {
   const [kind, name, status] = line.split(" ");
+  if (kind === "absent") {
+    console.log(`${name}: not run, ${status} is not installed`);
+    continue;
+  }
   if (!isKind(kind) || name === undefined) throw new Error(`${folder}/runners: "${line}" is not "KIND NAME STATUS"`);
   const counts = countTests(kind, Bun.stripANSI(readFileSync(join(folder, `${name}.log`), "utf8")), Number(status));
   console.log(`${name}: ${counts.passed} passed, ${counts.failed} failed`);

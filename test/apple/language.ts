@@ -3,7 +3,7 @@
  * shader neither declares itself nor finds here is refused: a compiler that is not Apple's may know more words.
  */
 const documented = {
-  /** C++14 and what of C++17 the language has, without what section 1.5.4 takes away (goto, new, virtual, try, ...). */
+  /** C++14, without what section 1.5.4 takes away (goto, new, virtual, try, ...). */
   keywords: `auto break case class const constexpr continue decltype default do else enum explicit false for friend if
     inline mutable namespace nullptr operator private public return sizeof static static_assert static_cast
     reinterpret_cast const_cast struct switch template this true typedef typename union using volatile while`,
@@ -45,11 +45,13 @@ const documentedTypes = new Set(
 
 /** What C++ has and a shader must not: some of it is made of punctuation alone. */
 const forbidden: readonly (readonly [RegExp, string])[] = [
-  [/\b(?:struct|class)\s+\w+\s*(?:final\s*)?:(?!:)/, "a derived class"],
+  [/\b(?:struct|class)\s+\w+\s*(?:<[^;{]*>\s*)?(?:final\s*)?:(?!:)/, "a derived class"],
   [/[=(,]\s*\[[&=\w\s,]*\]\s*[({]/, "a lambda"],
   [/\b\w+\s*\(\s*\*\s*\w+\s*\)\s*\(/, "a pointer to a function"],
   [/\boperator\s*""/, "a literal operator"],
   [/\b\d*\.\d+(?:e[+-]?\d+)?l\b/i, "a long double literal"],
+  [/\blong\s+long\b|\b\d[\da-fx]*u?llu?\b/i, "a long long"],
+  [/\b0x[\da-f.]+p/i, "a hexadecimal float literal"],
 ];
 
 /** A word or a sign of a text, and the line it is on. */

@@ -39,6 +39,10 @@ describe("the documented language", () => {
     ["a jump", "goto end;", "goto"],
     ["an attribute of clang", "int n __attribute__((aligned(8)));", "__attribute__"],
     ["a derived class", "struct A {}; struct B : A {};", "a derived class"],
+    ["a derived specialisation", "template <> struct B<int> : A {};", "a derived class"],
+    ["a long long", "long long n = 1;", "a long long"],
+    ["its literal", "long n = 1ull;", "a long long"],
+    ["a hexadecimal float", "float x = 0x1.8p3f;", "a hexadecimal float literal"],
     ["a lambda", "auto f = [&](int i) { return i; };", "a lambda"],
     ["a pointer to a function", "int (*f)(int);", "a pointer to a function"],
     ["an exception", "try {} catch (int) {}", "try"],
@@ -61,10 +65,25 @@ if (device.info.backend === "SoftMetal")
       expect(await compileStrictly({ kernels, constants })).toEqual(compiled);
     });
 
-    test("a warning would be seen", async () => {
-      const source = `#include <metal_stdlib>\nkernel void planted(device int *a [[buffer(0)]]) {\nint n = a[0];\n}\n`;
-      const { planted } = await compileStrictly({ kernels: ["planted"], constants: [], source });
-      expect(planted).toMatch(/planted\.metal:3:5: error: unused variable 'n'/);
+    test.each([
+      ["a warning", "int n = 0;", /:3:\d+: error: unused variable 'n'/],
+      ["an extension of clang", "a[0] = a[1] ?: 2;", /:3:\d+: error: .* extension/],
+      ["C++17", "if constexpr (sizeof(int) == 4) a[0] = 1;", /:3:\d+: error: constexpr if is incompatible/],
+      [
+        "a warning in another instantiation",
+        "int n = 1; if (a[0] < n) a[0] = 0;",
+        /:3:\d+: error: comparison of integers/,
+      ],
+    ])("%s would be seen", async (_name, statement, message) => {
+      const source = `#include <metal_stdlib>
+template <typename T> kernel void planted(device T *a [[buffer(0)]]) {
+${statement}
+}
+template [[host_name("planted_int")]] kernel void planted<int>(device int *a [[buffer(0)]]);
+template [[host_name("planted_uint")]] kernel void planted<uint>(device uint *a [[buffer(0)]]);
+`;
+      const { planted_int } = await compileStrictly({ kernels: ["planted_int"], constants: [], source });
+      expect(planted_int).toMatch(message);
     });
   });
 

@@ -14,6 +14,9 @@ export interface Job {
 
 const flags = [
   ...["-Wall", "-Wextra", "-Wshadow", "-Wsign-compare", "-Wdouble-promotion", "-Werror"],
+  // No extension of clang, and nothing of C++17: MSL 3.1 is C++14.
+  ...["-Wpedantic", "-Wpre-c++17-compat"],
+  "-Wno-c11-extensions", // what SoftMetal itself makes of an assignment
   "-Wno-invalid-feature-combination", // about the processor, not about the shader
 ];
 

@@ -69,8 +69,5 @@ export class AppleStubs implements Disposable {
 /** Where the release build has its compiled Swift modules. */
 export async function builtModules(): Promise<string> {
   const command = ["swift", "build", "-c", "release", "--package-path", swift, "--show-bin-path"];
-  const path = await runChecked(command, {
-    env: { ...process.env, SWIFT_ARGUMENT_PARSER_PATH: join(root, "build/swift-argument-parser") },
-  });
-  return path.trim();
+  return (await runChecked(command)).trim();
 }

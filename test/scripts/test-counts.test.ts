@@ -1,4 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { countTests, sumCounts } from "../../scripts/lib/test-counts.ts";
 
 const bunClosing = (pass: number, fail: number, more = "", ran = pass + fail) =>
@@ -112,4 +115,24 @@ test("a check counts as one case by its exit status", () => {
 test("each problem adds a failure to the sum", () => {
   const all = [countTests("bun", bunClosing(5, 1), 1), countTests("swift", "", 1), countTests("status", "", 0)];
   expect(sumCounts(all)).toEqual({ passed: 6, failed: 3 });
+});
+
+test("the closing lines name each runner, also one whose tool is missing", () => {
+  const folder = mkdtempSync(join(tmpdir(), "metal-attention-report-"));
+  try {
+    writeFileSync(join(folder, "runners"), "status tsc 0\nabsent shellcheck shellcheck\nbun bun-test 1\n");
+    writeFileSync(join(folder, "tsc.log"), "");
+    writeFileSync(join(folder, "bun-test.log"), bunClosing(3, 1));
+    const script = join(import.meta.dir, "../../scripts/lib/test-report.ts");
+    const { exitCode, stdout } = Bun.spawnSync([process.execPath, script, folder]);
+    expect(stdout.toString().trim().split("\n")).toEqual([
+      "tsc: 1 passed, 0 failed",
+      "shellcheck: not run, shellcheck is not installed",
+      "bun-test: 3 passed, 1 failed",
+      "4 passed, 1 failed",
+    ]);
+    expect(exitCode).toBe(1);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
