@@ -1,6 +1,6 @@
 import { cpus, release, totalmem } from "node:os";
 import manifest from "../../package.json";
-import { checkLayouts } from "../../src/ffi/layout-check.ts";
+import { checkLayouts } from "../../src/ffi/layoutCheck.ts";
 import { searchLibrary } from "../../src/ffi/library.ts";
 import { abiVersion } from "../../src/ffi/symbols.ts";
 import { Device, type DeviceInfo } from "../../src/index.ts";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json";
 import { MetalAttentionError } from "../errors.ts";
-import { hasPlatformPackage, libraryFile, platformLibrary, platformPackage } from "./platform-package.ts";
+import { hasPlatformPackage, libraryFile, platformLibrary, platformPackage } from "./platformPackage.ts";
 import { abiVersion, symbols, versionSymbol } from "./symbols.ts";
 
 /** The functions of the loaded native library, by their C names. */

@@ -1,7 +1,7 @@
 /** Oracles of the mask builders and of the tile classes. */
 
 import { at } from "./at.ts";
-import { type AttentionMask, offsetOf } from "./attention.ts";
+import { type AttentionMask, offsetOf } from "./flashAttnPrefill.ts";
 
 /** Lengths of a mask [seqLenQ, seqLenK] and the position of its first query row among the keys. */
 export interface MaskShape {

@@ -12,7 +12,7 @@ import {
   type SafetensorsDType,
   type SafetensorsTensor,
 } from "./format.ts";
-import { repeatedKey } from "./json-keys.ts";
+import { repeatedKey } from "./jsonKeys.ts";
 
 const extent = z.int().min(0);
 const dtypeNames = Object.keys(elementSizes) as [SafetensorsDType, ...SafetensorsDType[]];

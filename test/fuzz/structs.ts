@@ -1,5 +1,5 @@
 import type { Native } from "../../src/ffi/library.ts";
-import { type LayoutStruct, type Leaf, leaves, nativeLayouts } from "../../src/ffi/native-layout.ts";
+import { type LayoutStruct, type Leaf, leaves, nativeLayouts } from "../../src/ffi/nativeLayout.ts";
 import type { Random } from "./random.ts";
 
 /** Values of a struct's scalars by path; all others are 0. */

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
-import { isFloat } from "../../src/ffi/layout-check.ts";
+import { isFloat } from "../../src/ffi/layoutCheck.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
-import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "../../src/ffi/native-layout.ts";
+import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "../../src/ffi/nativeLayout.ts";
 
 const native = loadLibrary();
 /** The layouts that the compiled library measured. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
 import { packHadamardQuantizeKv, packingCodes, packQuantizedStreams } from "../../src/ffi/hadamardLayout.ts";
 import { structSizes } from "../../src/ffi/layout.ts";
-import { cacheFields, sampleCache, sampleTensor, tensorFields } from "../../src/ffi/layout-samples.ts";
+import { cacheFields, sampleCache, sampleTensor, tensorFields } from "../../src/ffi/layoutSamples.ts";
 import { expectFields, struct } from "../helpers/packed.ts";
 
 describe("the reference's structs have its fields, in its order", () => {

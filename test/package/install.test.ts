@@ -18,7 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import manifest from "../../package.json";
-import { hasPlatformPackage, libraryFile, platformPackage } from "../../src/ffi/platform-package.ts";
+import { hasPlatformPackage, libraryFile, platformPackage } from "../../src/ffi/platformPackage.ts";
 import { runChecked } from "../helpers/run.ts";
 import { Project } from "./project.ts";
 import { type Archive, Registry } from "./registry.ts";

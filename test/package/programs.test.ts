@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, symlinkSync }
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { libraryVariable } from "../../src/ffi/library.ts";
-import { libraryFile } from "../../src/ffi/platform-package.ts";
+import { libraryFile } from "../../src/ffi/platformPackage.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const library = process.env[libraryVariable] ?? join(root, "build/lib", libraryFile);

@@ -7,10 +7,10 @@ import { Scrubber } from "../../scripts/doctor/report.ts";
 import { formatOutcome } from "../../scripts/doctor/text.ts";
 import type { Case } from "../../scripts/fixtures/operation.ts";
 import { cases } from "../../scripts/fixtures/operations/all.ts";
-import { checkLayouts, sampleFaults } from "../../src/ffi/layout-check.ts";
-import { layoutSamples } from "../../src/ffi/layout-samples.ts";
+import { checkLayouts, sampleFaults } from "../../src/ffi/layoutCheck.ts";
+import { layoutSamples } from "../../src/ffi/layoutSamples.ts";
 import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
-import { nativeLayouts } from "../../src/ffi/native-layout.ts";
+import { nativeLayouts } from "../../src/ffi/nativeLayout.ts";
 import { abiVersion } from "../../src/ffi/symbols.ts";
 import { Device } from "../../src/index.ts";
 

@@ -21,7 +21,7 @@ import {
   codeOf,
   packCodes,
   unpackCodes,
-} from "./quantized-codes.ts";
+} from "./quantizedCodes.ts";
 import { roundTo } from "./rounding.ts";
 
 /** Norms of this size and less count as 0. */

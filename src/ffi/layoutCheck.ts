@@ -1,7 +1,7 @@
 import { structSizes } from "./layout.ts";
-import { type LayoutSample, layoutSamples } from "./layout-samples.ts";
+import { type LayoutSample, layoutSamples } from "./layoutSamples.ts";
 import type { Native } from "./library.ts";
-import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "./native-layout.ts";
+import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "./nativeLayout.ts";
 import { recordSizes } from "./records.ts";
 import { abiVersion } from "./symbols.ts";
 
