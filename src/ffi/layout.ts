@@ -1,7 +1,8 @@
 import type { Block } from "./block.ts";
 
 // Packers of the operations' argument structs (metal_attention.h), by 32-bit
-// word; those of the quantised cache are in hadamardLayout.ts. The layout tests compare each with the compiled library's own layout.
+// word; those of the quantised cache are in hadamardLayout.ts. The layout tests
+// compare each with the compiled library's own layout.
 
 /** A byte range of a buffer as `MATensor` holds it; 64-bit fields in two halves. */
 export interface TensorRecord {

@@ -108,8 +108,8 @@ const record: FlashAttnPrefillRecord = {
  *
  * Errors: `invalid-argument` for shapes that disagree, H not a multiple of
  * Hkv, a scale that is no positive number, qOffsetInK + qL > kL where qOffsetInK
- * is above 0 (from 0 on, queries may outnumber keys), an output
- * that overlaps an input, or tile classes without a mask or of another one;
+ * is above 0 (from 0 on, queries may outnumber keys), an output that overlaps an
+ * input, or tile classes without a mask or of another one;
  * `unsupported` for another dtype or head size, with those supported;
  * `buffer-too-small` for strides that leave a tensor.
  *

@@ -11,7 +11,7 @@ import {
   useStreams,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
-import { defaultTokens } from "./shapes.ts";
+import { checkTokens } from "./shapes.ts";
 
 /**
  * Arguments of {@link hadamardQuantizeKvSeq}. Each `src` is f32 [nSrcTokens, nKvHeads, headDim],
@@ -77,9 +77,7 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
   const { k, v, dual, nKvHeads, headDim, capacity } = useStreams(args, device, format, source);
-  const nSrcTokens = k.vectors.shape[0] as number;
-  const nTokens =
-    givenTokens === undefined ? defaultTokens(nSrcTokens, srcTokOffset) : checkU32(givenTokens, "nTokens");
+  const nTokens = checkTokens(givenTokens, k.vectors.shape[0] as number, srcTokOffset);
 
   packQuantizedStreams(block, k.vectors, k.packed, k.norms, v?.vectors, v?.packed, v?.norms);
   const cache = { headDim, nKvHeads, position, capacity, isSliding, scaleFactorD512 };

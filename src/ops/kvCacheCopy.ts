@@ -28,7 +28,8 @@ const block = new Block(structSizes.MAKvCacheCopyArgs);
  *
  * Errors: `overflow` when writePos + nNew > cacheCap in a linear cache, or more
  * than cacheCap tokens go into a ring at once (the last write to a slot would
- * not be defined), or writePos + nNew leaves 32 bits (wrap it first); `invalid-argument` when source and cache overlap;
+ * not be defined), or writePos + nNew leaves 32 bits (wrap it first);
+ * `invalid-argument` when shapes disagree or source and cache overlap;
  * `buffer-too-small` when `src` has fewer than nNew rows; `unsupported` for
  * another dtype.
  *

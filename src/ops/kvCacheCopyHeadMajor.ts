@@ -3,7 +3,7 @@ import { Block } from "../ffi/block.ts";
 import { packKvCacheCopyHeadMajor, structSizes } from "../ffi/layout.ts";
 import { Pass } from "../pass.ts";
 import type { Tensor } from "../tensor.ts";
-import { checkAxis, defaultTokens, useTensor } from "./shapes.ts";
+import { checkAxis, checkTokens, useTensor } from "./shapes.ts";
 import { copyError } from "./streams.ts";
 
 /** Arguments of {@link kvCacheCopyHeadMajor}. */
@@ -27,8 +27,9 @@ const block = new Block(structSizes.MAKvCacheCopyHeadMajorArgs);
  * wrapping at its capacity. Bit-exact. Copying no token does nothing.
  *
  * Errors: `overflow` when nTokens exceeds the capacity or seqPosStart + nTokens
- * leaves 32 bits (wrap it first); `invalid-argument` when shapes disagree or tensors overlap; `buffer-too-small` when the source ends before
- * srcTokOffset + nTokens; `unsupported` for a dtype other than bf16.
+ * leaves 32 bits (wrap it first); `invalid-argument` when shapes disagree or
+ * tensors overlap; `buffer-too-small` when the source ends before srcTokOffset +
+ * nTokens; `unsupported` for a dtype other than bf16.
  *
  * @example
  * using src = device.tensor("bf16", [4, 128, 256]);
@@ -49,7 +50,7 @@ export function kvCacheCopyHeadMajor(pass: Pass, args: KvCacheCopyHeadMajorArgs)
   checkAxis("cache", "nHeads", cache.shape[0] as number, nHeads, "src");
   checkAxis("cache", "headDim", cache.shape[2] as number, headDim, "src");
   const capacity = cache.shape[1] as number;
-  const nTokens = givenTokens === undefined ? defaultTokens(srcSeqLen, srcTokOffset) : checkU32(givenTokens, "nTokens");
+  const nTokens = checkTokens(givenTokens, srcSeqLen, srcTokOffset);
 
   packKvCacheCopyHeadMajor(block, src, cache, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen);
   const status = native.ma_kv_cache_copy_head_major(handle, block.address);

@@ -4,7 +4,7 @@ import { packKvCacheCopySeq, packStreams, structSizes } from "../ffi/layout.ts";
 import type { DeviceLifetime } from "../lifetime.ts";
 import { Pass } from "../pass.ts";
 import type { TensorRange } from "../tensor.ts";
-import { checkAxis, defaultTokens, useTensor } from "./shapes.ts";
+import { checkAxis, checkTokens, useTensor } from "./shapes.ts";
 import { type CopyStreams, copyError, isDual } from "./streams.ts";
 
 /**
@@ -67,8 +67,7 @@ export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
     checkAxis("v.cache", "capacity", cacheV.shape[1] as number, cacheK.shape[1] as number, "k.cache");
   }
   const { shape } = srcK;
-  const nTokens =
-    givenTokens === undefined ? defaultTokens(shape[0] as number, srcTokOffset) : checkU32(givenTokens, "nTokens");
+  const nTokens = checkTokens(givenTokens, shape[0] as number, srcTokOffset);
 
   packStreams(block, srcK, cacheK, srcV, cacheV);
   const capacity = cacheK.shape[1] as number;

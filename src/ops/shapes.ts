@@ -1,4 +1,4 @@
-import { refused } from "../checks.ts";
+import { checkU32, refused } from "../checks.ts";
 import type { DeviceLifetime } from "../lifetime.ts";
 import { Tensor, type TensorRange } from "../tensor.ts";
 
@@ -20,8 +20,9 @@ export function checkAxis(argument: string, axis: string, got: number, expected:
   if (got !== expected) throw refused(argument, `${axis} is ${got}, but ${expected} in ${where}`);
 }
 
-/** Tokens from `srcTokOffset` to the end of the source. */
-export function defaultTokens(nSrcTokens: number, srcTokOffset: number): number {
+/** The argument `nTokens`; unless given, the tokens from `srcTokOffset` to the end of the source. */
+export function checkTokens(nTokens: unknown, nSrcTokens: number, srcTokOffset: number): number {
+  if (nTokens !== undefined) return checkU32(nTokens, "nTokens");
   if (srcTokOffset > nSrcTokens) {
     throw refused(
       "srcTokOffset",

@@ -15,7 +15,7 @@ struct CopyKernel {
   /// Whether one dispatch moves both K and V.
   let isDual: Bool
 
-  /// `vec4`: a thread moves 4 elements. `wide_index`: 64-bit indices.
+  /// `four_elements`: a thread moves 4 elements. `wide_index`: 64-bit indices.
   static let constants: [UInt32] = [0, 1]
 
   static let table: [CopyKernel] =
