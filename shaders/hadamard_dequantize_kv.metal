@@ -109,11 +109,11 @@ inline void dequantize_part(const device uchar *row, const device float *norms, 
   butterflies<count, run_length, H::block / (H::lanes * H::norms)>(values);
   butterflies<count, 1, run_length>(values);
   for (uint r = 0; r < count / run_length; r++) {
-    const uint signs = signs_from((r * H::lanes + lane) * run_length);
     for (uint j = 0; j < run_length; j++) {
+      const float sign = signs[(r * H::lanes + lane) * run_length + j];
       const float value = H::norms == 1 ? values[r * run_length + j] * factor : values[r * run_length + j];
       // Adding 0 makes -0 a plain 0.
-      values[r * run_length + j] = as_type<float>(as_type<uint>(value) ^ ((signs >> j) << 31)) + 0.0f;
+      values[r * run_length + j] = value * sign + 0.0f;
     }
   }
 }
@@ -188,8 +188,7 @@ template <typename Format>
   transform(values, head_dim, thread_index, threads.x);
   device uchar *out = is_v ? out_v : out_k;
   for (uint i = thread_index; i < head_dim; i += threads.x) {
-    const uint sign = signs_from(i) << 31;
-    const float value = as_type<float>(as_type<uint>(values[i] / float(head_dim)) ^ sign) + 0.0f;
+    const float value = values[i] / float(head_dim) * signs[i % 512] + 0.0f;
     const ulong place = ulong(position.x) * head_dim + i;
     if (params.out_dtype == 1) {
       ((device float *)out)[place] = value;

@@ -30,18 +30,6 @@ constexpr uint order_run() {
 /// A norm this small counts as 0.
 constant float smallest_norm = 1e-10f;
 
-/// N quads of x with their signs, from coordinate `first` on, which 4 N divides.
-template <int N>
-inline void load_signed(const device float *x, uint first, thread float4 *quads) {
-  const uint signs = signs_from(first);
-  const device float *from = x + first;
-  for (int i = 0; i < N; i++) {
-    const float4 quad = float4(from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]);
-    const uint4 mask = (uint4(signs >> (4 * i)) << uint4(31, 30, 29, 28)) & 0x80000000u;
-    quads[i] = as_type<float4>(as_type<uint4>(quad) ^ mask);
-  }
-}
-
 /// The sum of the values of N quads, pairwise.
 template <int N>
 inline float sum_of(thread float4 *quads) {

@@ -18,30 +18,26 @@ inline const constant float *boundaries_of(uint bits) {
 inline const constant float *centroids_of(uint bits) { return codebooks + 184 + (bits == 8 ? 124 : (1u << bits) - 4); }
 
 /// The magnitude's bits, which compare as integers like the magnitude itself,
-/// one up for a negative value: a value on a boundary belongs to the lower code.
-inline uint comparable_magnitude(float z) {
-  const uint bits = as_type<uint>(z);
-  return (bits & 0x7fffffffu) + (bits >> 31);
-}
+/// and the sign below them: a value on a boundary belongs to the lower code.
+inline uint comparable_magnitude(float z) { return rotate(as_type<uint>(z), 1u); }
 
 /// The code of a value whose magnitude has `below` boundaries below it. A NaN
 /// has all of them below and is not positive: code 0.
 inline uint signed_code(float z, uint below, uint bits) {
   const uint half_levels = 1u << (bits - 1);
-  return z > 0.0f ? half_levels + below : half_levels - 1 - below;
+  return below ^ (z > 0.0f ? half_levels : half_levels - 1);
 }
 
-/// Codes of N values of 4 bits: counts the 7 positive boundaries below each magnitude.
-template <int N>
-inline void codes_of_4(const thread float *z, thread uchar *codes) {
-  for (int i = 0; i < N; i++) {
-    const uint magnitude = comparable_magnitude(z[i]);
-    uint below = 0;
-    for (uint k = 0; k < 7; k++) {
-      below += magnitude > as_type<uint>(boundaries_of(4)[k]) ? 1 : 0;
-    }
-    codes[i] = uchar(signed_code(z[i], below, 4));
-  }
+/// The code of a value of 4 bits: binary search among the 7 positive boundaries.
+inline uint code_of_4(float z) {
+  const constant float *b = boundaries_of(4);
+  const uint magnitude = comparable_magnitude(z);
+  const bool upper = magnitude > comparable_magnitude(b[3]);
+  const bool middle = magnitude > comparable_magnitude(upper ? b[5] : b[1]);
+  const float above = middle ? b[6] : b[4];
+  const float below = middle ? b[2] : b[0];
+  const bool last = magnitude > comparable_magnitude(upper ? above : below);
+  return signed_code(z, (upper ? 4 : 0) | (middle ? 2 : 0) | (last ? 1 : 0), 4);
 }
 
 /// Codes of N values of any width: binary search among the 2^(bits - 1) - 1
@@ -52,7 +48,7 @@ inline void codes_of(const thread float *z, uint bits, thread uchar *codes) {
   uint below[N] = {};
   for (uint step = 1u << (bits - 2); step > 0; step /= 2) {
     for (int i = 0; i < N; i++) {
-      below[i] += comparable_magnitude(z[i]) > as_type<uint>(table[below[i] + step - 1]) ? step : 0;
+      below[i] += comparable_magnitude(z[i]) > comparable_magnitude(table[below[i] + step - 1]) ? step : 0;
     }
   }
   for (int i = 0; i < N; i++) {
@@ -79,10 +75,8 @@ struct Nibbles {
   static constexpr int encoded_size(int count) { return count / 2; }
   template <int N>
   static void encode(const thread float *z, uint, thread uchar *encoded) {
-    uchar codes[N];
-    codes_of_4<N>(z, codes);
     for (int i = 0; i < N / 2; i++) {
-      encoded[i] = uchar(codes[2 * i] | uchar(codes[2 * i + 1] << 4));
+      encoded[i] = uchar(code_of_4(z[2 * i]) | code_of_4(z[2 * i + 1]) << 4);
     }
   }
   template <int COUNT>

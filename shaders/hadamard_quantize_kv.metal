@@ -38,6 +38,12 @@ struct Quads {
   static constant constexpr uint group = a_lane / Head<D>::norms;
 };
 
+/// Coordinates `first` to first + 3 of S x.
+inline float4 signed_quad(const device float *x, uint first) {
+  return float4(x[first] * signs[first], x[first + 1] * signs[first + 1], x[first + 2] * signs[first + 2],
+                x[first + 3] * signs[first + 3]);
+}
+
 /// Butterflies between quads of this lane, `step` apart.
 template <uint COUNT>
 inline void meet_own(thread float4 *quads, uint step) {
@@ -99,7 +105,7 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
     quads[i] = float4(0.0f);
     const uint q = i * simd_width + lane;
     if (q < Q::count) {
-      load_signed<1>(x, 4 * q, quads + i);
+      quads[i] = signed_quad(x, 4 * q);
     }
   }
   if (H::norms == 2) {

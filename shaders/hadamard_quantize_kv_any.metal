@@ -33,12 +33,14 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
                             float scale_factor_d512, uint bits, uint width, device float *probe,
                             threadgroup float *values, uint thread_index, uint thread_count) {
   for (uint i = thread_index; i < head_dim; i += thread_count) {
-    values[i] = as_type<float>(as_type<uint>(x[i]) ^ (signs_from(i) << 31));
+    values[i] = x[i] * signs[i % 512];
   }
   transform(values, head_dim, thread_index, thread_count);
+  // Of y, since the squares of sqrt(head_dim) y leave f32 earlier.
   threadgroup float *squares = values + head_dim;
   for (uint i = thread_index; i < head_dim; i += thread_count) {
-    squares[i] = values[i] * values[i];
+    const float y = values[i] / sqrt(float(head_dim));
+    squares[i] = y * y;
   }
   const uint group = min(head_dim, 256u);
   for (uint step = group / 2; step > 0; step /= 2) {
@@ -51,8 +53,7 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint i = thread_index; i < head_dim; i += thread_count) {
-    // |y|^2 of the group; its values are sqrt(head_dim) times too large.
-    const Scale scale = scale_of_group(squares[i / group * group] / float(head_dim), head_dim, scale_factor_d512);
+    const Scale scale = scale_of_group(squares[i / group * group], head_dim, scale_factor_d512);
     if (i % group == 0) {
       norms[i / group] = scale.norm;
     }

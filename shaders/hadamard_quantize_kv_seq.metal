@@ -14,8 +14,8 @@
 /// On an Apple GPU the L lanes of a vector read the same addresses in the same
 /// instruction, so a vector crosses the memory bus once, in whole 128-byte
 /// lines used up before the next; the runs that its lanes store lie side by side.
-/// On a CPU the loops over runs and values become vector instructions, and a
-/// thread runs from start to end, where a shuffle would switch 32 fibres.
+/// On a CPU the loops over the coordinates of a run become vector instructions,
+/// and a thread runs from start to end, where a shuffle would switch 32 fibres.
 ///
 /// Grid: threads (rows * L, streams, 1) with rows = heads * tokens; any
 /// threadgroup size, whole threadgroups allowed. No threadgroup memory.
@@ -40,38 +40,42 @@ struct Part {
   static constant constexpr uint span = Head<D>::block / Head<D>::lanes / Head<D>::norms;
 };
 
-/// Adds up COUNT runs of N quads pairwise, neighbours first, and leaves the sum in the first.
-template <int COUNT, int N>
-inline void add_runs(thread float4 *runs) {
+/// The sum of the squares of COUNT values, neighbours first.
+template <int COUNT>
+inline float sum_of_squares(const thread float *values) {
+  float squares[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    squares[i] = values[i] * values[i];
+  }
   for (int step = 1; step < COUNT; step *= 2) {
-    for (int p = 0; p + step < COUNT; p += 2 * step) {
-      for (int j = 0; j < N; j++) {
-        runs[p * N + j] += runs[(p + step) * N + j];
-      }
+    for (int i = 0; i + step < COUNT; i += 2 * step) {
+      squares[i] += squares[i + step];
     }
   }
+  return squares[0];
 }
 
-/// Adds up the squares of COUNT runs of N quads.
-template <int COUNT, int N>
-inline void add_squares(const thread float4 *terms, thread float4 *sums) {
-  float4 squares[COUNT * N];
-  for (int j = 0; j < COUNT * N; j++) {
-    squares[j] = terms[j] * terms[j];
-  }
-  add_runs<COUNT, N>(squares);
-  for (int j = 0; j < N; j++) {
-    sums[j] = squares[j];
-  }
-}
-
-/// Stores N quads.
+/// The sum of N values, halves first.
 template <int N>
-inline void store_quads(thread float *values, const thread float4 *quads) {
-  for (int i = 0; i < N; i++) {
-    for (int j = 0; j < 4; j++) {
-      values[4 * i + j] = quads[i][j];
-    }
+inline float sum_of_run(const thread float *values) {
+  float4 quads[N / 4];
+  for (int i = 0; i < N / 4; i++) {
+    quads[i] = float4(values[4 * i], values[4 * i + 1], values[4 * i + 2], values[4 * i + 3]);
+  }
+  return sum_of<N / 4>(quads);
+}
+
+/// Coordinate j of the runs of a group: sums up their squares, and joins each L
+/// of them to coordinate j of a run of this lane.
+template <uint D>
+inline void join_runs(thread float *terms, uint lane, int j, thread float *joined, thread float *squares) {
+  constexpr int lanes = Head<D>::lanes;
+  constexpr int run = Part<D>::run;
+  constexpr int runs = Part<D>::group / run;
+  squares[j] = sum_of_squares<runs * lanes>(terms);
+  for (int r = 0; r < runs; r++) {
+    join_lanes<lanes, 1>(terms + r * lanes, lane);
+    joined[r * run + j] = terms[r * lanes];
   }
 }
 
@@ -82,36 +86,33 @@ template <uint D>
 inline void rotate(const device float *x, uint lane, thread float *values, thread float *square_sums) {
   typedef Head<D> H;
   typedef Part<D> P;
-  constexpr int quads = P::run / 4;
-  constexpr int runs = P::group / P::run;
-  float4 sums[H::norms][runs * quads];
-  for (int r = 0; r < runs; r++) {
-    const int i = r * P::run;
-    float4 terms[H::lanes * quads];
-    for (int p = 0; p < int(H::lanes); p++) {
-      load_signed<quads>(x, i * H::lanes + p * P::run, terms + p * quads);
+  constexpr int run = P::run;
+  constexpr int terms = D / run / H::norms;
+  // Not in `values`: clang follows an array through few uses only, and would store one float at a time.
+  float joined[P::values];
+  float squares[H::norms][run];
+  for (int j = 0; j < run; j++) {
+    float first[terms];
+    for (int p = 0; p < terms; p++) {
+      first[p] = x[p * run + j] * signs[p * run + j];
     }
     if (H::norms == 2) {
-      float4 differences[H::lanes * quads];
-      for (int p = 0; p < int(H::lanes); p++) {
-        load_signed<quads>(x, (P::group + i) * H::lanes + p * P::run, differences + p * quads);
+      float second[terms];
+      for (int p = 0; p < terms; p++) {
+        const float low = first[p];
+        const float high = x[256 + p * run + j] * signs[256 + p * run + j];
+        first[p] = low + high;
+        second[p] = low - high;
       }
-      for (int j = 0; j < int(H::lanes) * quads; j++) {
-        const float4 low = terms[j];
-        terms[j] = low + differences[j];
-        differences[j] = low - differences[j];
-      }
-      add_squares<H::lanes, quads>(differences, sums[H::norms - 1] + r * quads);
-      join_lanes<H::lanes, quads>(differences, lane);
-      store_quads<quads>(values + P::group + i, differences);
+      join_runs<D>(second, lane, j, joined + P::values / 2, squares[H::norms - 1]);
     }
-    add_squares<H::lanes, quads>(terms, sums[0] + r * quads);
-    join_lanes<H::lanes, quads>(terms, lane);
-    store_quads<quads>(values + i, terms);
+    join_runs<D>(first, lane, j, joined, squares[0]);
   }
   for (int n = 0; n < int(H::norms); n++) {
-    add_runs<runs, quads>(sums[n]);
-    square_sums[n] = sum_of<quads>(sums[n]);
+    square_sums[n] = sum_of_run<run>(squares[n]);
+  }
+  for (int i = 0; i < int(P::values); i++) {
+    values[i] = joined[i];
   }
   butterflies<P::values, P::run, P::span>(values);
   butterflies<P::values, 1, P::run>(values);

@@ -6,14 +6,21 @@
 
 using namespace metal;
 
-/// Signs of the transform: bit j is that of coordinate j, 1 means -1. The 512
-/// bits repeat; head sizes up to 256 use the first of them.
-constant uint sign_bits[16] = {0xf4913ba7, 0x0e58c26d, 0xd6247fb3, 0x1cea4589, 0x52d8af63, 0x3de10b97,
-                               0xfe19c476, 0xdb2c854a, 0x17a84ed3, 0x31e65b9c, 0xf50db972, 0xc76e8a43,
-                               0xe1942f58, 0x7c0a3db6, 0x4fd861c5, 0x851e97a3};
+// Signs of eight coordinates: bit j of the byte is that of the j-th, 1 means -1.
+#define SIGN(byte, bit) ((byte) >> (bit)&1 ? -1.0f : 1.0f)
+#define SIGNS(byte) \
+  SIGN(byte, 0), SIGN(byte, 1), SIGN(byte, 2), SIGN(byte, 3), SIGN(byte, 4), SIGN(byte, 5), SIGN(byte, 6), SIGN(byte, 7)
 
-/// Bits of the signs from coordinate `first` on, that one lowest; as many as a word of the table has left.
-inline uint signs_from(uint first) { return sign_bits[first / 32 % 16] >> (first % 32); }
+/// Signs of the transform by coordinate, which repeat above 512.
+constant float signs[512] = {
+    SIGNS(0xa7), SIGNS(0x3b), SIGNS(0x91), SIGNS(0xf4), SIGNS(0x6d), SIGNS(0xc2), SIGNS(0x58), SIGNS(0x0e),
+    SIGNS(0xb3), SIGNS(0x7f), SIGNS(0x24), SIGNS(0xd6), SIGNS(0x89), SIGNS(0x45), SIGNS(0xea), SIGNS(0x1c),
+    SIGNS(0x63), SIGNS(0xaf), SIGNS(0xd8), SIGNS(0x52), SIGNS(0x97), SIGNS(0x0b), SIGNS(0xe1), SIGNS(0x3d),
+    SIGNS(0x76), SIGNS(0xc4), SIGNS(0x19), SIGNS(0xfe), SIGNS(0x4a), SIGNS(0x85), SIGNS(0x2c), SIGNS(0xdb),
+    SIGNS(0xd3), SIGNS(0x4e), SIGNS(0xa8), SIGNS(0x17), SIGNS(0x9c), SIGNS(0x5b), SIGNS(0xe6), SIGNS(0x31),
+    SIGNS(0x72), SIGNS(0xb9), SIGNS(0x0d), SIGNS(0xf5), SIGNS(0x43), SIGNS(0x8a), SIGNS(0x6e), SIGNS(0xc7),
+    SIGNS(0x58), SIGNS(0x2f), SIGNS(0x94), SIGNS(0xe1), SIGNS(0xb6), SIGNS(0x3d), SIGNS(0x0a), SIGNS(0x7c),
+    SIGNS(0xc5), SIGNS(0x61), SIGNS(0xd8), SIGNS(0x4f), SIGNS(0xa3), SIGNS(0x97), SIGNS(0x1e), SIGNS(0x85)};
 
 /// Head sizes known at compile time.
 template <uint D>
@@ -25,12 +32,12 @@ struct Head {
   static constant constexpr uint lanes = D <= 64 ? 1 : D <= 128 ? 2 : D <= 256 ? 4 : 8;
 };
 
-/// Adds up the runs of LANES lanes, N quads each, with the signs of one lane,
+/// Adds up the runs of LANES lanes, N values each, with the signs of one lane,
 /// neighbours first, and leaves the sum in the first: the butterflies between lanes.
-template <int LANES, int N>
-inline void join_lanes(thread float4 *terms, uint lane) {
+template <int LANES, int N, typename Value>
+inline void join_lanes(thread Value *terms, uint lane) {
   for (int count = LANES / 2; count > 0; count /= 2) {
-    const float4 sign = float4((lane & 1) != 0 ? -1.0f : 1.0f);
+    const Value sign = Value((lane & 1) != 0 ? -1.0f : 1.0f);
     lane /= 2;
     for (int p = 0; p < count; p++) {
       for (int j = 0; j < N; j++) {

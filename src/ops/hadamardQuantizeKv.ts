@@ -46,7 +46,8 @@ const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
  * - above: for each 256 coordinates the root of their mean square as norm, codes of y scaleFactorD512 / norm
  *
  * A norm of at most 1e-10 is stored as 0, and the vector reads as zeros. A
- * vector with a NaN or an infinity is stored as codes 0 with norm NaN, and reads as NaN.
+ * vector with a NaN or an infinity is stored as codes 0 with norm NaN, and reads
+ * as NaN; so is one of length 1e19 and more, whose squares leave f32.
  *
  * Errors: `unsupported` for a width, packing, head size or dtype that no kernel
  * serves, with those that are, and for `rmsScratch` beside K and V or with

@@ -118,6 +118,11 @@ function declared(lists: readonly Token[][]): Set<string> {
   return new Set([...types, ...names]);
 }
 
+/** Names of the parameters of a text's macros. */
+function macroParameters(plain: string): Set<string> {
+  return new Set([...plain.matchAll(/^#define \w+\(([\w, ]*)\)/gm)].flatMap(([, names = ""]) => names.split(/\W+/)));
+}
+
 /** The name that a declaration of several names begins with, as in `int a = 1, b;`. */
 function firstOfDeclaration(list: readonly Token[], at: number): string {
   let depth = 0;
@@ -140,13 +145,14 @@ export function undocumented(file: string, text: string, headers: readonly strin
   const plain = plainText(text);
   const list = tokens(plain);
   const known = declared([list, ...headers.map((header) => tokens(plainText(header)))]);
+  const parameters = macroParameters(plain);
   const found: string[] = [];
   for (const [pattern, what] of forbidden) {
     const match = pattern.exec(plain);
     if (match) found.push(`${file}:${plain.slice(0, match.index).split("\n").length}: ${what}: ${match[0].trim()}`);
   }
   for (const [i, token] of list.entries()) {
-    if (!isWord(token) || known.has(token.text) || allowed.has(token.text)) continue;
+    if (!isWord(token) || known.has(token.text) || parameters.has(token.text) || allowed.has(token.text)) continue;
     const before = list[i - 1]?.text ?? "";
     // A member of a vector by its letters.
     if (before === "." && /^(?:[xyzw]{1,4}|[rgba]{1,4})$/.test(token.text)) continue;

@@ -264,6 +264,24 @@ describe("what has no codes of its own", () => {
   );
 });
 
+test.each([64, 80, 128, 192, 256, 512, 4, 32, 1024, 2048, 4096])(
+  "D=%p: a length of 1e18 is like any other, one of 1e-9 too",
+  (headDim) => {
+    const format = { bits: 4, packing: "nibble" } as const;
+    const plan = { format, headDim, nKvHeads: 1, capacity: 2, isSliding: false };
+    const values = normalArray(2 * headDim, 1, 8).map(
+      (value, i) => (value * (i < headDim ? 1e18 : 1e-8)) / headDim ** 0.5,
+    );
+    const cache = new TestCache(device, plan);
+    run([kernelName("quantize_kv_seq", plan)], (pass) => {
+      hadamardQuantizeKvSeq(pass, { src: sourceOf(plan, values), ...cache.tensors, ...format, writePosStart: 0 });
+    });
+    expectRight(cache.compare(values, 0, 2, 0));
+    expect(cache.norms.view().every((norm) => norm > 0)).toBe(true);
+  },
+  timeout,
+);
+
 test.each([64, 80, 96, 112, 128, 192, 256, 512, 4, 1024, 4096])(
   "D=%p: the probe gets every scaled coordinate",
   (headDim) => {

@@ -36,8 +36,8 @@ const mistakes: readonly Mistake[] = [
   {
     name: "the sign table is shifted by a bit",
     forms: encoding,
-    find: /uint4\(31, 30, 29, 28\)/,
-    replace: "uint4(30, 29, 28, 27)",
+    find: /\(byte\) >> \(bit\)&1/,
+    replace: "(byte) >> ((bit) + 1) % 8 & 1",
   },
   {
     name: "the transform is not normalised",
@@ -48,8 +48,8 @@ const mistakes: readonly Mistake[] = [
   {
     name: "the nibbles are swapped",
     forms: encoding,
-    find: /codes\[2 \* i\] \| uchar\(codes\[2 \* i \+ 1\] << 4\)/,
-    replace: "codes[2 * i + 1] | uchar(codes[2 * i] << 4)",
+    find: /code_of_4\(z\[2 \* i\]\) \| code_of_4\(z\[2 \* i \+ 1\]\) << 4/,
+    replace: "code_of_4(z[2 * i + 1]) | code_of_4(z[2 * i]) << 4",
   },
   {
     name: "the norms of the blocks are swapped",
@@ -62,8 +62,8 @@ const mistakes: readonly Mistake[] = [
     name: "a boundary belongs to the upper code",
     forms: encoding,
     values: onBoundary,
-    find: /return z > 0\.0f \?/,
-    replace: "return z >= 0.0f ?",
+    find: /below \^ \(z > 0\.0f/,
+    replace: "below ^ (z >= 0.0f",
   },
   {
     name: "the ring wraps one slot late",
@@ -126,8 +126,8 @@ const mistakes: readonly Mistake[] = [
   {
     name: "the signs are left out",
     forms: ["decode"],
-    find: /as_type<uint>\(value\) \^ \(\(signs >> j\) << 31\)/,
-    replace: "as_type<uint>(value)",
+    find: /value \* sign \+ 0\.0f/,
+    replace: "value + 0.0f",
   },
   {
     name: "the norms of the blocks are swapped",
