@@ -24,7 +24,9 @@ import Testing
   func held(statements: String) throws {
     let functions = """
       void work() {} void take(thread float2 &e) {}
-      thread float2 &give(thread simdgroup_float8x8 &m) { if (true) { return m.thread_elements(); } }
+      thread float2 &give(thread simdgroup_float8x8 &m) {
+        if (true) { if constexpr (true) { return m.thread_elements(); } }
+      }
       """
     #expect(try isHeld(statements, and: statements.has("give") ? functions : String(functions.prefix { $0 != "\n" })))
   }

@@ -31,9 +31,7 @@ struct AddressSpaces {
   private init(_ context: LoweringContext) {
     list = context.list
     macros = Set(context.macros.map(\.name))
-    var types = VectorTypes.builtIn.union([
-      "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float",
-    ])
+    var types = VectorTypes.builtIn.union(VectorTypes.components)
     for declaration in context.declarations where declaration.kind == .type { types.insert(declaration.name) }
     self.types = types
   }

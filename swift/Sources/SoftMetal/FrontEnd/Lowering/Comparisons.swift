@@ -38,7 +38,7 @@ enum Comparisons {
 
   private static let comparing: Set<String> = ["<", ">", "<=", ">=", "==", "!=", "&&", "||"]
   /// What binds less than a comparison, and decides on the type.
-  private static let weaker: Set<String> = ["?", ",", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ";"]
+  private static let weaker = TokenList.assignments.union(["?", ",", ";"])
 
   /// Whether the value of the expression in `range` is one of truth.
   private static func isComparison(_ range: Range<Int>, _ list: TokenList, depth: Int) -> Bool {

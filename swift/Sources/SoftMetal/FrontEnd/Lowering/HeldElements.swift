@@ -126,7 +126,7 @@ struct HeldElements {
       while ["const", "thread"].contains(list.text(close)) { close -= 1 }
       guard list.text(close) == ")", list.partner[close] > 0 else { continue }
       let name = list.partner[close] - 1
-      if ["if", "for", "while", "switch"].contains(list.text(name)) { continue }
+      if list.isCondition(name + 1) { continue }
       return span(statementStart(name), name).contains { ["&", "*"].contains(list.text($0)) }
     }
   }

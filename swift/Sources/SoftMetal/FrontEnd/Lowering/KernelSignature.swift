@@ -126,8 +126,7 @@ struct KernelSignature {
   }
 
   private static func isBuiltIn(_ type: String) -> Bool {
-    VectorTypes.builtIn.contains(type)
-      || ["bool", "char", "uchar", "short", "int", "long", "ulong", "float", "size_t"].contains(type)
+    VectorTypes.builtIn.contains(type) || VectorTypes.components.contains(type) || type == "size_t"
   }
 
   private static func isNeutral(_ name: String) -> Bool {

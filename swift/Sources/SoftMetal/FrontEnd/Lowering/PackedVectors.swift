@@ -146,9 +146,7 @@ struct PackedVectors {
     context.wrap(start..<token + 1, "SM_VALUE(", ")")
   }
 
-  private static let assignments: Set<String> = [
-    "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", "++", "--",
-  ]
+  private static let assignments = TokenList.assignments.union(["++", "--"])
 
   private func isReference(_ token: Int) -> Bool {
     list.isIdentifier(token) && !TokenList.statementWords.contains(list.text(token))

@@ -19,9 +19,7 @@ enum StructAssignments {
   /// Words of sources that may have an object of class type: all others stay as they are.
   private static let classWords: Set<String> = {
     var words: Set<String> = ["struct", "class", "union", "bool2", "bool3", "bool4", "array", "matrix"]
-    for scalar in ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat"] {
-      words.insert("packed_\(scalar)3")
-    }
+    for component in VectorTypes.components { words.insert("packed_\(component)3") }
     for columns in 2...4 {
       for rows in 2...4 {
         words.formUnion(["float\(columns)x\(rows)", "half\(columns)x\(rows)"])

@@ -2,11 +2,14 @@
 /// aliases of them, and type parameters of templates. With them half and
 /// bfloat, between which clang itself does not convert.
 struct VectorTypes {
+  /// The types that a component may have.
+  static let components: Set<String> = [
+    "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat",
+  ]
+
   static let builtIn: Set<String> = {
     var names: Set<String> = ["vec", "half", "bfloat"]
-    for scalar in [
-      "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat",
-    ] {
+    for scalar in components {
       for width in 2...4 {
         names.insert("\(scalar)\(width)")
         names.insert("packed_\(scalar)\(width)")
@@ -15,11 +18,10 @@ struct VectorTypes {
     return names
   }()
 
-  static let scalars: Set<String> = [
-    "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "void",
-    "size_t", "ptrdiff_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
-    "unsigned", "signed",
-  ]
+  static let scalars: Set<String> = components.subtracting(["half", "bfloat"]).union([
+    "void", "size_t", "ptrdiff_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t",
+    "uint64_t", "unsigned", "signed",
+  ])
 
   private(set) var aliases: Set<String> = []
 
