@@ -49,6 +49,7 @@ async function main(): Promise<void> {
     return;
   }
   const chosen = options.only?.map(find) ?? (options.peers ? allBenchmarks : benchmarks);
+  const report = options.peers ? await importPeerReport() : undefined;
   const machine = describeMachine();
   console.log(`${machine}\n`);
   using progress = new Progress();
@@ -62,12 +63,28 @@ async function main(): Promise<void> {
     const results = rows.map(([, result]) => result);
     await Bun.write(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
   }
-  if (options.peers) await writePeers(options.out, machine, rows);
+  if (report !== undefined) await writePeers(report, options.out, machine, rows);
 }
 
-async function writePeers(folder: string, machine: string, rows: readonly BenchRow[]): Promise<void> {
-  // A development dependency draws the chart.
-  const { drawPeers, tabulatePeers } = await import("./peers/report.ts");
+/** Needs development dependencies, which an installed package lacks: asked for before minutes of figures. */
+async function importPeerReport() {
+  try {
+    await import("onnxruntime-node");
+    return await import("./peers/report.ts");
+  } catch (cause) {
+    throw new Error(
+      `--peers needs the development dependencies onnxruntime-node and echarts, as a checkout has them after scripts/setup (${cause})`,
+      { cause },
+    );
+  }
+}
+
+async function writePeers(
+  { drawPeers, tabulatePeers }: Awaited<ReturnType<typeof importPeerReport>>,
+  folder: string,
+  machine: string,
+  rows: readonly BenchRow[],
+): Promise<void> {
   const isPeer = ([benchmark]: BenchRow) => peerBenchmarks.includes(benchmark);
   const compared = rows.filter(isPeer).map(([, result]) => result);
   const figures = rows.filter((row) => !isPeer(row));

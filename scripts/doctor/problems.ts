@@ -17,7 +17,7 @@ const mends: Readonly<Partial<Record<MetalAttentionErrorCode, string>>> = {
   "library-not-found": `run scripts/setup in the folder of the package, or name a library in ${libraryVariable}`,
   "abi-mismatch": mendLayouts,
   "device-unavailable":
-    "on a Mac, run in a session that has the GPU (not in a sandbox); on Linux, see what the message says of the software device",
+    "on a Mac, run in a session that has the GPU (not in a sandbox); on Linux, see what the message says, and the line on standard error that begins with SoftMetal",
   "shader-compilation":
     "on Linux, install clang 18 or newer or name one in SOFTMETAL_CLANG; with a newer one, or on a Mac, report it",
   "out-of-memory": "free memory, or close what else uses the GPU",

@@ -27,13 +27,18 @@ function foldersOf({ settings }: Examination): Record<string, string> {
 
 /** Takes folders out of texts, which tell who somebody is and where they keep things. */
 export class Scrubber {
-  readonly #folders: readonly (readonly [stands: string, folder: string])[];
+  readonly #folders: readonly (readonly [stands: string, folder: RegExp])[];
 
   /** `folders` by what stands for each. */
   constructor(folders: Readonly<Record<string, string>>) {
     const known = Object.entries(folders).filter(([, folder]) => folder.length > 1);
     // The longest first: the package may be in the home folder.
-    this.#folders = known.sort(([, a], [, b]) => b.length - a.length);
+    const sorted = known.sort(([, a], [, b]) => b.length - a.length);
+    // Whole names alone: /home/jo is no part of /home/john.
+    this.#folders = sorted.map(([stands, folder]) => [
+      stands,
+      new RegExp(`${RegExp.escape(folder)}(?!\\.?[\\p{L}\\p{N}_-])`, "gu"),
+    ]);
   }
 
   /** The text, with each other path cut down to its last part. */

@@ -15,7 +15,9 @@ install_bun() {
   npm install --prefix "$build/bun" --no-save --no-audit --no-fund --ignore-scripts "bun@$bun_install_version"
   (cd "$build/bun/node_modules/bun" && node install.js)
   mkdir -p "$build/bin"
+  # The same program under both names.
   ln -sfn ../bun/node_modules/bun/bin/bun.exe "$build/bin/bun"
+  ln -sfn ../bun/node_modules/bun/bin/bun.exe "$build/bin/bunx"
 }
 
 set_up_bun() {
@@ -28,6 +30,7 @@ set_up_bun() {
     progress "Bun" bun install_bun
     hash -r
     have_bun || stop "The installed $build/bin/bun does not run: $("$build/bin/bun" --version 2>&1 | head -n 3)"
+    say "    For commands of your own: export PATH=\"$build/bin:\$PATH\""
   fi
 }
 

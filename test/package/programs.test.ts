@@ -62,3 +62,9 @@ test("metal-attention bench runs a benchmark", async () => {
   expect(stdout).toContain("op-host-cost");
   expect(exitCode).toBe(0);
 }, 120_000);
+
+test("metal-attention bench --peers says what it lacks before it measures anything", async () => {
+  const { exitCode, stdout, stderr } = await program("metal-attention", "bench", "--peers");
+  expect([exitCode, stdout]).toEqual([1, ""]);
+  expect(stderr).toContain("needs the development dependencies onnxruntime-node and echarts");
+});

@@ -171,6 +171,9 @@ test("what is personal in a path is cut away", () => {
   expect(scrubber.clean("in '/home/alice/x/y.metal:3:1' and /opt/bob/secret/lib.so.")).toBe(
     "in '<home>/x/y.metal:3:1' and <path>/lib.so.",
   );
+  expect(scrubber.clean("/home/alice-2/a.ts, /home/alice.ts, /home/alice: no such folder, /home/alice.")).toBe(
+    "<path>/a.ts, <path>/alice.ts, <home>: no such folder, <home>.",
+  );
   expect(scrubber.clean("file:///mnt/carol/a.ts, 5 GB/s, and/or a/b/c")).toBe(
     "file://<path>/a.ts, 5 GB/s, and/or a/b/c",
   );
