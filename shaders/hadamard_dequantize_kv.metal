@@ -7,9 +7,10 @@
 ///
 /// Layouts: packed [heads, capacity, row bytes], norms [heads, capacity,
 /// max(1, D / 256)] f32, out [heads, n_tokens, D] f32, f16 or bf16.
-/// Grid: threads (heads * n_tokens * L, streams, 1), L lanes a head vector; any
-/// threadgroup size. No threadgroup memory, no exchange between lanes: each of
-/// the L lanes looks up all D codes, which stay in the cache.
+/// Grid: threads (heads * n_tokens * L, streams, 1), L lanes a head vector, in
+/// runs of up to 32 coordinates; any threadgroup size. No threadgroup memory, no
+/// exchange between lanes: each of the L lanes looks up all D codes, which stay
+/// in the cache.
 /// Work per vector: D L look-ups, D (L + log2 B) additions; bound by memory.
 ///
 /// Any power of two up to 4,096: `hadamard_dequantize_kv*` without a size, in
@@ -22,9 +23,15 @@
 
 using namespace metal;
 
-/// Coordinates that lie side by side in one lane.
-constant constexpr uint run_length = 8;
-constant constexpr uint run_quads = run_length / 4;
+/// A lane's part of a head vector of D values.
+template <uint D>
+struct Part {
+  /// Coordinates that lie side by side in one lane.
+  static constant constexpr uint run = Head<D>::block / Head<D>::lanes < 32 ? Head<D>::block / Head<D>::lanes : 32;
+  static constant constexpr uint values = D / Head<D>::lanes;
+  /// Values of a group with a norm of its own.
+  static constant constexpr uint group = values / Head<D>::norms;
+};
 
 /// What multiplies the sums of the transform: norm / sqrt(D B) for D <= 256, where B is the block.
 template <uint D>
@@ -39,40 +46,38 @@ inline ushort bfloat_bits(float value) {
   return ushort((isnan(value) ? bits | 0x400000u : rounded) >> 16);
 }
 
-/// Stores 8 values; `dtype` is MA_DTYPE_F32, F16 or BF16.
+/// Stores N values; `dtype` is MA_DTYPE_F32, F16 or BF16.
+template <int N>
 inline void store_run(device uchar *out, ulong first, const thread float *values, uint dtype) {
   if (dtype == 1) {
-    for (uint j = 0; j < run_length; j++) {
-      ((device float *)out)[first + j] = values[j];
+    device float *to = (device float *)out + first;
+    for (int j = 0; j < N; j++) {
+      to[j] = values[j];
     }
   } else if (dtype == 2) {
-    for (uint j = 0; j < run_length; j++) {
-      ((device half *)out)[first + j] = half(values[j]);
+    device half *to = (device half *)out + first;
+    for (int j = 0; j < N; j++) {
+      to[j] = half(values[j]);
     }
   } else {
-    for (uint j = 0; j < run_length; j++) {
-      ((device ushort *)out)[first + j] = bfloat_bits(values[j]);
+    device ushort *to = (device ushort *)out + first;
+    for (int j = 0; j < N; j++) {
+      to[j] = bfloat_bits(values[j]);
     }
   }
 }
 
-/// Centroids of 8 codes.
-template <typename Format>
-inline void load_run(const device uchar *row, uint run, uint bits, thread float4 *quads) {
-  uint codes[run_length];
-  Format::load(row + run * Format::width(bits), codes, bits);
-  const constant float *table = centroids_of(bits);
-  for (uint j = 0; j < run_quads; j++) {
-    quads[j] = float4(table[codes[4 * j]], table[codes[4 * j + 1]], table[codes[4 * j + 2]], table[codes[4 * j + 3]]);
-  }
-}
-
-/// Adds up the runs of all lanes with the signs of this one.
-template <uint D>
-inline void join_run(thread float4 *terms, uint lane, thread float *values) {
-  join_lanes<Head<D>::lanes, run_quads>(terms, lane);
-  for (uint j = 0; j < run_length; j++) {
-    values[j] = terms[j / 4][j % 4];
+/// Coordinates k to k + N - 1 of the runs of a group: joins each L of them to
+/// coordinates of a run of this lane.
+template <uint D, int N>
+inline void join_runs(thread float *terms, uint lane, int k, thread float *joined) {
+  constexpr int lanes = Head<D>::lanes;
+  constexpr int run = Part<D>::run;
+  for (int r = 0; r < int(Part<D>::group) / run; r++) {
+    join_lanes<lanes, N>(terms + r * lanes * N, lane);
+    for (int j = 0; j < N; j++) {
+      joined[r * run + k + j] = terms[r * lanes * N + j];
+    }
   }
 }
 
@@ -81,39 +86,49 @@ template <uint D, typename Format>
 inline void dequantize_part(const device uchar *row, const device float *norms, uint lane, float scale_factor_d512,
                             uint bits, thread float *values) {
   typedef Head<D> H;
-  constexpr uint count = D / H::lanes;
-  constexpr uint half_runs = count / run_length / H::norms;
+  typedef Part<D> P;
+  constexpr int run = P::run;
+  constexpr int terms = D / run / H::norms;
+  constexpr int codes = Format::load_codes;
   const float factor = factor_of<D>(norms[0], scale_factor_d512);
   const float last_factor = factor_of<D>(norms[H::norms - 1], scale_factor_d512);
-  for (uint r = 0; r < half_runs; r++) {
-    float4 terms[H::lanes * run_quads];
-    for (uint p = 0; p < H::lanes; p++) {
-      load_run<Format>(row, r * H::lanes + p, bits, terms + p * run_quads);
+  const int bytes = Format::load_bytes(bits);
+  // Not in `values`: clang follows an array through few uses only, and would store one float at a time.
+  float joined[P::values];
+  // Registers of a GPU have no index. SoftMetal makes vectors of this loop instead.
+#pragma clang loop unroll(full)
+  for (int k = 0; k < run / codes; k++) {
+    float first[terms * codes];
+    for (int p = 0; p < terms; p++) {
+      Format::load(row + (p * (run / codes) + k) * bytes, first + p * codes, bits);
     }
     if (H::norms == 2) {
-      float4 differences[H::lanes * run_quads];
-      for (uint p = 0; p < H::lanes; p++) {
-        load_run<Format>(row, (r + half_runs) * H::lanes + p, bits, differences + p * run_quads);
+      float second[terms * codes];
+      for (int p = 0; p < terms; p++) {
+        Format::load(row + ((terms + p) * (run / codes) + k) * bytes, second + p * codes, bits);
       }
-      for (uint j = 0; j < H::lanes * run_quads; j++) {
-        const float4 low = terms[j] * factor;
-        const float4 high = differences[j] * last_factor;
-        terms[j] = low + high;
-        differences[j] = low - high;
+      for (int i = 0; i < terms * codes; i++) {
+        const float low = first[i] * factor;
+        const float high = second[i] * last_factor;
+        first[i] = low + high;
+        second[i] = low - high;
       }
-      join_run<D>(differences, lane, values + (r + half_runs) * run_length);
+      join_runs<D, codes>(second, lane, k * codes, joined + P::values / 2);
     }
-    join_run<D>(terms, lane, values + r * run_length);
+    join_runs<D, codes>(first, lane, k * codes, joined);
+  }
+  for (int i = 0; i < int(P::values); i++) {
+    values[i] = joined[i];
   }
   // Distances that a lane spans, without those that met on loading.
-  butterflies<count, run_length, H::block / (H::lanes * H::norms)>(values);
-  butterflies<count, 1, run_length>(values);
-  for (uint r = 0; r < count / run_length; r++) {
-    for (uint j = 0; j < run_length; j++) {
-      const float sign = signs[(r * H::lanes + lane) * run_length + j];
-      const float value = H::norms == 1 ? values[r * run_length + j] * factor : values[r * run_length + j];
+  butterflies<P::values, P::run, H::block / (H::lanes * H::norms)>(values);
+  butterflies<P::values, 1, P::run>(values);
+  for (int r = 0; r < int(P::values) / run; r++) {
+    const constant float *run_signs = signs + (r * H::lanes + lane) * run;
+    for (int j = 0; j < run; j++) {
+      const float value = H::norms == 1 ? values[r * run + j] * factor : values[r * run + j];
       // Adding 0 makes -0 a plain 0.
-      values[r * run_length + j] = value * sign + 0.0f;
+      values[r * run + j] = value * run_signs[j] + 0.0f;
     }
   }
 }
@@ -137,14 +152,14 @@ template <uint D, typename Format>
   const uint slot = slot_of(params.read_pos_start, token, params.cache_capacity, params.is_sliding != 0);
   const ulong cache_row = ulong(head) * params.cache_capacity + slot;
   const bool is_v = position.y != 0;
-  float values[D / H::lanes];
+  float values[Part<D>::values];
   dequantize_part<D, Format>((is_v ? packed_v : packed_k) + cache_row * (D / 8 * Format::width(params.codebook_bits)),
                              (is_v ? norms_v : norms_k) + cache_row * H::norms, lane, params.scale_factor_d512,
                              params.codebook_bits, values);
   device uchar *out = is_v ? out_v : out_k;
-  for (uint r = 0; r < D / H::lanes / run_length; r++) {
-    const ulong first = ulong(row) * D + (r * H::lanes + lane) * run_length;
-    store_run(out, first, values + r * run_length, params.out_dtype);
+  constexpr uint run = Part<D>::run;
+  for (uint r = 0; r < Part<D>::values / run; r++) {
+    store_run<run>(out, ulong(row) * D + (r * H::lanes + lane) * run, values + r * run, params.out_dtype);
   }
 }
 

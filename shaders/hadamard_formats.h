@@ -59,7 +59,8 @@ inline void codes_of(const thread float *z, uint bits, thread uchar *codes) {
 // Layouts. `width`: bits of a row that a code takes. `encode`: N values to
 // `encoded_size(N)` bytes of codes, of the row already where that needs no width.
 // `store`: COUNT values, a multiple of 8, so encoded, to where the first
-// belongs. `load`: 8 codes from where the first lies, below 2^bits whatever the bytes.
+// belongs. `load`: the centroids of `load_codes` codes, which take `load_bytes(bits)`
+// bytes; the codes are below 2^bits whatever the bytes.
 
 /// Copies bytes to a row.
 template <int COUNT>
@@ -83,11 +84,11 @@ struct Nibbles {
   static void store(device uchar *row, const thread uchar *encoded, uint) {
     store_bytes<COUNT / 2>(row, encoded);
   }
-  static void load(const device uchar *row, thread uint *codes, uint) {
-    const uint word = as_type<uint>(uchar4(*(const device packed_uchar4 *)row));
-    for (uint j = 0; j < 8; j++) {
-      codes[j] = (word >> (4 * j)) & 15;
-    }
+  static constant constexpr int load_codes = 2;
+  static int load_bytes(uint) { return 1; }
+  static void load(const device uchar *row, thread float *values, uint) {
+    values[0] = centroids_of(4)[*row & 15];
+    values[1] = centroids_of(4)[*row >> 4];
   }
 };
 
@@ -103,11 +104,10 @@ struct Bytes {
   static void store(device uchar *row, const thread uchar *encoded, uint) {
     store_bytes<COUNT>(row, encoded);
   }
-  static void load(const device uchar *row, thread uint *codes, uint bits) {
-    const uint mask = (1u << bits) - 1;
-    for (uint j = 0; j < 8; j++) {
-      codes[j] = row[j] & mask;
-    }
+  static constant constexpr int load_codes = 1;
+  static int load_bytes(uint) { return 1; }
+  static void load(const device uchar *row, thread float *values, uint bits) {
+    values[0] = centroids_of(bits)[*row & ((1u << bits) - 1)];
   }
 };
 
@@ -134,7 +134,9 @@ struct Dense {
       }
     }
   }
-  static void load(const device uchar *row, thread uint *codes, uint bits) {
+  static constant constexpr int load_codes = 8;
+  static int load_bytes(uint bits) { return bits; }
+  static void load(const device uchar *row, thread float *values, uint bits) {
     const uint mask = (1u << bits) - 1;
     uint pending = 0;
     uint pending_bits = 0;
@@ -143,7 +145,7 @@ struct Dense {
         pending |= uint(*row++) << pending_bits;
         pending_bits += 8;
       }
-      codes[j] = pending & mask;
+      values[j] = centroids_of(bits)[pending & mask];
       pending >>= bits;
       pending_bits -= bits;
     }

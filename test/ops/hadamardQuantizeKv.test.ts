@@ -265,6 +265,48 @@ describe("what has no codes of its own", () => {
 });
 
 test.each([64, 80, 128, 192, 256, 512, 4, 32, 1024, 2048, 4096])(
+  "D=%p: a norm counts as 0 up to 1e-10, and not beyond",
+  (headDim) => {
+    const format = { bits: 4, packing: "nibble" } as const;
+    const plan = { format, headDim, nKvHeads: 1, capacity: 2, isSliding: false };
+    // One coordinate alone makes all norms of a vector equal: |x|, or |x| / sqrt(headDim) of several.
+    const length = 1e-10 * Math.sqrt(headDim > 256 ? headDim : 1);
+    const values = new Float32Array(2 * headDim);
+    [values[1], values[headDim + 1]] = [0.9999 * length, 1.0001 * length];
+    for (const oneByOne of [false, true]) {
+      const cache = new TestCache(device, plan);
+      using out = device.tensor("f32", [1, 2, headDim]);
+      using pass = device.pass();
+      const src = sourceOf(plan, values);
+      if (oneByOne) {
+        for (const writePos of [0, 1]) {
+          hadamardQuantizeKv(pass, { src: tokenOf(src, writePos), ...cache.tensors, ...format, writePos });
+        }
+      } else hadamardQuantizeKvSeq(pass, { src, ...cache.tensors, ...format, writePosStart: 0 });
+      dequantizeKv(pass, { ...cache.tensors, out, ...format });
+      pass.commitAndWait();
+      expectRight(cache.compare(values, 0, 2, 0));
+      const isZero = Array.from(cache.norms.view(), (norm) => norm === 0);
+      const perPos = normsPerPos(headDim);
+      expect(isZero).toEqual([...Array(perPos).fill(true), ...Array(perPos).fill(false)]);
+      expect(
+        out
+          .view()
+          .slice(0, headDim)
+          .every((value) => Object.is(value, 0)),
+      ).toBe(true);
+      expect(
+        out
+          .view()
+          .slice(headDim)
+          .some((value) => value !== 0),
+      ).toBe(true);
+    }
+  },
+  timeout,
+);
+
+test.each([64, 80, 128, 192, 256, 512, 4, 32, 1024, 2048, 4096])(
   "D=%p: a length of 1e18 is like any other, one of 1e-9 too",
   (headDim) => {
     const format = { bits: 4, packing: "nibble" } as const;

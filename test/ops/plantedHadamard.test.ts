@@ -120,13 +120,13 @@ const mistakes: readonly Mistake[] = [
   {
     name: "the nibbles are swapped",
     forms: ["decode"],
-    find: /\(word >> \(4 \* j\)\) & 15/,
-    replace: "(word >> (4 * (j ^ 1))) & 15",
+    find: /\[\*row & 15\];(\s+values\[1\] = centroids_of\(4\))\[\*row >> 4\]/,
+    replace: "[*row >> 4];$1[*row & 15]",
   },
   {
     name: "the signs are left out",
     forms: ["decode"],
-    find: /value \* sign \+ 0\.0f/,
+    find: /value \* run_signs\[j\] \+ 0\.0f/,
     replace: "value + 0.0f",
   },
   {
