@@ -8,7 +8,7 @@ export const maxTokens = 2048;
 export const decodeTokens = 32;
 /** Tokens that the ring holds. */
 export const ringSlots = 1024;
-/** The head size that the attention kernel serves. */
+/** The head size of the layer. */
 const headDim = 256;
 
 /** What goes into the layer, in f32. */

@@ -1,7 +1,7 @@
 import { buildSlidingWindowMask, classifyMaskTiles, flashAttnPrefill } from "../../src/index.ts";
 import { openWithThreads } from "../lib/open-device.ts";
-import { normalArray } from "../lib/random.ts";
 import { type Benchmark, secondsOf } from "./benchmark.ts";
+import { promptTensors } from "./prefill.ts";
 
 const [tokens, headDim, window] = [4096, 64, 256];
 
@@ -17,14 +17,7 @@ export const prefillWindow: Benchmark = {
   prepare({ quick }) {
     const heads = quick ? 1 : 2;
     const device = openWithThreads(1);
-    const tensor = (seed: number) =>
-      device.tensor("bf16", [1, heads, tokens, headDim]).set(normalArray(heads * tokens * headDim, 1, seed));
-    const problem = {
-      q: tensor(1),
-      k: tensor(2),
-      v: tensor(3),
-      out: device.tensor("bf16", [1, heads, tokens, headDim]),
-    };
+    const problem = promptTensors(device, { tokens, heads, headDim });
     const mask = device.tensor("bool", [tokens, tokens]);
     using building = device.pass();
     buildSlidingWindowMask(building, { mask, window });

@@ -1,9 +1,10 @@
 import { nmse } from "../../../src/reference/index.ts";
 import type { Benchmark, Measurement, PreparedBenchmark } from "../benchmark.ts";
+import { operationsOf } from "../prefill.ts";
 import { prepareOnnxRuntime } from "./onnxruntime.ts";
 import { prepareOurs } from "./ours.ts";
 import { preparePlainC } from "./plain-c.ts";
-import { makeProblem, operationsOf, type Peer, type Problem } from "./problem.ts";
+import { makeProblem, type Peer, type Problem } from "./problem.ts";
 
 const heads = 8;
 const tokens = 1024;

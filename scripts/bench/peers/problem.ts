@@ -1,10 +1,8 @@
 import { normalArray } from "../../lib/random.ts";
+import type { PromptExtents } from "../prefill.ts";
 
 /** Attention of a whole prompt, on which peers meet. Tensors are sequence-major, [1, tokens, heads, headDim]. */
-export interface Problem {
-  readonly tokens: number;
-  readonly heads: number;
-  readonly headDim: number;
+export interface Problem extends PromptExtents {
   readonly causal: boolean;
   readonly q: Float32Array<ArrayBuffer>;
   readonly k: Float32Array<ArrayBuffer>;
@@ -21,7 +19,7 @@ export interface Peer {
 }
 
 /** A problem with normal values that bf16 holds exactly, so that all compute the same. */
-export function makeProblem(extents: Pick<Problem, "tokens" | "heads" | "headDim" | "causal">): Problem {
+export function makeProblem(extents: PromptExtents & { readonly causal: boolean }): Problem {
   const { tokens, heads, headDim } = extents;
   const values = (seed: number) => inBfloat16(normalArray(tokens * heads * headDim, 1, seed));
   return { ...extents, q: values(1), k: values(2), v: values(3) };
@@ -32,9 +30,4 @@ function inBfloat16(values: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer
   const bits = new Uint32Array(values.buffer);
   for (let i = 0; i < bits.length; i++) bits[i] = (bits[i] as number) & 0xffff0000;
   return values;
-}
-
-/** Multiplications and additions: 4 H L L D, half of them when causal. */
-export function operationsOf({ tokens, heads, headDim, causal }: Problem): number {
-  return (4 * heads * tokens ** 2 * headDim) / (causal ? 2 : 1);
 }
