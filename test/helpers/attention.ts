@@ -9,11 +9,10 @@ import {
   plainAttentionRow,
   referenceAttentionRow,
   roundTo,
-  sequenceMajorStrides,
 } from "../../src/reference/index.ts";
 import { bitsOf } from "./elements.ts";
-import { judgeValues } from "./prefill.ts";
-import { seededRandom } from "./random.ts";
+import { judgeValues, shapeIn, strideRules } from "./prefill.ts";
+import { normalDraws } from "./random.ts";
 
 /** Shape and kind of one bf16 attention problem, D = 256. */
 export interface AttentionPlan {
@@ -44,14 +43,6 @@ export type ValueAt = (normal: number, place: { head: number; token: number; cha
 
 export const headDim = 256;
 export const kernel = "flash_attn_prefill_bf16_d256";
-
-/** The sum of four uniform draws, scaled to variance 1: bounded, and near enough to normal. */
-function normalDraws(seed: number): () => number {
-  const random = seededRandom(seed);
-  return () => (random() + random() + random() + random() - 2) * Math.sqrt(3);
-}
-
-const strideRules = { "head-major": headMajorStrides, "sequence-major": sequenceMajorStrides } as const;
 
 /** One tensor of a problem: tokens from `inUse` on are NaN. The values do not depend on layout or capacity. */
 function strided(plan: AttentionPlan, heads: number, tokens: number, inUse: number, seed: number, valueAt?: ValueAt) {
@@ -93,10 +84,9 @@ export function attentionProblem(plan: AttentionPlan): AttentionProblem {
   };
 }
 
-/** The shape of [batch, heads, tokens, headDim] in a layout. */
+/** The shape of [batch, heads, tokens, headDim] in the layout of a plan. */
 export function shapeOf(plan: AttentionPlan, heads: number, tokens: number): number[] {
-  const batch = plan.batch ?? 1;
-  return plan.layout === "sequence-major" ? [batch, tokens, heads, headDim] : [batch, heads, tokens, headDim];
+  return shapeIn(plan.layout ?? "head-major", plan.batch ?? 1, heads, tokens, headDim);
 }
 
 /** A bf16 tensor of `values`, which bf16 holds exactly. */

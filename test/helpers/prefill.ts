@@ -22,7 +22,7 @@ import {
   sequenceMajorStrides,
 } from "../../src/reference/index.ts";
 import { bitsOf, fillPattern } from "./elements.ts";
-import { seededRandom } from "./random.ts";
+import { normalDraws, seededRandom } from "./random.ts";
 
 /** What q, k and v hold. */
 export const valueKinds = ["normal", "wide", "outlier", "equal-keys", "rising", "falling"] as const;
@@ -66,16 +66,19 @@ export interface PrefillScene {
   dispose(): void;
 }
 
-/** Draws of roughly N(0, 1): the sum of four uniform ones, scaled to variance 1. */
-const normals = (() => {
-  const random = seededRandom(12345);
-  const draw = () => (random() + random() + random() + random() - 2) * Math.sqrt(3);
-  return Float32Array.from({ length: (1 << 20) + 7 }, draw);
-})();
+const normals = Float32Array.from({ length: (1 << 20) + 7 }, normalDraws(12345));
 
-const strideRules = { "head-major": headMajorStrides, "sequence-major": sequenceMajorStrides } as const;
+/** Strides of [batch, heads, tokens, headDim] in a layout. */
+export const strideRules = { "head-major": headMajorStrides, "sequence-major": sequenceMajorStrides } as const;
 
-function shapeOf(layout: AttentionLayout, batch: number, heads: number, tokens: number, headDim: number): number[] {
+/** The shape of [batch, heads, tokens, headDim] in a layout. */
+export function shapeIn(
+  layout: AttentionLayout,
+  batch: number,
+  heads: number,
+  tokens: number,
+  headDim: number,
+): number[] {
   return layout === "head-major" ? [batch, heads, tokens, headDim] : [batch, tokens, heads, headDim];
 }
 
@@ -123,7 +126,7 @@ function fill(
       }
     }
   }
-  const tensor: Tensor = device.tensor(row.dtype, shapeOf(layout, batch, heads, tokens, headDim)).set(data);
+  const tensor: Tensor = device.tensor(row.dtype, shapeIn(layout, batch, heads, tokens, headDim)).set(data);
   return { tensor, values: tensor.toFloat32Array(), strides };
 }
 
@@ -211,7 +214,7 @@ export class GuardedOutput {
   readonly #whole: Tensor;
 
   constructor(device: Device, { row, batch, heads, qL, layout }: PrefillCase) {
-    const shape = shapeOf(layout, batch, heads, qL, row.headDim);
+    const shape = shapeIn(layout, batch, heads, qL, row.headDim);
     const length = batch * heads * qL * row.headDim;
     this.#whole = device.tensor(row.dtype, [length + 2 * guard]);
     fillPattern(bitsOf(this.#whole), 1);
