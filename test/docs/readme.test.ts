@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import * as api from "../../src/index.ts";
@@ -77,6 +86,18 @@ describe("the documents and the code name the same things", () => {
     expect(paths.length).toBeGreaterThan(20);
     const template = /NAME|FAMILY/;
     expect(paths.filter((path) => !template.test(path) && !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  test("the map names every folder", () => {
+    const map = readFileSync(join(root, "CONTRIBUTING.md"), "utf8").split("## How a change is made")[0] ?? "";
+    const parents = ["src", "shaders", "scripts", "test", "swift/Sources", "swift/Sources/MetalAttention"];
+    const folders = parents.flatMap((parent) =>
+      readdirSync(join(root, parent), { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => name),
+    );
+    expect(folders.length).toBeGreaterThan(40);
+    expect(folders.filter((name) => !new RegExp(`\\b${name}\\b`).test(map))).toEqual([]);
   });
 
   test("the README names every operation, class and error code", () => {

@@ -10,22 +10,34 @@ const usage = `Usage: bun run fuzz [--seconds N] [--seed S] [--session N] [--ses
   --sessions  how many, at most
 `;
 
-function number(name: string, text: string | undefined, fallback: number): number {
-  const value = text === undefined ? fallback : Number(text);
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  console.error(`--${name} is "${text}"; expected a whole number\n\n${usage}`);
+function refuse(reason: string): never {
+  console.error(`${reason}\n\n${usage}`);
   process.exit(2);
 }
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: "string" },
-    seed: { type: "string" },
-    session: { type: "string" },
-    sessions: { type: "string" },
-    help: { type: "boolean" },
-  },
-});
+function number(name: string, text: string | undefined, fallback: number): number {
+  const value = text === undefined ? fallback : Number(text);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  return refuse(`--${name} is "${text}"; expected a whole number`);
+}
+
+function options() {
+  try {
+    return parseArgs({
+      options: {
+        seconds: { type: "string" },
+        seed: { type: "string" },
+        session: { type: "string" },
+        sessions: { type: "string" },
+        help: { type: "boolean" },
+      },
+    }).values;
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error));
+  }
+}
+
+const values = options();
 if (values.help) {
   console.log(usage);
   process.exit(0);
