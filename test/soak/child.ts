@@ -5,12 +5,17 @@
 import { loadLibrary } from "../../src/ffi/library.ts";
 import {
   buildSlidingWindowMask,
+  classifyMaskTiles,
   Device,
+  dequantizeKv,
   flashAttnPrefill,
+  hadamardQuantizeKv,
+  hadamardQuantizeKvSeq,
   kvCacheCopy,
   kvCacheCopyBatch,
   kvCacheCopyHeadMajor,
   kvCacheCopySeq,
+  type TileClasses,
 } from "../../src/index.ts";
 
 const kinds = ["device", "buffer", "pipeline", "pass"] as const;
@@ -79,17 +84,30 @@ function passes(device: Device): number {
   using q = device.tensor("bf16", [1, 1, 2, 64]);
   using out = device.tensor("bf16", [1, 1, 2, 64]);
   using mask = device.tensor("bool", [2, 2]);
+  using vectors = device.tensor("f32", [3, 1, 64]);
+  using first = vectors.slice(0, 1);
+  using vector = first.reshape([1, 64]);
+  using packed = device.tensor("u8", [1, 4, 32]);
+  using norms = device.tensor("f32", [1, 4, 1]);
+  using restored = device.tensor("f16", [1, 4, 64]);
+  const quantised = { packed, norms, bits: 4 } as const;
   using _pipeline = device.pipeline("kv_cache_copy_f32", { constants });
+  using stack = new DisposableStack();
+  let tileClasses: TileClasses | undefined;
   let operations = 0;
   for (let i = 0; i < 10; i++) {
     using pass = device.pass();
-    for (let k = 0; k < 4; k++) kvCacheCopy(pass, { src: rows, cache, writePos: 2 * k });
+    kvCacheCopy(pass, { src: rows, cache, writePos: 100, isSliding: true });
     kvCacheCopyBatch(pass, { src: token, cache: heads, seqPos: 3 });
     kvCacheCopySeq(pass, { src: tokens, cache: heads, seqPosStart: 2 });
     kvCacheCopyHeadMajor(pass, { src: bf16, cache: copy, seqPosStart: 1, nTokens: 3 });
-    kvCacheCopy(pass, { src: rows, cache, writePos: 100, isSliding: true });
     buildSlidingWindowMask(pass, { mask, window: 1 });
-    flashAttnPrefill(pass, { q, k: q, v: q, out, mask });
+    tileClasses = classifyMaskTiles(pass, { mask, headDim: 64, ...(tileClasses && { reuse: tileClasses }) });
+    if (i === 0) stack.use(tileClasses);
+    flashAttnPrefill(pass, { q, k: q, v: q, out, mask, tileClasses });
+    hadamardQuantizeKvSeq(pass, { src: vectors, ...quantised, writePosStart: 0 });
+    hadamardQuantizeKv(pass, { src: vector, ...quantised, writePos: 3 });
+    dequantizeKv(pass, { ...quantised, out: restored });
     pass.commitAndWait();
     operations += pass.info.dispatches;
   }
