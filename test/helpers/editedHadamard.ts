@@ -1,13 +1,12 @@
 import type { Device, Pipeline, Tensor } from "../../src/index.ts";
+import type { CallName } from "./hadamardCalls.ts";
 import type { TestCache } from "./quantized.ts";
 import { plant, type ShaderPatch } from "./shaders.ts";
 
-/** Encoding token by token, encoding a run of tokens, decoding: each a shader file. */
-export type HadamardForm = "one" | "bulk" | "decode";
-
-const files: Readonly<Record<HadamardForm, string>> = {
-  one: "hadamard_quantize_kv",
-  bulk: "hadamard_quantize_kv_seq",
+/** The shader files. */
+const files: Readonly<Record<CallName, string>> = {
+  token: "hadamard_quantize_kv",
+  tokens: "hadamard_quantize_kv_seq",
   decode: "hadamard_dequantize_kv",
 };
 
@@ -22,11 +21,11 @@ export class EditedHadamard {
   }
 
   /** The pipeline of a kernel from a shader changed by `patch`. */
-  #pipeline(patch: ShaderPatch | undefined, form: HadamardForm, kernel: string): Pipeline {
+  #pipeline(patch: ShaderPatch | undefined, call: CallName, kernel: string): Pipeline {
     const known = patch === undefined ? this.#unchanged.get(kernel) : undefined;
     if (known !== undefined) return known;
     const patches = patch === undefined ? [] : [patch];
-    const pipeline = this.#device.pipeline(plant(this.#device, `${files[form]}.metal`, kernel, patches));
+    const pipeline = this.#device.pipeline(plant(this.#device, `${files[call]}.metal`, kernel, patches));
     if (patch === undefined) this.#unchanged.set(kernel, pipeline);
     return pipeline;
   }
@@ -34,36 +33,36 @@ export class EditedHadamard {
   /** Encodes `vectors` into, or decodes them from, `nTokens` positions of a cache from `start` on. */
   run(
     patch: ShaderPatch | undefined,
-    form: HadamardForm,
+    call: CallName,
     cache: TestCache,
     vectors: Tensor<"f32">,
     start: number,
     nTokens: number,
   ): void {
     const { headDim, nKvHeads, capacity, isSliding } = cache.plan;
-    const pipeline = this.#pipeline(patch, form, `${files[form]}_fast_d${headDim}`);
-    const bulkLanes = Math.max(1, 2 ** Math.ceil(Math.log2(headDim / 64)));
-    const lanes = form === "one" ? 32 : bulkLanes;
-    const rows = form === "one" ? nKvHeads : nKvHeads * nTokens;
+    const pipeline = this.#pipeline(patch, call, `${files[call]}_fast_d${headDim}`);
+    const runLanes = Math.max(1, 2 ** Math.ceil(Math.log2(headDim / 64)));
+    const lanes = call === "token" ? 32 : runLanes;
+    const rows = call === "token" ? nKvHeads : nKvHeads * nTokens;
     const { packed, norms } = cache;
     using pass = this.#device.pass();
-    for (let token = 0; token < (form === "one" ? nTokens : 1); token++) {
-      const rest = { one: [0], bulk: [4, nTokens, 0], decode: [4, nTokens, 1] }[form];
+    for (let token = 0; token < (call === "token" ? nTokens : 1); token++) {
+      const rest = { token: [0], tokens: [4, nTokens, 0], decode: [4, nTokens, 1] }[call];
       const params = new Uint32Array([headDim, nKvHeads, start + token, capacity, isSliding ? 1 : 0, 0, ...rest]);
       new Float32Array(params.buffer)[5] = 1;
-      const source = form === "one" ? vectors.slice(token, token + 1) : vectors;
+      const source = call === "token" ? vectors.slice(token, token + 1) : vectors;
       const stream =
-        form === "decode"
+        call === "decode"
           ? ([{ tensor: packed, access: "read" }, { tensor: norms, access: "read" }, vectors] as const)
           : ([{ tensor: source, access: "read" }, packed, norms] as const);
       const [first, second, third] = stream;
-      const v = form === "one" ? 5 : 4;
+      const v = call === "token" ? 5 : 4;
       pass.dispatch(pipeline, {
         buffers: {
           0: first,
           1: second,
           2: third,
-          ...(form === "one" ? { 4: norms } : {}),
+          ...(call === "token" ? { 4: norms } : {}),
           [v]: first,
           [v + 1]: second,
           [v + 2]: third,

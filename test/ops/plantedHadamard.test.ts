@@ -2,7 +2,8 @@ import { afterAll, expect } from "bun:test";
 import { Device, type Tensor } from "../../src/index.ts";
 import { at } from "../../src/reference/at.ts";
 import { referenceDequantizeKv } from "../../src/reference/index.ts";
-import { EditedHadamard, type HadamardForm } from "../helpers/editedHadamard.ts";
+import { EditedHadamard } from "../helpers/editedHadamard.ts";
+import type { CallName } from "../helpers/hadamardCalls.ts";
 import { expectRight, sourceValues, TestCache } from "../helpers/quantized.ts";
 import type { ShaderPatch } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
@@ -15,13 +16,13 @@ const edited = new EditedHadamard(device);
 
 interface Mistake extends ShaderPatch {
   readonly name: string;
-  /** Forms whose shader has the mistake. */
-  readonly forms: readonly HadamardForm[];
+  /** Calls whose shader has the mistake. */
+  readonly calls: readonly CallName[];
   readonly headDim?: number;
   readonly values?: (headDim: number) => Float32Array;
 }
 
-const encoding: readonly HadamardForm[] = ["one", "bulk"];
+const encoding: readonly CallName[] = ["token", "tokens"];
 const [nKvHeads, nTokens, start] = [3, 5, 4];
 
 /** Vectors with a coordinate on a boundary: two values that meet in 0. */
@@ -35,65 +36,70 @@ function onBoundary(headDim: number): Float32Array {
 const mistakes: readonly Mistake[] = [
   {
     name: "the sign table is shifted by a bit",
-    forms: encoding,
+    calls: encoding,
     find: /\(byte\) >> \(bit\)&1/,
     replace: "(byte) >> ((bit) + 1) % 8 & 1",
   },
   {
     name: "the transform is not normalised",
-    forms: encoding,
+    calls: encoding,
     find: /scale\.factor \* sqrt\(float\(D \/ Head<D>::block\)\)/,
     replace: "scale.factor * sqrt(float(D))",
   },
   {
     name: "the nibbles are swapped",
-    forms: encoding,
+    calls: encoding,
     find: /code_of_4\(z\[2 \* i\]\) \| code_of_4\(z\[2 \* i \+ 1\]\) << 4/,
     replace: "code_of_4(z[2 * i + 1]) | code_of_4(z[2 * i]) << 4",
   },
   {
     name: "the norms of the blocks are swapped",
-    forms: encoding,
+    calls: encoding,
     headDim: 512,
     find: /norms\[n\] = scale\.norm;/,
     replace: "norms[H::norms - 1 - n] = scale.norm;",
   },
   {
     name: "a boundary belongs to the upper code",
-    forms: encoding,
+    calls: encoding,
     values: onBoundary,
     find: /below \^ \(z > 0\.0f/,
     replace: "below ^ (z >= 0.0f",
   },
   {
     name: "the ring wraps one slot late",
-    forms: ["bulk", "decode"],
+    calls: ["tokens", "decode"],
     find: /token < before_wrap \?/,
     replace: "token <= before_wrap ?",
   },
   {
     name: "the ring wraps one slot early",
-    forms: ["bulk", "decode"],
+    calls: ["tokens", "decode"],
     find: /capacity - start;/,
     replace: "capacity - start - 1;",
   },
-  { name: "the ring is one slot short", forms: ["one"], find: /first % capacity;/, replace: "first % (capacity - 1);" },
+  {
+    name: "the ring is one slot short",
+    calls: ["token"],
+    find: /first % capacity;/,
+    replace: "first % (capacity - 1);",
+  },
   {
     name: "threads without a row write one",
-    forms: ["bulk"],
+    calls: ["tokens"],
     find: /if \(token >= params\.n_tokens\)/,
     replace: "if (false)",
   },
   {
     name: "the last SIMD group, which has no row, writes one",
-    forms: ["one"],
+    calls: ["token"],
     find: /if \(head >= params\.num_kv_heads\)(?= \{\s*return;\s*\}[^}]*rms_probe_enabled)/,
     replace: "if (false)",
   },
   ...[80, 112, 192].map(
     (headDim): Mistake => ({
       name: `D=${headDim}: lanes without a quad leave before the shuffles`,
-      forms: ["one"],
+      calls: ["token"],
       headDim,
       find: /(?=float square_sums\[H::norms\];)/,
       replace: "if (lane >= Q::count % simd_width) return; ",
@@ -101,37 +107,37 @@ const mistakes: readonly Mistake[] = [
   ),
   {
     name: "a butterfly between lanes is missing",
-    forms: ["bulk"],
+    calls: ["tokens"],
     find: /\(lane & 1\) != 0 \? -1\.0f : 1\.0f/,
     replace: "1.0f",
   },
   {
     name: "lanes meet those of another distance",
-    forms: ["one"],
+    calls: ["token"],
     find: /fma\(sign, quads\[i\], simd_shuffle_xor\(quads\[i\], ushort\(step\)\)\)/,
     replace: "fma(sign, quads[i], simd_shuffle_xor(quads[i], ushort(step == 4 ? 8 : step)))",
   },
   {
     name: "the transform is not normalised",
-    forms: ["decode"],
+    calls: ["decode"],
     find: /norm \/ sqrt\(float\(D\) \* float\(Head<D>::block\)\)/,
     replace: "norm / sqrt(float(D))",
   },
   {
     name: "the nibbles are swapped",
-    forms: ["decode"],
+    calls: ["decode"],
     find: /\[\*row & 15\];(\s+values\[1\] = centroids_of\(4\))\[\*row >> 4\]/,
     replace: "[*row >> 4];$1[*row & 15]",
   },
   {
     name: "the signs are left out",
-    forms: ["decode"],
+    calls: ["decode"],
     find: /value \* run_signs\[j\] \+ 0\.0f/,
     replace: "value + 0.0f",
   },
   {
     name: "the norms of the blocks are swapped",
-    forms: ["decode"],
+    calls: ["decode"],
     headDim: 512,
     find: /factor_of<D>\(norms\[0\]/,
     replace: "factor_of<D>(norms[1]",
@@ -139,18 +145,18 @@ const mistakes: readonly Mistake[] = [
 ];
 
 /** Whether the kernels, changed by `patch`, do what the oracle does. */
-function isRight(patch: ShaderPatch | undefined, form: HadamardForm, headDim: number, values: Float32Array): boolean {
+function isRight(patch: ShaderPatch | undefined, call: CallName, headDim: number, values: Float32Array): boolean {
   const format = { bits: 4, packing: "nibble" } as const;
   const plan = { format, headDim, nKvHeads, spareHeads: 1, capacity: 7, isSliding: true };
   const cache = new TestCache(device, plan);
   const src = device.tensor("f32", [nTokens, nKvHeads, headDim]).set(values);
-  if (form !== "decode") {
-    edited.run(patch, form, cache, src, start, nTokens);
+  if (call !== "decode") {
+    edited.run(patch, call, cache, src, start, nTokens);
     return passes(() => expectRight(cache.compare(values, start, nTokens, 0)));
   }
-  edited.run(undefined, "bulk", cache, src, start, nTokens);
+  edited.run(undefined, "tokens", cache, src, start, nTokens);
   const out: Tensor<"f32"> = device.tensor("f32", [nKvHeads, nTokens, headDim]);
-  edited.run(patch, form, cache, out, start, nTokens);
+  edited.run(patch, call, cache, out, start, nTokens);
   const stored = { packed: cache.packed.view(), norms: cache.norms.view() };
   const expected = referenceDequantizeKv(stored, { ...plan, posStart: start, nTokens }, format);
   return expected.every((value, i) => {
@@ -171,12 +177,12 @@ function passes(check: () => void): boolean {
 
 testTable(
   "a mistake is found where",
-  mistakes.flatMap(({ forms, name, ...mistake }) =>
-    forms.map((form) => ({ name: `${name}, ${form}, D=${mistake.headDim ?? 128}`, form, ...mistake })),
+  mistakes.flatMap(({ calls, name, ...mistake }) =>
+    calls.map((call) => ({ name: `${name}, ${call}, D=${mistake.headDim ?? 128}`, call, ...mistake })),
   ),
-  ({ form, headDim = 128, values, find, replace }) => {
+  ({ call, headDim = 128, values, find, replace }) => {
     const source = values?.(headDim) ?? sourceValues(headDim, nTokens * nKvHeads, 4);
-    expect(isRight(undefined, form, headDim, source)).toBe(true);
-    expect(isRight({ find, replace }, form, headDim, source)).toBe(false);
+    expect(isRight(undefined, call, headDim, source)).toBe(true);
+    expect(isRight({ find, replace }, call, headDim, source)).toBe(false);
   },
 );

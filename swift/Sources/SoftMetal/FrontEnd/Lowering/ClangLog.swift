@@ -20,7 +20,7 @@ enum ClangLog {
       if let position = map.position(file: diagnostic.file, line: diagnostic.line, column: diagnostic.column) {
         log += DiagnosticText.format(position, kind: kind, message: message)
       } else {
-        let file = displayName(diagnostic.file, headerFolder)
+        let file = displayName(diagnostic.file)
         log += "\(file):\(diagnostic.line):\(diagnostic.column): \(kind): \(message)\n"
       }
     }
@@ -53,7 +53,7 @@ enum ClangLog {
     return nil
   }
 
-  private static func displayName(_ file: String, _ headerFolder: String) -> String {
+  private static func displayName(_ file: String) -> String {
     guard let slash = file.lastIndex(of: "/") else { return file }
     return "<\(file[file.index(after: slash)...])>"
   }
