@@ -5,11 +5,12 @@ import { join, resolve } from "node:path";
 import { benchmarks } from "../../scripts/bench/all.ts";
 import { type Benchmark, median, runBenchmark } from "../../scripts/bench/benchmark.ts";
 import { verdict } from "../../scripts/bench/report.ts";
+import { plainEnvironment } from "../helpers/run.ts";
 
 const script = resolve(import.meta.dir, "../../scripts/bench/main.ts");
 
 function bench(...args: string[]) {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args]);
+  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args], { env: plainEnvironment });
   return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }
 

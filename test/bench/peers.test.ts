@@ -10,6 +10,7 @@ import { preparePlainC } from "../../scripts/bench/peers/plain-c.ts";
 import { makeProblem, type Peer, type Problem } from "../../scripts/bench/peers/problem.ts";
 import { drawPeers, tabulatePeers } from "../../scripts/bench/peers/report.ts";
 import { nmse, offsetOf, referenceAttention, sequenceMajorStrides } from "../../src/reference/index.ts";
+import { plainEnvironment } from "../helpers/run.ts";
 
 const extents = { tokens: 48, heads: 3, headDim: 64 };
 
@@ -131,7 +132,7 @@ describe("the command", () => {
   test("writes Markdown and the chart", () => {
     const script = resolve(import.meta.dir, "../../scripts/bench/main.ts");
     const args = ["--quick", "--peers", "--only", "peers-d64-causal-1t", "--out", folder];
-    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args]);
+    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args], { env: plainEnvironment });
     expect({ exitCode, errors: stderr.toString().replace(/^ {4}.*: \d+ s\n/gm, "") }).toEqual({
       exitCode: 0,
       errors: "",

@@ -8,6 +8,7 @@ import {
   type SafetensorsTensor,
   writeSafetensors,
 } from "../../src/safetensors/index.ts";
+import { plainEnvironment } from "../helpers/run.ts";
 
 const script = resolve(import.meta.dir, "../../scripts/attention-layer/main.ts");
 const folder = mkdtempSync(join(tmpdir(), "metal-attention-demo-"));
@@ -15,7 +16,10 @@ const limit = 60_000;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function demo(...args: string[]) {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args], { cwd: folder });
+  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args], {
+    cwd: folder,
+    env: plainEnvironment,
+  });
   return { exitCode, stdout: stdout.toString(), stderr: withoutProgress(stderr.toString()) };
 }
 

@@ -5,7 +5,14 @@ export interface Outcome {
   readonly errors: string;
 }
 
-/** Where a program runs, and its whole environment; this process's own unless given. */
+/** This process's environment for programs whose words are compared: they colour none, whatever the caller's says. */
+export const plainEnvironment: Readonly<Record<string, string | undefined>> = {
+  ...process.env,
+  FORCE_COLOR: undefined,
+  NO_COLOR: "1",
+};
+
+/** Where a program runs, and its whole environment; {@link plainEnvironment} unless given. */
 export interface Place {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -13,7 +20,7 @@ export interface Place {
 
 /** Runs a program to its end. */
 export async function run(command: readonly string[], place: Place = {}): Promise<Outcome> {
-  const child = Bun.spawn([...command], { ...place, stdout: "pipe", stderr: "pipe" });
+  const child = Bun.spawn([...command], { env: plainEnvironment, ...place, stdout: "pipe", stderr: "pipe" });
   const [output, errors, status] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),

@@ -19,7 +19,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import manifest from "../../package.json";
 import { hasPlatformPackage, libraryFile, platformPackage } from "../../src/ffi/platformPackage.ts";
-import { runChecked } from "../helpers/run.ts";
+import { plainEnvironment, runChecked } from "../helpers/run.ts";
 import { Project } from "./project.ts";
 import { type Archive, Registry } from "./registry.ts";
 
@@ -85,7 +85,7 @@ describe.if(hasPlatformPackage)("the archives", () => {
     for (const { path } of [platform, { path: join(packages, archive) }]) {
       // It colours its words where CI is set, even into a pipe.
       const { stdout } = Bun.spawnSync([process.execPath, "--bun", publint, "run", path], {
-        env: { ...process.env, NO_COLOR: "1" },
+        env: plainEnvironment,
       });
       expect(stdout.toString()).toEndWith("All good!\n");
     }

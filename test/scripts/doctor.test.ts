@@ -13,6 +13,7 @@ import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
 import { nativeLayouts } from "../../src/ffi/nativeLayout.ts";
 import { abiVersion } from "../../src/ffi/symbols.ts";
 import { Device } from "../../src/index.ts";
+import { plainEnvironment } from "../helpers/run.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const program = join(root, "scripts/metal-attention.ts");
@@ -27,7 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function run(args: readonly string[], environment: Record<string, string> = {}) {
   const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, program, ...args], {
-    env: { ...process.env, ...environment },
+    env: { ...plainEnvironment, ...environment },
   });
   return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }

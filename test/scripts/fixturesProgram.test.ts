@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { encodeFixture } from "../../scripts/fixtures/file.ts";
 import { readFixture, readManifest } from "../../scripts/fixtures/manifest.ts";
+import { plainEnvironment } from "../helpers/run.ts";
 
 const program = resolve(import.meta.dir, "../../scripts/metal-attention-fixtures.ts");
 let folder = "";
@@ -14,7 +15,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function run(...args: string[]): { exitCode: number; stdout: string; stderr: string } {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, program, ...args]);
+  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, program, ...args], { env: plainEnvironment });
   return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }
 
