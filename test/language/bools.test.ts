@@ -84,3 +84,53 @@ languageSuite("bools", "bool2 both(bool2 v) { return v.yx; }\ntemplate <typename
     expected: [3, 2, 1, 0],
   },
 ]);
+
+languageSuite(
+  "bool_types",
+  `template <typename T> T id(T v) { return v; }
+template <typename T> int bytes(T v) { return sizeof(v); }
+int which(bool3) { return 1; }
+int which(int3) { return 2; }
+template <typename T> auto less(T a, T b) { return a < b; }
+template <typename T> struct Four { vec<T, 4> v; T last() const { return v.w; } vec<T, 2> ends() const { return vec<T, 2>(v.xw); } };
+template <typename T> vec<T, 2> two(T a, T b) { return vec<T, 2>(a, b); }
+template <typename T, int N> int count(vec<T, N> v) { int n = 0; for (int k = 0; k < N; ++k) { n += v[k] ? 1 : 0; } return n; }
+template <typename T> T third(const device vec<T, 4> *p) { return p[1].z; }
+template <typename T, int N> T sum(vec<T, N> v) { T s = 0; for (int k = 0; k < N; ++k) { s += v[k]; } return s; }
+template <typename T, int N> using Vector = vec<T, N>;
+template <typename T> using Wide = vec<T, 4>;
+template <typename T> T first(Wide<T> v) { return v.x; }
+template <typename T> struct Width { static constexpr constant int value = 1; };
+template <typename T, int N> struct Width<vec<T, N>> { static constexpr constant int value = N; };
+struct Test { int of(bool2) const { return 1; } int of(int2) const { return 2; } };`,
+  [
+    {
+      name: "vec<bool, N> is boolN, in templates, structs and device memory",
+      code: `Four<bool> f = {bool4(true, false, false, true)}; out[0] = is_same_v<vec<bool, 2>, bool2> + is_same_v<vec<bool, 3>, bool3> + is_same_v<Vector<bool, 4>, bool4>; out[1] = sizeof(vec<bool, 4>) + sizeof(Four<bool>);
+        out[2] = f.last() + 2 * all(f.ends()); out[3] = two(true, false).x + 2 * two(true, false).y; out[4] = count<bool, 3>(bool3(true, false, true)); const device bool4 *p = (const device bool4 *)a;
+        out[5] = third<bool>(p) + 2 * vec<bool, 4>(p[0]).x; vec<bool, 3> m = vec<bool, 3>(true, false, true); m.y = m.x; out[6] = all(m); out[7] = (is_same_v<decltype(m), bool3>);`,
+      out: "int",
+      threads: 1,
+      inputs: [ints([0, 0x00010000])],
+      expected: [3, 8, 3, 1, 2, 1, 1, 1],
+    },
+    {
+      name: "T and N of vec<T, N> are found from arguments, through aliases and in partial specialisations",
+      code: `out[0] = sum(int3(1, 2, 3)); out[1] = int(sum(float4(0.5f))); out[2] = first(int4(7, 8, 9, 10)); out[3] = Width<float>::value + 10 * Width<half4>::value; out[4] = two(2.5f, 3.0f).y; out[5] = count<int, 2>(int2(3, 0));`,
+      out: "int",
+      threads: 1,
+      expected: [6, 2, 7, 41, 3, 1],
+    },
+    {
+      name: "a comparison as an argument, in decltype, of a conditional and returned by auto is a vector of bool",
+      code: `const float3 v = float3(a[0], a[1], a[2]), w = 2.0f; out[0] = id(v < w).x; out[1] = bytes(v < w); out[2] = which(v < w); out[3] = is_same_v<decltype(v < w), bool3> + is_same_v<decltype(a[0] < a[1]), bool>;
+        out[4] = select(v, w, v < w).x; out[5] = any(v < w) + 2 * all(v < w); const bool3 r = !(v < w); out[6] = r.x + 2 * r.y + 4 * r.z; auto m = less(float2(1, 3), float2(2)); out[7] = m.x + 2 * m.y;
+        auto c = a[0] > 0 ? v < w : v > w; out[8] = c.x + 2 * c.z; out[9] = Test().of(v.xy < w.xy); out[10] = which(bool3(true)) + 10 * which(int3(1)); out[11] = id(a[0] < a[1]) + id(v.x < 2 && w.x > 3);
+        out[12] = id<bool3>(v >= w).z; out[13] = bytes(a[0] < a[1]);`,
+      out: "int",
+      threads: 1,
+      inputs: [floats([1, 2, 3])],
+      expected: [1, 4, 1, 2, 2, 1, 6, 1, 1, 1, 21, 1, 1, 1],
+    },
+  ],
+);

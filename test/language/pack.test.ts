@@ -30,6 +30,7 @@ const packings: readonly Packing[] = [
   { name: "unorm2x16", bits: [16, 16] },
   { name: "snorm2x16", bits: [16, 16], signed: true },
   { name: "unorm10a2", bits: [10, 10, 10, 2] },
+  { name: "unorm565", bits: [5, 6, 5] },
 ];
 const values = [0, 1, -1, 0.5, 0.25, -0.25, 0.7, -0.003, 1.5, -7, 0.001, Number.NaN, 1 / 3, 2 / 3, 0.9999, -0.9];
 const packed = [0, 0xffffffff, 0x80808080, 0x7f817f81, 0x12345678, 0xfedcba98, 0x80007fff, 0x40100401];
@@ -52,7 +53,8 @@ const cases: Case[] = packings.flatMap(({ name, bits, signed = false }): Case[] 
       return normalised(part, count, signed);
     });
   };
-  const groups = range(values.length / n, (k) => values.slice(k * n, k * n + n));
+  const count = Math.floor(values.length / n);
+  const groups = range(count, (k) => values.slice(k * n, k * n + n));
   const rounded = values.map((x) => bitsOf(half, x));
   const vector = (type: "float" | "half", from: Input): Case => ({
     name: `pack_${type}_to_${name}`,
@@ -61,7 +63,7 @@ const cases: Case[] = packings.flatMap(({ name, bits, signed = false }): Case[] 
     inputs: [from],
     expected: (type === "float"
       ? groups
-      : range(values.length / n, (k) => rounded.slice(k * n, k * n + n).map((x) => numberOf(half, x)))
+      : range(count, (k) => rounded.slice(k * n, k * n + n).map((x) => numberOf(half, x)))
     ).map(word),
   });
   return [

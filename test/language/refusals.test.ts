@@ -255,6 +255,11 @@ const refusals: readonly Refusal[] = [
     says: /component|float2|excess/,
   },
   {
+    name: "a vector of int from a comparison, which is of bool",
+    source: kernel("int3 §m = float3(in[i]) < float3(2); out[i] = m.x;"),
+    says: /no viable conversion from 'bool3' to 'int3'/,
+  },
+  {
     name: "a swizzle beyond the vector",
     source: kernel("float2 v = float2(1); out[i] = v§.z;"),
     says: /swizzle|component|z/,

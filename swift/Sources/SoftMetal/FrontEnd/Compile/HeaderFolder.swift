@@ -22,10 +22,12 @@ enum HeaderFolder {
     ("metal_type_traits", PackageResources.metal_type_traits),
     ("metal_types", PackageResources.metal_types),
     ("metal_uniform", PackageResources.metal_uniform),
+    ("simd.h", PackageResources.simd_h),
     ("softmetal.h", PackageResources.softmetal_h),
     ("softmetal_assignment", PackageResources.softmetal_assignment),
     ("softmetal_components", PackageResources.softmetal_components),
     ("softmetal_executor", PackageResources.softmetal_executor),
+    ("softmetal_member", PackageResources.softmetal_member),
     ("softmetal_object", PackageResources.softmetal_object),
     ("softmetal_worker.h", PackageResources.softmetal_worker_h),
   ]
@@ -61,6 +63,8 @@ enum HeaderFolder {
       Files.removeFolder(temporary)
       return nil
     }
+    // `<simd/simd.h>` is in the same folder.
+    symlink(".", temporary + "/simd")
     if rename(temporary, path) != 0 {
       // Another process was first.
       Files.removeFolder(temporary)

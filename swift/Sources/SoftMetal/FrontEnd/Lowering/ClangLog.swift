@@ -65,6 +65,7 @@ enum ClangLog {
       (headerFolder + "/", ""), ("const __attribute__((address_space(2)))", "constant"),
       ("__attribute__((address_space(1)))", "device"), ("__attribute__((address_space(2)))", "constant"),
       ("__attribute__((address_space(3)))", "threadgroup"), ("_Float16", "half"), ("__bf16", "bfloat"),
+      ("sm_bool<2>", "bool2"), ("sm_bool<3>", "bool3"), ("sm_bool<4>", "bool4"),
     ] {
       text = replace(text, from, to)
     }

@@ -47,7 +47,11 @@ struct DeclaredNames {
       position = close + 1
     }
     var start = type
-    while list.text(start - 1) == "::", list.isIdentifier(start - 2) { start -= 2 }
+    while list.text(start - 1) == "::" {
+      let open = list.text(start - 2) == ">" ? list.openingAngle(start - 2) ?? start : start - 1
+      guard list.isIdentifier(open - 1) else { break }
+      start = open - 1
+    }
     if list.text(start - 1) == "typename" { start -= 1 }
     let words = start..<position
     while Self.qualifiers.contains(list.text(start - 1)) { start -= 1 }

@@ -13,6 +13,7 @@ enum Lowering {
     Refusals.check(&context)
     Attributes.lower(&context)
     Increments.lower(&context)
+    DeducedVectors.lower(&context)
     PackedVectors.lower(&context)
     Initialisers.lower(&context)
     Comparisons.lower(&context)

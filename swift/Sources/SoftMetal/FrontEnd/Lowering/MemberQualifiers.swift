@@ -1,94 +1,134 @@
 /// Sets member functions of `device`, `constant` and `threadgroup` objects apart.
 ///
-/// clang has no objects with an address space in C++. `T f() const device` gets
-/// a parameter that no call gives, `T f(::softmetal::DeviceObject) const`; a
-/// conversion, which cannot have one, becomes a function of another name. The
-/// functions of thread objects stay.
+/// clang has no objects with an address space in C++. `void f(int x) device`
+/// becomes `void f(::softmetal::DeviceObject, int x)`, and all functions of its
+/// name get such a parameter, which `MemberCalls` gives by the memory of the
+/// object. In the body `sm_self` is the object in its own memory, and so are
+/// references of the names of those data members that it mentions.
 ///
-/// Where the versions of a constant function are the same but for the memory,
-/// one of them serves thread objects, and `p[i].f()` calls it on a copy,
-/// `SM_VALUE(p[i]).f()`.
+/// An operator that may be a function of its own becomes a friend, `friend void
+/// operator+=(device S &sm_self, float x)`; `operator[]`, `()` and `=` become
+/// functions with names. A conversion stays for thread objects, into which
+/// others are copied first.
 enum MemberQualifiers {
-  private static let spaces = ["device": "Device", "constant": "Constant", "threadgroup": "Threadgroup"]
-
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
-    // Those of `array<T, N>` in the headers.
-    var copied: Set<String> = list.indices.contains { list.text($0) == "array" } ? ["size", "empty"] : []
-    for token in list.indices {
-      guard let space = spaces[list.text(token)], let close = parameterEnd(before: token, list) else { continue }
-      let open = list.partner[close]
-      guard open > 0, followsMember(token, list) else { continue }
-      context.blank(token..<token + 1)
-      if let keyword = conversion(open, list) {
-        context.edits.blank(list.tokens[keyword].range, in: list.source)
-        context.insert(" sm_conversion_\(token)", before: open)
-      } else if let versions = sameVersions(token, open, list) {
-        copied.insert(list.text(open - 1))
-        guard versions.first == open else {
-          context.insert("::softmetal::\(space)Object" + (close == open + 1 ? "" : ", "), after: open)
-          continue
-        }
-      } else if list.isIdentifier(open - 1) || list.text(open - 2) == "operator" || list.text(open - 1) == ")" {
-        context.insert("::softmetal::\(space)Object" + (close == open + 1 ? "" : ", "), after: open)
-      }
+    let classes = ClassDefinition.all(list)
+    let members = QualifiedMember.all(list, classes)
+    let qualified = Set(members.map { list.text($0.name) })
+    for member in members {
+      lower(member, classes, &context)
+      refuseThreadCalls(member, qualified: qualified, &context)
     }
-    lowerCalls(of: copied, &context)
+    MemberCalls.lower(members, classes, &context)
   }
 
-  /// The parentheses of all versions of the constant function with parameters at `open`, that for thread objects
-  /// first; nil when they differ in more than the memory.
-  private static func sameVersions(_ token: Int, _ open: Int, _ list: TokenList) -> [Int]? {
-    guard list.text(token - 1) == "const", list.isIdentifier(open - 1), list.text(open - 2) != "operator",
-      let type = list.enclosingBrace(token)
-    else { return nil }
-    var versions: [Int] = []
-    var texts: Set<String> = []
-    for name in span(type, list.partner[type]) where list.text(name) == list.text(open - 1) {
-      guard list.text(name + 1) == "(", list.enclosingBrace(name) == type else { continue }
-      let parameters = name + 1..<list.after(name + 1)
-      guard list.joined(parameters) == list.joined(open..<list.after(open)) else { continue }
-      var body = parameters.upperBound
-      var isThread = true
-      while list.isIdentifier(body) {
-        if spaces.keys.contains(list.text(body)) { isThread = false }
-        body += 1
-      }
-      texts.insert(list.text(body) == "{" ? list.joined(body..<list.after(body)) : "")
-      versions.insert(name + 1, at: isThread ? 0 : versions.count)
-    }
-    return texts.count == 1 ? versions : nil
-  }
-
-  private static func lowerCalls(of names: Set<String>, _ context: inout LoweringContext) {
+  private static func lower(_ member: QualifiedMember, _ classes: [ClassDefinition], _ context: inout LoweringContext) {
     let list = context.list
-    for token in list.indices where list.text(token + 1) == "(" && names.contains(list.text(token)) {
-      guard [".", "->"].contains(list.text(token - 1)), let start = list.operandStart(token - 1) else { continue }
-      let isPointer = list.text(token - 1) == "->"
-      context.wrap(start..<token - 1, isPointer ? "SM_VALUE(*" : "SM_VALUE(", ")")
-      if isPointer { context.edits.replace(list.tokens[token - 1].range, with: ".") }
+    context.blank(member.qualifier..<member.qualifier + 1)
+    let tag = "::softmetal::\(member.space)Object" + (member.parameters.count == 2 ? "" : ", ")
+    switch member.kind {
+    case .constructor:
+      context.insert(tag, after: member.parameters.lowerBound)
+      return
+    case .conversion:
+      context.edits.blank(list.tokens[member.name].range, in: list.source)
+      context.insert(" sm_conversion_\(member.qualifier)", before: member.parameters.lowerBound)
+      return
+    case .symbol:
+      lowerSymbol(member, &context)
+    case .named(let function):
+      context.edits.replace(list.byteRange(member.name..<member.parameters.lowerBound), with: function)
+      fallthrough
+    case .function:
+      context.insert(tag, after: member.parameters.lowerBound)
+      // Objects in constant memory are constant.
+      if member.space == "Constant", !member.isConst {
+        context.insert(" const", after: member.parameters.upperBound - 1)
+      }
+    }
+    lowerHead(member, &context)
+    lowerBody(member, classes, &context)
+  }
+
+  /// The first token of the declaration, after `template <...>`.
+  private static func declarationStart(_ member: QualifiedMember, _ list: TokenList) -> Int {
+    var start = member.name
+    while start > 0, ![";", "{", "}", ":"].contains(list.text(start - 1)) {
+      if list.text(start - 1) == ">", let open = list.openingAngle(start - 1) {
+        if list.text(open - 1) == "template" { break }
+        start = open
+      } else {
+        start = [")", "]"].contains(list.text(start - 1)) ? max(list.partner[start - 1], 0) : start - 1
+      }
+    }
+    return start
+  }
+
+  /// The cast to the object's memory is no constant expression.
+  private static func lowerHead(_ member: QualifiedMember, _ context: inout LoweringContext) {
+    for token in span(declarationStart(member, context.list), member.name)
+    where context.list.text(token) == "constexpr" {
+      context.blank(token..<token + 1)
     }
   }
 
-  /// The `)` of the parameters whose qualifiers `token` belongs to, or nil.
-  private static func parameterEnd(before token: Int, _ list: TokenList) -> Int? {
-    var position = token - 1
-    while ["const", "volatile"].contains(list.text(position)) { position -= 1 }
-    return list.text(position) == ")" && list.partner[position] >= 0 ? position : nil
-  }
-
-  /// Whether the end of a member function's head, or its body, comes next.
-  private static func followsMember(_ token: Int, _ list: TokenList) -> Bool {
-    ["{", ";", ":"].contains(list.text(token + 1)) || (list.text(token + 1) == "->" && list.isIdentifier(token + 2))
-  }
-
-  /// The `operator` of a conversion function with parameters at `open`, or nil.
-  private static func conversion(_ open: Int, _ list: TokenList) -> Int? {
-    var position = open - 1
-    while position > 0, list.isIdentifier(position) || ["::", "<", ">", ","].contains(list.text(position)) {
-      if list.text(position) == "operator" { return position < open - 1 ? position : nil }
-      position -= 1
+  private static func lowerSymbol(_ member: QualifiedMember, _ context: inout LoweringContext) {
+    guard let owner = member.owner else { return }
+    let list = context.list
+    context.insert("friend ", before: declarationStart(member, list))
+    let space = member.space.lowercased()
+    let object = (member.isConst && space != "constant" ? "const " : "") + "\(space) \(owner.name) &sm_self"
+    context.insert(object + (member.parameters.count == 2 ? "" : ", "), after: member.parameters.lowerBound)
+    // A friend has no qualifiers.
+    for token in span(member.parameters.upperBound, member.body ?? member.qualifier)
+    where ["const", "volatile"].contains(list.text(token)) {
+      context.blank(token..<token + 1)
     }
-    return nil
+  }
+
+  private static func lowerBody(
+    _ member: QualifiedMember, _ classes: [ClassDefinition], _ context: inout LoweringContext
+  ) {
+    let list = context.list
+    guard let open = member.body, list.partner[open] < list.count else { return }
+    let body = span(open + 1, list.after(open) - 1)
+    var prelude = ""
+    if member.kind != .symbol {
+      prelude = " auto &sm_self = ::softmetal::in_\(member.space.lowercased())(*this);"
+    }
+    let parameters = Set(member.parameters.map { list.text($0) })
+    let names = dataMembers(member.owner, classes, depth: 0).subtracting(parameters)
+    for name in Set(body.map { list.text($0) }).intersection(names).sorted() {
+      prelude += " auto &\(name) = sm_self.\(name);"
+    }
+    context.insert(prelude + " {", after: open)
+    context.insert("} ", before: body.upperBound)
+    for token in body where list.text(token) == "this" {
+      context.edits.replace(list.tokens[token].range, with: "(&sm_self)")
+    }
+  }
+
+  /// In the body the object is a thread object for clang, of which functions without a qualifier could be called.
+  private static func refuseThreadCalls(
+    _ member: QualifiedMember, qualified: Set<String>, _ context: inout LoweringContext
+  ) {
+    let list = context.list
+    guard let open = member.body, let owner = member.owner else { return }
+    let names = owner.functions.subtracting(qualified)
+    for token in span(open, list.after(open)) where names.contains(list.text(token)) && list.text(token + 1) == "(" {
+      guard ![".", "->", "::"].contains(list.text(token - 1)) else { continue }
+      let space = member.space.lowercased()
+      context.report(
+        "member function '\(list.text(token))' is not qualified for an object in \(space) memory", at: token)
+    }
+  }
+
+  /// The data members of a class and of its bases.
+  private static func dataMembers(_ owner: ClassDefinition?, _ classes: [ClassDefinition], depth: Int) -> Set<String> {
+    guard let owner, depth < 16 else { return [] }
+    return classes.filter { owner.bases.contains($0.name) }.reduce(owner.dataMembers) {
+      $0.union(dataMembers($1, classes, depth: depth + 1))
+    }
   }
 }

@@ -5,11 +5,10 @@
 /// in: clang converts objects of classes in thread memory only. A component by
 /// number becomes `SM_PARTS(p[i])[k]`. Names, assignments, components by name
 /// and addresses stay: the headers and `StructAssignments` see to them. An
-/// `array<T, N>` is indexed in the same way.
+/// `array<T, N>` and a matrix are indexed in the same way.
 struct PackedVectors {
   private let list: TokenList
-  private let types: Set<String>
-  private let names: DeclaredNames
+  private let objects: DeclaredObjects
   /// Functions with a parameter that is a reference to a packed vector.
   private let referring: Set<String>
 
@@ -26,7 +25,7 @@ struct PackedVectors {
     let packed = PackedVectors(context)
     for declaration in context.declarations where declaration.kind == .function || declaration.kind == .type {
       for token in declaration.tokens {
-        if let object = packed.object(at: token) { packed.lower(object, in: declaration, &context) }
+        if let object = packed.objects.object(at: token) { packed.lower(object, in: declaration, &context) }
       }
       for token in declaration.tokens where packed.takesValue(token, in: declaration) {
         packed.lowerPlace(token + 1, &context)
@@ -38,8 +37,7 @@ struct PackedVectors {
     let list = context.list
     self.list = list
     let types = Self.types(list)
-    self.types = types
-    names = DeclaredNames(context) { types.contains(list.text($0)) }
+    objects = DeclaredObjects(context, types: types)
     var referring: Set<String> = []
     for declaration in context.declarations where declaration.kind == .function {
       let words = declaration.parameters
@@ -52,7 +50,8 @@ struct PackedVectors {
 
   private static func isBuiltIn(_ token: Int, _ list: TokenList) -> Bool {
     let word = list.text(token)
-    return word.hasPrefix("packed_") && word.hasSuffix("3") || (word == "array" && list.text(token + 1) == "<")
+    if word.hasPrefix("packed_") && word.hasSuffix("3") || VectorTypes.matrices.contains(word) { return true }
+    return (word == "array" || word == "matrix") && list.text(token + 1) == "<"
   }
 
   /// The built-in names and their aliases.
@@ -66,66 +65,15 @@ struct PackedVectors {
     return types
   }
 
-  // MARK: Objects by name
-
-  /// The tokens of the packed vector that the name or cast at `token` leads to:
-  /// `name`, `a.name`, `name[i]`, `*name`, `((device packed_float3 *)p)[i]`.
-  private func object(at token: Int) -> Range<Int>? {
-    guard let (levels, start, end) = base(at: token) else { return nil }
-    var position = end
-    var left = levels
-    while left > 0, list.text(position) == "[" {
-      position = list.after(position)
-      left -= 1
-    }
-    if left == 0 { return start..<position }
-    guard left == 1 else { return nil }
-    if list.text(position) == "->" { return nil }
-    if list.text(start - 1) == "*", isPrefix(start - 1) { return start - 1..<position }
-    // `*(p + 1)`
-    guard position == end, list.text(start - 1) == "(", list.text(start - 2) == "*", isPrefix(start - 2),
-      ["+", "-"].contains(list.text(position))
-    else { return nil }
-    return start - 2..<list.after(start - 1)
-  }
-
-  /// The tokens of a declared name, or of a cast to a pointer, and the levels from there to the packed vector.
-  private func base(at token: Int) -> (levels: Int, start: Int, end: Int)? {
-    if let name = names.names(at: token).first {
-      guard list.text(token + 1) != "(", let start = list.operandStart(token + 1) else { return nil }
-      return (name.levels, start, token + 1)
-    }
-    guard types.contains(list.text(token)), list.text(token + 1) == "*" else { return nil }
-    var close = token + 2
-    while ["const", "volatile"].contains(list.text(close)) { close += 1 }
-    switch list.text(close) {
-    case ")":
-      guard list.partner[close] >= 0, let end = list.operandEnd(close + 1) else { return nil }
-      let open = list.partner[close]
-      let isGroup = list.text(open - 1) == "(" && list.partner[open - 1] == end
-      return isGroup ? (1, open - 1, end + 1) : (1, open, end)
-    case ">":
-      let end = list.after(min(close + 1, list.count - 1))
-      return list.text(close + 1) == "(" ? list.operandStart(end).map { (1, $0, end) } : nil
-    default: return nil
-    }
-  }
-
-  /// Whether the operator at `token` has no operand before it.
-  private func isPrefix(_ token: Int) -> Bool {
-    let before = list.text(token - 1)
-    if list.isIdentifier(token - 1) { return TokenList.statementWords.contains(before) }
-    return list.tokens[max(token - 1, 0)].kind == .punctuation && ![")", "]", ">"].contains(before)
-  }
-
   private func lower(_ object: Range<Int>, in declaration: Declaration, _ context: inout LoweringContext) {
+    // The component itself, to be read or written to.
+    if list.text(object.upperBound) == "[" { return context.wrap(object, "SM_PARTS(", ")") }
     let before = list.text(object.lowerBound - 1)
     if before == "return", !takesValue(object.lowerBound - 1, in: declaration) { return }
-    if before == "&", isPrefix(object.lowerBound - 1) || isReference(object.lowerBound - 2) { return }
+    if before == "&", objects.isPrefix(object.lowerBound - 1) || isReference(object.lowerBound - 2) { return }
     if ["++", "--"].contains(before) || isReferenceInitialiser(object) || isOperand(object) { return }
     let after = list.text(object.upperBound)
     switch after {
-    case "[": context.wrap(object, "SM_PARTS(", ")")
     case ".", "->":
       // A swizzle is made of the value, unless it is written to.
       let end = object.upperBound + 2
@@ -190,7 +138,7 @@ struct PackedVectors {
   /// may not tell.
   private func lowerPlace(_ start: Int, _ context: inout LoweringContext) {
     guard isPlace(start), let end = list.operandEnd(start), [";", ","].contains(list.text(end)) else { return }
-    guard !(start..<end).contains(where: { object(at: $0)?.upperBound == end }) else { return }
+    guard !(start..<end).contains(where: { objects.object(at: $0)?.upperBound == end }) else { return }
     context.wrap(start..<end, "SM_VALUE(", ")")
   }
 

@@ -6,7 +6,8 @@
 enum StructAssignments {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
-    guard list.indices.contains(where: { classWords.contains(list.text($0)) }) else { return }
+    let words = Set(list.indices.map { list.text($0) })
+    guard !words.isDisjoint(with: classWords) || words.isSuperset(of: ["vec", "bool"]) else { return }
     for declaration in context.declarations where declaration.kind == .function || declaration.kind == .type {
       for token in declaration.tokens where list.text(token) == "=" && list.text(token - 1) != "operator" {
         guard let start = statementStart(before: token, in: declaration.tokens, list), isPlace(start..<token, list)
@@ -20,12 +21,7 @@ enum StructAssignments {
   private static let classWords: Set<String> = {
     var words: Set<String> = ["struct", "class", "union", "bool2", "bool3", "bool4", "array", "matrix"]
     for component in VectorTypes.components { words.insert("packed_\(component)3") }
-    for columns in 2...4 {
-      for rows in 2...4 {
-        words.formUnion(["float\(columns)x\(rows)", "half\(columns)x\(rows)"])
-      }
-    }
-    return words
+    return words.union(VectorTypes.matrices)
   }()
 
   /// The first token of the expression statement that ends before the `=` at `index`.

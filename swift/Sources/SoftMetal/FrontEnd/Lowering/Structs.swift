@@ -7,12 +7,12 @@
 enum Structs {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
-    for token in list.indices where ["struct", "class", "union"].contains(list.text(token)) {
+    for token in list.indices where ClassDefinition.keys.contains(list.text(token)) {
       guard list.text(token - 1) != "enum" else { continue }
       if let name = nameOfUnnamed(token, list) {
         context.insert(" \(name)", after: token)
         insertCopies(name, open: token + 1, key: token, &context)
-      } else if let (name, open) = definition(token, list) {
+      } else if let (name, open) = ClassDefinition.head(token, list) {
         insertCopies(list.text(name), open: open, key: token, &context)
       }
     }
@@ -43,32 +43,6 @@ enum Structs {
   /// Whether the brace at `open` begins an anonymous struct or union.
   private static func isAnonymous(_ open: Int, _ list: TokenList) -> Bool {
     ["struct", "union"].contains(list.text(open - 1)) && list.text(list.after(open)) == ";"
-  }
-
-  /// The name and the opening brace of the definition that a class key at
-  /// `token` begins, or nil.
-  private static func definition(_ token: Int, _ list: TokenList) -> (name: Int, open: Int)? {
-    var name = token + 1
-    while name < list.count {
-      if Attribute.isListStart(name, of: list) {
-        name = list.after(name)
-      } else if ["alignas", "__attribute__"].contains(list.text(name)), list.text(name + 1) == "(" {
-        name = list.after(name + 1)
-      } else {
-        break
-      }
-    }
-    guard list.isIdentifier(name) else { return nil }
-    var position = name + 1
-    if list.text(position) == "<" {
-      guard let close = list.closingAngle(position) else { return nil }
-      position = close + 1
-    }
-    if list.text(position) == "final" { position += 1 }
-    if list.text(position) == ":" {
-      while position < list.count, !["{", ";", "(", ")"].contains(list.text(position)) { position += 1 }
-    }
-    return list.text(position) == "{" ? (name, position) : nil
   }
 
   /// The macro that a struct gets.

@@ -12,11 +12,17 @@ struct VectorTypes {
     for scalar in components {
       for width in 2...4 {
         names.insert("\(scalar)\(width)")
-        names.insert("packed_\(scalar)\(width)")
+        for prefix in ["packed", "simd", "vector"] { names.insert("\(prefix)_\(scalar)\(width)") }
       }
     }
     return names
   }()
+
+  /// `float2x2` to `half4x4`, and their names in `<simd/simd.h>`.
+  static let matrices: Set<String> = Set(
+    ["float", "half"].flatMap { scalar in
+      (2...4).flatMap { columns in (2...4).map { rows in "\(scalar)\(columns)x\(rows)" } }
+    }.flatMap { [$0, "simd_\($0)", "matrix_\($0)"] })
 
   static let scalars: Set<String> = components.subtracting(["half", "bfloat"]).union([
     "void", "size_t", "ptrdiff_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t",
