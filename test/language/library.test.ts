@@ -119,3 +119,18 @@ template <typename T> struct Types { typedef float Sum; using Wide = vec<T, 4>; 
 template <typename T> typename Types<T>::Sum widened(T x) { typename Types<T>::Wide v(x); typename Types<T>::template Box<int> two = {2}; return float(v.w) + two.value; }`,
   cases,
 );
+
+languageSuite(
+  "simd_header",
+  "#include <simd/simd.h>\nstruct Shared { vector_float4 a; simd_float3 b; simd::float2 c; matrix_float4x4 m; vector_uint2 u; simd_uint3 w; };",
+  [
+    {
+      name: "<simd/simd.h>: vectors and matrices by the names that hosts use",
+      code: `Shared s; s.a = simd_float4(1, 2, 3, 4); s.b = simd_float3(5.0f); s.c = simd::float2(4, 5); s.m = matrix_float4x4(2.0f); s.u = vector_uint2(uint2(6)); s.w = simd_uint3(7u); threadgroup Shared box[1]; box[0] = s; threadgroup Shared *p = box;
+        out[0] = s.a.w + s.b.z + s.c.y; out[1] = s.m[1][1] + p->m[2][2]; out[2] = s.u.y + s.w.z; out[3] = is_same_v<simd_float4, float4> + is_same_v<simd::float3x3, float3x3> + is_same_v<simd_half2x3, half2x3>; out[4] = sizeof(Shared);`,
+      out: "float",
+      threads: 1,
+      expected: [14, 4, 13, 3, 144],
+    },
+  ],
+);

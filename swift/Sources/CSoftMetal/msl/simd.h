@@ -8,7 +8,7 @@
   typedef T simd_##name;       \
   namespace simd {             \
   using ::simd_##name;         \
-  typedef ::T name;             \
+  typedef ::T name;            \
   }
 #define SM_SIMD_VECTORS(T)  \
   SM_SIMD_NAMES(T##2, T##2) \

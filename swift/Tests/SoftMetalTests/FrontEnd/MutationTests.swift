@@ -9,11 +9,13 @@ import Testing
     "{", "}", "(", ")", "[[", "]]", "<", ">", ";", "kernel ", "threadgroup ", "template<", "\"", "'", "/*", "*/", "#",
     "\\\n", ",", "::", "operator", "using ", "typedef ", "constant ", "struct ", "float4(", "=", "(float4)", "\n",
     "++", "--", ".xy", "->", "packed_float3 ", "bool4 b", "array<", "union {", "auto m = ", "for (", "? ", "host_name(",
-    "static_cast<", "is_function_constant_defined(", "R\"(", "#if 1\n", "#line 7 \"x\"\n",
+    "static_cast<", "is_function_constant_defined(", "R\"(", "#if 1\n", "#line 7 \"x\"\n", ") device {", "vec<T, 3> ",
+    ".sum(",
   ]
 
   private static let vectors = """
-    struct V { packed_float3 at; union { uint bits; float x; }; float3 sum() const device { return at + x; } };
+    struct V { packed_float3 at; union { uint bits; float x; }; float3 sum() const device { return at + x; }
+      void operator+=(float y) device { this->x = y; } float operator[](int k) const constant { return at[k]; } };
     float3 g(const device V *v, device packed_float3 *p, constant array<float, 4> &a, bool4 b, float4 c) {
       float4 d(c.xyz, 1), e(d); d++; --e.x; b.xy = b.zw; auto m = c < d; p[1] += v->at * 2; p[0][1] = a[2]++;
       for (int k = 0; k < 3; k++, c--) { p[k] = v[k].sum() + float3(m.xyz); (*p).zx = (d > e).xy ? c.xy : e.yx; }

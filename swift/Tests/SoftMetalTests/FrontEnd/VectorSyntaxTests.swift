@@ -5,7 +5,7 @@ import Testing
 /// What vectors have beyond clang's: comparisons of type bool, initialisers in parentheses, swizzles of classes.
 @Suite struct VectorSyntaxTests {
   func body(_ statement: String) throws -> String {
-    let lowered = try Lowered("void g(float3 a, float3 b, int n) { \(statement) }").body
+    let lowered = try Lowered("void h(bool3, int); void g(float3 a, float3 b, int n) { \(statement) }").body
     return String(lowered.split(separator: "{").last?.dropFirst().dropLast(2) ?? "")
   }
 
@@ -17,6 +17,9 @@ import Testing
     ("auto m = a == b;", "auto m = sm_truth(a == b);"),
     ("f((int3)(a != b));", "f(sm_make<int3>(sm_truth((a != b))));"),
     ("f(int3((a < b) & (b < a)));", "f(sm_make<int3>(sm_truth((a < b) & (b < a))));"),
+    ("auto m = n ? a < b : a > b;", "auto m = sm_truth(n ? a < b : a > b);"),
+    ("decltype(a < b) m; h(a < b, n); f(a < b);", "decltype(sm_truth(a < b)) m; h(sm_truth(a < b), n); f(a < b);"),
+    ("int3 m = a < b;", "int3 m = sm_truth(a < b);"),
   ])
   func comparisons(statement: String, expected: String) throws {
     #expect(try body(statement) == expected)
@@ -70,5 +73,17 @@ import Testing
     for wrap in order { edits.wrap(0..<wrap + 1, "\(wrap)(", ")\(wrap)") }
     edits.insert("!", at: 1)
     #expect(String(decoding: edits.apply(to: source).bytes, as: UTF8.self) == "2(1(0(a)0!b)1c)2")
+  }
+
+  @Test(arguments: [
+    ("template <typename T> T f(vec<T, 4> v); void g() { f(x); }", true),
+    ("template <typename T> T f(vec<T, 4> v); void g() { f<int>(x); }", false),
+    ("template <typename T> struct S<vec<T, 2>> {};", true),
+    ("template <typename T> struct S { vec<T, 2> v; T f(vec<T, 2> w); };", false),
+    ("template <typename T> using V = vec<T, 4>; template <typename T> T f(V<T> v); void g() { f(x); }", true),
+    ("template <typename T> vec<T, 2> f(T a); void g() { f(x); }", false),
+  ])
+  func deducedVectors(source: String, isDeduced: Bool) throws {
+    #expect(try Lowered(source).body.has("sm_vector<") == isDeduced)
   }
 }

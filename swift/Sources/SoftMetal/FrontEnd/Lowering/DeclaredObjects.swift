@@ -19,9 +19,10 @@ struct DeclaredObjects {
   /// `name`, `a.name`, `name[i]`, `*name`, `((device packed_float3 *)p)[i]`.
   func object(at token: Int) -> Range<Int>? {
     guard var object = bareObject(at: token) else { return nil }
+    let uses: Set<String> = areCalled ? ["("] : ["[", ".", "->"]
     // `(*p)[1]`, and no call.
     while list.text(object.lowerBound - 1) == "(", list.text(object.upperBound) == ")",
-      ["[", ".", "->"].contains(list.text(object.upperBound + 1)),
+      uses.contains(list.text(object.upperBound + 1)),
       !list.isIdentifier(object.lowerBound - 2) || TokenList.statementWords.contains(list.text(object.lowerBound - 2)),
       ![">", "]"].contains(list.text(object.lowerBound - 2))
     {

@@ -14,7 +14,9 @@ struct MemberCalls {
   static func lower(_ members: [QualifiedMember], _ classes: [ClassDefinition], _ context: inout LoweringContext) {
     let calls = MemberCalls(members, classes, context)
     for token in calls.list.indices where calls.names.contains(calls.list.text(token)) { calls.lower(token, &context) }
-    for (sign, function) in QualifiedMember.operators { calls.lowerOperator(sign, function, &context) }
+    for (sign, function) in QualifiedMember.operators.sorted(by: { $0.key < $1.key }) {
+      calls.lowerOperator(sign, function, &context)
+    }
   }
 
   private init(_ members: [QualifiedMember], _ classes: [ClassDefinition], _ context: LoweringContext) {
@@ -104,7 +106,7 @@ struct MemberCalls {
     let owners = members.filter { $0.kind == .named(function) }.compactMap(\.owner)
     guard !owners.isEmpty, sign != "=" else { return }
     let objects = DeclaredObjects(context, types: Set(owners.map(\.name)), areCalled: sign == "(")
-    for open in Set(owners.map(\.open)) {
+    for open in Set(owners.map(\.open)).sorted() {
       context.edits.insert(" SM_THREAD_\(sign == "[" ? "AT" : "CALL")", at: list.tokens[open].range.upperBound)
     }
     for token in list.indices {
