@@ -53,7 +53,9 @@ enum CompilerFlags {
       // Code for a level is shipped, so it goes without symbols.
       if let level { return common + ["-march=\(level.rawValue)", "-s"] }
       // The processor's own conversion to bfloat makes subnormals zero. AVX10.1 contains it.
-      return common + ["-march=native", "-mno-avx512bf16"] + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
+      let native = common + ["-march=native", "-mno-avx512bf16"] + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
+      // Older ones crash on code for the processor's own arithmetic of halves.
+      return native + (clang.version < 19 ? ["-mno-avx512fp16"] : [])
     #else
       return ["-mcpu=native"]
     #endif
