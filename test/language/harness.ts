@@ -143,12 +143,14 @@ export function languageSuite(name: string, prelude: string, cases: readonly Cas
 export function kernelSuite(name: string, source: string, cases: readonly KernelCase[]): void {
   counts.held += cases.length;
   describe(name, () => {
-    // The first pipeline compiles the whole suite.
+    // The first pipeline compiles the whole suite, or each its kernel where the source is long.
     beforeAll(() => {
       device().registerSource(`${name}.metal`, source);
-      device()
-        .pipeline(cases[0]?.kernel ?? "", { constants: [...(cases[0]?.constants ?? [])] })
-        .dispose();
+      for (const { kernel, constants = [] } of cases) {
+        device()
+          .pipeline(kernel, { constants: [...constants] })
+          .dispose();
+      }
     }, 120_000);
     let ran = 0;
     for (const each of cases) {

@@ -32,6 +32,8 @@ enum CompilerFlags {
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
       // Lanes write into the matrix lane's frame before it gets there: no variable may share another's place.
       "-Xclang", "-disable-lifetime-markers", "-mllvm", "-no-stack-coloring",
+      // GPUs read and write a float4 that lies where a float may, and published kernels rely on it.
+      "-fmax-type-align=8",
       // Loops of matrix operations are empty for all lanes but one: worth a copy of the loop.
       "-mllvm", "-unswitch-threshold=2000",
     ]

@@ -72,13 +72,14 @@ struct AddressSpaces {
     "return", "sizeof", "if", "for", "while", "switch", "else", "do", "decltype",
   ]
 
-  /// The name in `type (*name)(...)` at the parenthesis, or nil.
+  /// The name in `type (*name)(...)` at the parenthesis, or nil. A typedef has no pointer yet.
   private func functionPointer(at token: Int) -> Int? {
     guard list.text(token) == "(", list.text(token + 1) == "*", list.isIdentifier(token + 2),
       list.text(token + 3) == ")", list.text(token + 4) == "(", list.isIdentifier(token - 1)
     else { return nil }
     let before = list.text(token - 1)
-    return Self.statements.contains(before) || macros.contains(before) ? nil : token + 2
+    if Self.statements.contains(before) || macros.contains(before) { return nil }
+    return list.text(token - 2) == "typedef" ? nil : token + 2
   }
 
   // MARK: Variables

@@ -64,7 +64,10 @@ struct DeclaredNames {
         if list.text(position) == "*" { levels += 1 }
         position += 1
       }
-      guard list.isIdentifier(position), !list.isIdentifier(position + 1) else { return }
+      // After a comma may be the type of the next parameter.
+      guard list.isIdentifier(position), !list.isIdentifier(position + 1),
+        !VectorTypes.scalars.contains(list.text(position)), !VectorTypes.builtIn.contains(list.text(position))
+      else { return }
       let name = position
       position += 1
       while list.text(position) == "[", list.text(position + 1) != "[" {

@@ -81,9 +81,11 @@ enum Refusals {
   }
 
   /// Whether the `[` at `token` begins a lambda: an index or a bound follows a
-  /// name or a closing bracket, a structured binding follows `auto`.
+  /// name or a closing bracket, a structured binding follows `auto`, and `=`
+  /// follows a designator, as in `float m[4] = { [0 ... 3] = -1 }`.
   private static func isLambda(_ token: Int, _ list: TokenList) -> Bool {
     guard list.text(token) == "[", list.text(token + 1) != "[", token > 0 else { return false }
+    guard list.text(list.after(token)) != "=" else { return false }
     let before = list.text(token - 1)
     if before == "&" || before == "&&" { return list.text(token - 2) != "auto" }
     if list.isIdentifier(token - 1) { return before == "return" }

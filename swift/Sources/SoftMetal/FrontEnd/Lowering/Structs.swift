@@ -61,12 +61,12 @@ enum Structs {
     while position < members.upperBound {
       switch list.text(position) {
       case "(":
-        let before = list.text(position - 1)
-        if before == name, list.text(position - 2) != "operator" {
-          if list.text(position - 2) == "~" || isCopy(name, position, list) { return nil }
+        let function = functionName(before: position, list)
+        if list.text(function) == name, list.text(function - 1) != "operator", !isDefaultElsewhere(position, list) {
+          if list.text(function - 1) == "~" || isCopy(name, position, list) { return nil }
           kind = .constructed
         }
-        if before == "=", list.text(position - 2) == "operator" { return nil }
+        if list.text(function) == "=", list.text(function - 1) == "operator" { return nil }
         position = list.after(position)
         continue
       case "[":
@@ -97,6 +97,19 @@ enum Structs {
       if list.text(position) == "=" { position += 1 }
       return list.text(position) == "{"
     }
+  }
+
+  /// The name before the parameters at `open`; a constructor's may have the template's parameters.
+  private static func functionName(before open: Int, _ list: TokenList) -> Int {
+    guard list.text(open - 1) == ">", let angle = list.openingAngle(open - 1) else { return open - 1 }
+    return angle - 1
+  }
+
+  /// Whether the constructor with parameters at `open` is the default one of objects in a memory that has no
+  /// constructors here.
+  private static func isDefaultElsewhere(_ open: Int, _ list: TokenList) -> Bool {
+    let end = list.after(open)
+    return ["device", "constant", "threadgroup"].contains(list.text(end)) && list.text(end + 2) == "default"
   }
 
   /// Whether the parameters at `open` are those of a copy constructor.

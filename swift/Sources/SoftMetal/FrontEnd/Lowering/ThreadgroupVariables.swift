@@ -58,6 +58,7 @@ struct ThreadgroupVariables {
       }
       var initializer = variable + 1
       while list.text(initializer) == "[" { initializer = list.after(initializer) }
+      if list.text(initializer) == "__attribute__" { initializer = list.after(initializer + 1) }
       if initializer < declarator.upperBound {
         context.report(
           "variable '\(list.text(variable))' in the threadgroup address space cannot have an initializer",
@@ -85,7 +86,8 @@ struct ThreadgroupVariables {
     while position >= body.lowerBound {
       switch list.text(position) {
       case ";", "{", "}", ":": return position + 1
-      case ")" where list.text(list.partner[position] - 1) == "alignas": position = list.partner[position] - 1
+      case ")" where Self.alignments.contains(list.text(list.partner[position] - 1)):
+        position = list.partner[position] - 1
       case "typedef", "using", "return": return nil
       case "::": position -= 1
       default:
@@ -109,6 +111,8 @@ struct ThreadgroupVariables {
     return nil
   }
 
+  private static let alignments: Set<String> = ["alignas", "__attribute__"]
+
   /// The declared name; nil for a pointer, a reference or no declarator.
   private func declaratorName(_ declarator: Range<Int>, _ list: TokenList) -> Int? {
     var name: Int?
@@ -116,7 +120,7 @@ struct ThreadgroupVariables {
     while position < declarator.upperBound {
       switch list.text(position) {
       case "*", "&", "&&": return nil
-      case "alignas" where list.text(position + 1) == "(":
+      case "alignas" where list.text(position + 1) == "(", "__attribute__" where list.text(position + 1) == "(":
         position = list.after(position + 1)
         continue
       case "<":
