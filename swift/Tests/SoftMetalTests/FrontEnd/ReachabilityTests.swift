@@ -19,6 +19,11 @@ import Testing
     ("kernel void f() { simd_sum(1); }", "fibres"),
     ("kernel void f() { metal::simd_shuffle_xor<int>(1, 2); }", "fibres"),
     ("kernel void f(threadgroup int *p [[threadgroup(0)]]) { }", "fibres"),
+    ("kernel void f() { threadgroup int x[4]; }", "fibres"),
+    (
+      "struct S { int x; S() threadgroup; }; bool operator<(S a, S b) { return a.x < b.x; } int g(threadgroup S *s) { return s->x; } kernel void f(device int *a) { if (a[0] < 1) a[1] = 2; }",
+      "loop"
+    ),
     ("kernel void f() { threadgroup_barrier(mem_flags::mem_none); }", "fibres"),
     ("kernel void f() { simdgroup_barrier(mem_flags::mem_none); }", "fibres"),
     ("kernel void f() { quad_sum(1); }", "fibres"),

@@ -30,10 +30,15 @@ struct Reachability {
     list = context.list
     self.constants = constants
     nodesByName = Self.names(context)
-    for declaration in context.declarations {
+    let kernels = Kernels.functions(context)
+    for (index, declaration) in context.declarations.enumerated() {
       // One declaration can hold several function constants, which do not reach each other.
       let isConstant = declaration.attribute("function_constant") != nil && declaration.kind == .variable
       var node = isConstant ? Node() : scan(declaration.tokens)
+      // Kernels alone have threadgroup memory: elsewhere the word stands in the types of pointers and objects.
+      if kernels.contains(index), declaration.tokens.contains(where: { list.text($0) == "threadgroup" }) {
+        node.needsFibres = true
+      }
       node.size = declaration.tokens.count
       // Operators are used without their name.
       if declaration.kind == .function { node.successors.formUnion(nodesByName["operator"] ?? []) }
@@ -120,7 +125,7 @@ struct Reachability {
     if isMatrix || (isUse && name.hasPrefix("simdgroup_")) {
       node.needsFibres = true
       if name != "simdgroup_barrier" { node.usesMatrices = true }
-    } else if name == "threadgroup" || name == "threadgroup_barrier" {
+    } else if name == "threadgroup_barrier" {
       node.needsFibres = true
     } else if isUse, name.hasPrefix("simd_") || name.hasPrefix("quad_") {
       node.needsFibres = true
