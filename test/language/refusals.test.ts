@@ -3,24 +3,9 @@
  * and with the line's text. A `§` in a source marks the place; it is taken out.
  */
 import { expect, test } from "bun:test";
-import { thrownBy } from "../helpers/errors.ts";
 import { countCase, device } from "./harness.ts";
 import { nearMisses } from "./programs.ts";
-
-interface Refusal {
-  readonly name: string;
-  readonly source: string;
-  /** What the message says, beside the place. */
-  readonly says: RegExp;
-}
-const kernel = (
-  body: string,
-): string => `kernel void k(device float *out [[buffer(0)]], const device float *in [[buffer(1)]],
-              uint i [[thread_position_in_grid]]) {
-  ${body}
-}
-`;
-const both = (before: string, body = "out[i] = f(in[i]);"): string => `${before}\n${kernel(body)}`;
+import { both, kernel, type Refusal, refusalSuite } from "./refused.ts";
 
 const refusals: readonly Refusal[] = [
   // Address spaces.
@@ -298,36 +283,7 @@ const refusals: readonly Refusal[] = [
   },
 ];
 
-const prelude = "#include <metal_stdlib>\nusing namespace metal;\n";
-refusals.forEach(({ name, source, says }, index) => {
-  const done = countCase();
-  test(`refused: ${name}`, () => {
-    // Kernels of all sources share one list, so each gets a name of its own.
-    const label = `refused_${index}.metal`;
-    const marked = (prelude + source)
-      .replaceAll(/\bk\b(?=\()/g, `k_${index}`)
-      .replaceAll('host_name("k")', `host_name("k_${index}")`);
-    const before = marked.slice(0, marked.indexOf("§")).split("\n");
-    const [line, column] = [before.length, (before.at(-1)?.length ?? 0) + 1];
-    const text = marked.replace("§", "");
-    const error = thrownBy(() => {
-      device().registerSource(label, text);
-      device().pipeline(`k_${index}`);
-    });
-    expect(error.code).toBe("shader-compilation");
-    expect(error.message).toMatch(says);
-    const shown = text.split("\n")[line - 1] ?? "";
-    const at = `${label}:${line}:`;
-    expect(error.message).toContain(at);
-    expect(error.message).toContain(shown.trim());
-    expect(error.message).not.toContain("/tmp/");
-    const columns = [...error.message.matchAll(new RegExp(`${label}:${line}:(\\d+): error`, "g"))].map((match) =>
-      Number(match[1]),
-    );
-    expect(columns).toContain(column);
-    done();
-  });
-});
+refusalSuite("refused", refusals);
 
 const accepted = countCase();
 test("accepted: correct code that looks like what is refused", () => {

@@ -21,6 +21,7 @@ kernel void both_memories(device float *out [[buffer(0)]], threadgroup float *mo
   threadgroup float box[5000]; box[i] = i; more[i] = i; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = box[i] + more[i];
 }
 kernel void needs_constant(device float *out [[buffer(0)]]) { out[0] = must; }
+kernel void ignores(device float *out [[buffer(0)]], const device float4 *unused [[buffer(1)]], constant Params &other [[buffer(2)]], uint i [[thread_position_in_grid]]) { out[i] = 5; }
 kernel void checks_constant(device float *out [[buffer(0)]]) { out[0] = is_function_constant_defined(may) ? 1 : 0; }
 `.replace(
   "kernel void limited [[max_total_threads_per_threadgroup(64)]] (",
@@ -266,6 +267,37 @@ describe("refused when it runs", () => {
     expect(thrownBy(again).code).toBe("invalid-state");
     expect(thrownBy(() => pass.commitAndWait()).code).toBe("invalid-state");
     encoding();
+  });
+
+  const unused = countCase();
+  test("an argument that the kernel does not use needs no buffer, and any will do", () => {
+    using pipeline = device.pipeline("ignores");
+    for (const buffers of [[out], [out, out.slice(1, 3)]]) {
+      out.view().fill(-1);
+      using pass = device.pass();
+      pass.dispatch(pipeline, { buffers, ...grid });
+      pass.commitAndWait();
+      expect(out.view()[15]).toBe(5);
+    }
+    unused();
+  });
+
+  const perKernel = countCase();
+  test("a constant that another kernel asks for is needed all the same", () => {
+    device.registerSource(
+      "asks_and_uses.metal",
+      `#include <metal_stdlib>
+constant int option [[function_constant(9)]];
+kernel void asks(device float *out [[buffer(0)]]) { out[0] = is_function_constant_defined(option) ? option : 7; }
+kernel void uses(device float *out [[buffer(0)]]) { out[0] = option; }
+`,
+    );
+    device.pipeline("asks").dispose();
+    const error = thrownBy(() => device.pipeline("uses"));
+    expect(error.code).toBe("shader-compilation");
+    expect(error.message).toContain("option");
+    device.pipeline("uses", { constants: [{ index: 9, dtype: "i32", value: 1 }] }).dispose();
+    perKernel();
   });
 
   const optional = countCase();

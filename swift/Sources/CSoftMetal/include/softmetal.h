@@ -68,7 +68,7 @@ typedef struct SmKernel {
   uint32_t seesGridOnly;
   uint32_t argumentCount;
   const SmArgument *arguments;
-  /// Indices into SmObject.constants of those the kernel can reach.
+  /// Indices into SmObject.constants of those the kernel needs values of.
   uint32_t constantCount;
   const uint32_t *constants;
   /// Bytes of `threadgroup` variables; known once the object is loaded.

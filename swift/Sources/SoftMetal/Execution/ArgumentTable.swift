@@ -40,7 +40,7 @@ final class ArgumentTable {
     for argument in pipeline.buffers {
       let binding = buffers[argument.index]
       guard binding.length >= argument.minimumLength, binding.address % UInt(argument.alignment) == 0,
-        binding.address != 0
+        binding.address != 0 || argument.minimumLength == 0
       else { throw refusal(of: argument, binding, kernel: pipeline.name) }
       arguments.append(binding.address)
     }

@@ -31,7 +31,7 @@ import Testing
     "x = static_cast<float>(y);", "x = (float)y;", "x = (device float4 *)y;", "x = sizeof(float4) * 2;", "f(float4);",
     "void h(float4);", "x = (float4){1, 2, 3, 4};", "x = static_cast<device float4 *>(y);", "x.float4(1);",
     "p->float4(1);",
-    "\"float4(1)\"; /* float4(1) */", "device float4 (&r)[2] = q;", "const float4 (&r)[2] = q;", "float4x4(1);",
+    "\"float4(1)\"; /* float4(1) */", "device float4 (&r)[2] = q;", "const thread float4 (&r)[2] = q;", "float4x4(1);",
   ])
   func stay(statement: String) throws {
     let source = "void g() { \(statement) }"

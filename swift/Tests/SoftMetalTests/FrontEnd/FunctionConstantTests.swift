@@ -58,9 +58,15 @@ import Testing
     #expect(Lowered.log("int a [[function_constant(0)]];").has("test.metal:1:5: error: 'a' needs the 'constant'"))
   }
 
-  @Test func optionalOnesAreListed() throws {
-    let source = SourceText(
-      Array("constant int a [[function_constant(0)]]; constant bool b = is_function_constant_defined(a);".utf8))
-    #expect(FunctionConstants.optionalNames(TokenList(source)) == ["a"])
+  @Test func kernelsThatAskNeedNoValue() throws {
+    let lowered = try Lowered(
+      """
+      constant int a [[function_constant(0)]];
+      constant bool b = is_function_constant_defined(a);
+      kernel void asks(device int *x) { x[0] = b ? a : 0; }
+      kernel void uses(device int *x) { x[0] = a; }
+      """)
+    #expect(!lowered.tail.has("sm_constants_0"))
+    #expect(lowered.tail.has("sm_constants_1[] = {0}"))
   }
 }

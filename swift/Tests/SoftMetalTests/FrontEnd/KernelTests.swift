@@ -12,7 +12,7 @@ import Testing
     "kernel void f [[host_name(\"f\")]] (device float *a) { a[0] = 1; }",
     "kernel void f(device float *a) [[max_total_threads_per_threadgroup(1024)]] { a[0] = 1; }",
     "/* kernel void g() {} */ kernel void f(const device float *a /* buffer(3) */) { a[0]; }",
-    "#define K 0\nkernel void f(device float *a [[buffer(K)]]) { }",
+    "#define K 0\nkernel void f(device float *a [[buffer(K)]]) { a[0] = 1; }",
   ])
   func plainForms(source: String) throws {
     let lowered = try Lowered(source)
@@ -47,7 +47,7 @@ import Testing
       kernel void f(device float *a, constant P &p [[buffer(1), function_constant(has_mask)]],
                     const device vec<float, 4> *b, threadgroup half *t [[threadgroup(2)]], threadgroup half *u,
                     device const float (&m)[4] [[buffer(0x5)]] [[function_constant(has_mask)]],
-                    ushort3 g [[threadgroup_position_in_grid]], uint w [[thread_execution_width]]) {}
+                    ushort3 g [[threadgroup_position_in_grid]], uint w [[thread_execution_width]]) { a[0] = p.x + b[0].x + m[0]; }
       """)
     #expect(
       lowered.tail.has(
@@ -57,6 +57,12 @@ import Testing
           + "::softmetal::ThreadsPerSimdgroup>;"))
     #expect(lowered.tail.has("int sm_condition_0() { return static_cast<bool>(has_mask); }"))
     #expect(lowered.tail.has("const uint32_t sm_constants_0[] = {0};"))
+  }
+
+  @Test func buffersThatTheKernelDoesNotName() throws {
+    let lowered = try Lowered("kernel void f(device float *a, device float *b, device float *) { b[0] = 1; }")
+    #expect(
+      lowered.tail.has("::softmetal::UnusedBuffer<0>, ::softmetal::Buffer<1>, ::softmetal::UnusedBuffer<2>>;"))
   }
 
   @Test func everyPositionAttribute() throws {

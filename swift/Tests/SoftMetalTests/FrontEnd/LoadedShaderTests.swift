@@ -70,7 +70,7 @@ import Testing
   @Test func objectsThatAreNoneAreRefused() {
     for bytes in [[], [1, 2, 3], [UInt8](repeating: 0x7F, count: 5000)] {
       let shader = CompiledShader(
-        label: "x", object: bytes, functionNames: [], optionalConstants: [], log: "", wasCached: false)
+        label: "x", object: bytes, functionNames: [], log: "", wasCached: false)
       let error = compilerError { try LoadedShader(shader, constants: [:]) }
       #expect(error?.kind == .hostFailure)
     }

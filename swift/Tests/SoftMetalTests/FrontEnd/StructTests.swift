@@ -6,8 +6,8 @@ import Testing
   @Test(arguments: [
     ("struct A { int x; };", "struct A { SM_STRUCT(A) int x; };"),
     (
-      "template <typename T> struct A<T *> final\n{ T x; };",
-      "template <typename T> struct A<T *> final\n{ SM_STRUCT(A) T x; };"
+      "template <typename T> struct A<device T *> final\n{ T x; };",
+      "template <typename T> struct A<device T *> final\n{ SM_STRUCT(A) T x; };"
     ),
     ("typedef struct A { int x; } A;", "typedef struct A { SM_STRUCT(A) int x; } A;"),
     (

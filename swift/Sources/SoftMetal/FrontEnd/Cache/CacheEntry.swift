@@ -7,17 +7,15 @@
 ///         24    16  hash of everything that follows
 ///         40        metadata, then the ELF object
 ///
-/// Metadata is text: a line with the number of names, then one name a line,
-/// the same for optional constants, and the rest is the log. Numbers are
-/// little-endian.
+/// Metadata is text: a line with the number of names, then one name a line, and
+/// the rest is the log. Numbers are little-endian.
 enum CacheEntry {
-  private static let magic: UInt64 = 0x3130_5253_544D_4653
+  private static let magic: UInt64 = 0x3230_5253_544D_4653
   private static let headerSize = 40
 
   /// What is kept beside the object.
   struct Metadata {
     var functionNames: [String]
-    var optionalConstants: [String]
     var log: String
   }
 
@@ -65,11 +63,8 @@ enum CacheEntry {
   }
 
   private static func encode(_ metadata: Metadata) -> [UInt8] {
-    var text = ""
-    for names in [metadata.functionNames, metadata.optionalConstants] {
-      text += "\(names.count)\n" + names.map { $0 + "\n" }.joined()
-    }
-    return Array((text + metadata.log).utf8)
+    let names = metadata.functionNames
+    return Array(("\(names.count)\n" + names.map { $0 + "\n" }.joined() + metadata.log).utf8)
   }
 
   private static func decodeMetadata(_ bytes: ArraySlice<UInt8>) -> Metadata? {
@@ -79,17 +74,12 @@ enum CacheEntry {
       defer { rest = rest[(end + 1)...] }
       return String(decoding: rest[..<end], as: UTF8.self)
     }
-    func names() -> [String]? {
-      guard let text = line(), let count = Int(text), count >= 0 else { return nil }
-      var result: [String] = []
-      for _ in 0..<count {
-        guard let name = line() else { return nil }
-        result.append(name)
-      }
-      return result
+    guard let text = line(), let count = Int(text), count >= 0 else { return nil }
+    var functions: [String] = []
+    for _ in 0..<count {
+      guard let name = line() else { return nil }
+      functions.append(name)
     }
-    guard let functions = names(), let optional = names() else { return nil }
-    return Metadata(
-      functionNames: functions, optionalConstants: optional, log: String(decoding: rest, as: UTF8.self))
+    return Metadata(functionNames: functions, log: String(decoding: rest, as: UTF8.self))
   }
 }

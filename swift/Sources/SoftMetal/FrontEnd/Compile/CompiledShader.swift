@@ -8,9 +8,6 @@ struct CompiledShader: Sendable {
   let object: [UInt8]
   /// Host names of the kernels, in the order of the source.
   let functionNames: [String]
-  /// Function constants that the source asks about with
-  /// `is_function_constant_defined`, which may stay without a value.
-  let optionalConstants: [String]
   /// Warnings in the form of `ShaderCompilerError.message`; empty if none.
   let log: String
   /// Whether nothing had to be compiled.
@@ -20,7 +17,7 @@ struct CompiledShader: Sendable {
 extension CompiledShader {
   init(label: String, _ content: CacheEntry.Content, wasCached: Bool) {
     self.init(
-      label: label, object: content.object, functionNames: content.metadata.functionNames,
-      optionalConstants: content.metadata.optionalConstants, log: content.metadata.log, wasCached: wasCached)
+      label: label, object: content.object, functionNames: content.metadata.functionNames, log: content.metadata.log,
+      wasCached: wasCached)
   }
 }

@@ -39,7 +39,7 @@ enum CompilerFlags {
     ]
     flags += ["-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed"]
     flags += [
-      "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
+      "-Werror=vla", "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
       "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
     ]
     flags += processor(options.level, clang)

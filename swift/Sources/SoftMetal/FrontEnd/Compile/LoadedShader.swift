@@ -10,7 +10,6 @@ final class LoadedShader: @unchecked Sendable {
   let functionNames: [String]
   let object: UnsafePointer<SmObject>
   private let handle: UnsafeMutableRawPointer
-  private let optionalConstants: Set<String>
 
   /// Loads `shader` and sets its function constants.
   ///
@@ -47,7 +46,6 @@ final class LoadedShader: @unchecked Sendable {
     self.handle = handle
     self.object = object
     functionNames = shader.functionNames
-    optionalConstants = Set(shader.optionalConstants)
   }
 
   deinit {
@@ -65,17 +63,14 @@ final class LoadedShader: @unchecked Sendable {
     return nil
   }
 
-  /// Names of the function constants that `kernel` reaches and that have no
-  /// value. A constant the source asks about with
-  /// `is_function_constant_defined` may stay without one.
+  /// Names of the function constants that `kernel` needs and that have no value.
   func missingConstants(of kernel: UnsafePointer<SmKernel>) -> [String] {
     let constants = Self.constants(of: object)
     return UnsafeBufferPointer(start: kernel.pointee.constants, count: Int(kernel.pointee.constantCount))
       .compactMap { index in
         guard index < constants.count else { return nil }
         let constant = constants[Int(index)]
-        let name = String(cString: constant.name)
-        return constant.defined.pointee == 0 && !optionalConstants.contains(name) ? name : nil
+        return constant.defined.pointee == 0 ? String(cString: constant.name) : nil
       }
   }
 

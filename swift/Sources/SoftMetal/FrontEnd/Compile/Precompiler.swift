@@ -50,8 +50,7 @@ package struct Precompiler: Sendable {
     options.level = level
     let shader = try ShaderCompiler.compile(
       source: unit.source, options: options, kernel: unit.kernel, settings: settings)
-    let metadata = CacheEntry.Metadata(
-      functionNames: shader.functionNames, optionalConstants: shader.optionalConstants, log: shader.log)
+    let metadata = CacheEntry.Metadata(functionNames: shader.functionNames, log: shader.log)
     let path =
       folder + "/"
       + PrecompiledShaders.key(

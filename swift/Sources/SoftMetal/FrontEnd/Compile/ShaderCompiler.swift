@@ -100,8 +100,13 @@ private struct Job {
 
   func lower(_ work: WorkFolder) throws -> LoweredShader {
     let text = SourceText(source)
-    guard Preprocessing.isNeeded(text) else {
-      return try Lowering.lower(text, origin: SourceOrigin(label: label, source: text), kernel: kernel)
+    if !Preprocessing.isNeeded(text) {
+      do {
+        return try Lowering.lower(text, origin: SourceOrigin(label: label, source: text), kernel: kernel)
+      } catch {
+        // What is refused may be in lines that are not compiled.
+        guard Preprocessing.hasConditionals(text) else { throw error }
+      }
     }
     let output = try preprocess(text, work)
     return try Lowering.lower(
@@ -135,8 +140,7 @@ private struct Job {
     let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
-    let metadata = CacheEntry.Metadata(
-      functionNames: lowered.functionNames, optionalConstants: lowered.optionalConstants, log: log)
+    let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, log: log)
     return (metadata, object)
   }
 

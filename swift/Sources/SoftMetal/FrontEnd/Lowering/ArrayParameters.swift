@@ -7,6 +7,8 @@ enum ArrayParameters {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
     for token in list.indices where list.isIdentifier(token) && list.text(token + 1) == "[" {
+      // An attribute is no bound.
+      guard list.text(token + 2) != "[" else { continue }
       guard isParameter(token, list) else { continue }
       let second = list.after(token + 1)
       context.blank(token + 1..<second)
@@ -37,6 +39,6 @@ enum ArrayParameters {
       if spaces.contains(list.text(position)) { hasSpace = true } else { isTyped = true }
       position -= 1
     }
-    return hasSpace && isTyped
+    return position >= 0 && hasSpace && isTyped
   }
 }

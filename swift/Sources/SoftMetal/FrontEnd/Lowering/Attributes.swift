@@ -10,7 +10,8 @@ enum Attributes {
       }
       let end = list.after(position)
       let attributes = Attribute.parseList(position, of: list)
-      if attributes.contains(where: { !Attribute.standardNames.contains($0.name) }) {
+      let isForeign = attributes.contains { !Attribute.standardNames.contains($0.name) }
+      if isForeign || (position..<end).contains(where: { list.text($0) == "noinline" }) {
         context.blank(position..<end)
       }
       position = end

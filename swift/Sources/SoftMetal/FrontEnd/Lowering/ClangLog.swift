@@ -1,39 +1,119 @@
 /// Turns what clang printed into a log in terms of the user's source.
 enum ClangLog {
+  /// What the attribute `error` of the user's functions says of a call that is left after inlining.
+  static let recursion = "which calls itself; recursion is not supported in Metal"
+
   /// - Parameter headerFolder: our headers, shown as `<metal_stdlib>`.
   /// - Returns: the log, and how many errors in source text it has.
   static func translate(_ output: String, _ map: SourceMap, headerFolder: String) -> (text: String, errors: Int) {
+    let reports = reports(output)
+    // What follows from an error that names something of ours only repeats it.
+    let own = reports.filter { !isInternal($0.head.map { withoutRequirement($0) }) }
+    let isExplained = own.contains { $0.head?.isError ?? false }
     var log = ""
     var errors = 0
-    // The left side of an assignment stands in the lowered text more than once.
-    var seen: Set<Substring> = []
-    for line in output.split(separator: "\n", omittingEmptySubsequences: true) {
-      if line.hasPrefix("In file included from ") || line.hasSuffix(" generated.") { continue }
-      guard seen.insert(line).inserted else { continue }
-      guard let diagnostic = parse(line) else {
-        log += prettify(String(line), headerFolder) + "\n"
-        continue
-      }
-      let message = prettify(String(diagnostic.message), headerFolder)
-      let kind = diagnostic.kind == "fatal error" ? "error" : diagnostic.kind
-      if kind == "error" { errors += 1 }
-      if let position = map.position(file: diagnostic.file, line: diagnostic.line, column: diagnostic.column) {
-        log += DiagnosticText.format(position, kind: kind, message: message)
-      } else {
-        let file = displayName(diagnostic.file)
-        log += "\(file):\(diagnostic.line):\(diagnostic.column): \(kind): \(message)\n"
-      }
+    for report in isExplained ? own : reports {
+      if report.head?.isError ?? false { errors += 1 }
+      log += text(of: report, map, headerFolder)
     }
     if errors > 0 { log += DiagnosticText.count(errors) }
     return (log, errors)
   }
 
+  /// An error or a warning with the notes that explain it.
+  private struct Report {
+    /// Nil for lines that belong to no diagnostic.
+    var head: Diagnostic?
+    var notes: [Diagnostic] = []
+    var lines: [Substring] = []
+  }
+
+  private static func reports(_ output: String) -> [Report] {
+    var reports = [Report()]
+    // The left side of an assignment stands in the lowered text more than once.
+    var seen: Set<Substring> = []
+    var isInNote = false
+    for line in output.split(separator: "\n", omittingEmptySubsequences: true) {
+      if line.hasPrefix("In file included from ") || line.hasSuffix(" generated.") { continue }
+      guard seen.insert(line).inserted else { continue }
+      let diagnostic = parse(line)
+      if let diagnostic, diagnostic.kind != "note" {
+        reports.append(Report(head: diagnostic))
+      } else if let diagnostic {
+        reports[reports.count - 1].notes.append(diagnostic)
+      } else if !isInNote {
+        reports[reports.count - 1].lines.append(line)
+      }
+      isInNote = diagnostic.map { $0.kind == "note" } ?? isInNote
+    }
+    return reports
+  }
+
+  private static func text(of report: Report, _ map: SourceMap, _ headerFolder: String) -> String {
+    var log = ""
+    if var head = report.head {
+      // An error in a header is one of the line that led there.
+      if position(of: head, map) == nil, let cause = report.notes.first(where: { position(of: $0, map) != nil }) {
+        head.file = cause.file
+        head.line = cause.line
+        head.column = cause.column
+      }
+      log += text(of: head, map, headerFolder)
+    }
+    for line in report.lines { log += prettify(String(line), headerFolder) + "\n" }
+    for note in report.notes where !isInternal(note.message) && !(report.head?.isOurs ?? false) {
+      log += text(of: note, map, headerFolder)
+    }
+    return log
+  }
+
+  private static func text(of diagnostic: Diagnostic, _ map: SourceMap, _ headerFolder: String) -> String {
+    let message = prettify(String(withoutRequirement(diagnostic)), headerFolder)
+    let kind = diagnostic.kind == "fatal error" ? "error" : diagnostic.kind
+    if let position = position(of: diagnostic, map) {
+      return DiagnosticText.format(position, kind: kind, message: message)
+    }
+    let file = displayName(diagnostic.file)
+    return "\(file):\(diagnostic.line):\(diagnostic.column): \(kind): \(message)\n"
+  }
+
+  /// The message alone of an assertion of ours, which follows its condition.
+  private static func withoutRequirement(_ diagnostic: Diagnostic) -> Substring {
+    guard diagnostic.isOurs, diagnostic.message.hasPrefix("static assertion failed") else { return diagnostic.message }
+    let text = Array(diagnostic.message.utf8)
+    for separator in ["': ", "failed: "] {
+      if let match = find(Array(separator.utf8), in: text, from: 0) {
+        return Substring(decoding: text[(match + separator.utf8.count)...], as: UTF8.self)
+      }
+    }
+    return diagnostic.message
+  }
+
+  private static func position(of diagnostic: Diagnostic, _ map: SourceMap) -> SourceOrigin.Position? {
+    map.position(file: diagnostic.file, line: diagnostic.line, column: diagnostic.column)
+  }
+
+  /// Whether a message is about names of the lowered text, which the user's has not.
+  private static func isInternal(_ message: Substring?) -> Bool {
+    guard let message else { return false }
+    // `sm_bool<2>` is shown as `bool2`.
+    let bytes = Array(replace(String(message), "sm_bool<", "").utf8)
+    return ["softmetal::", "'SM_", "'sm_", " sm_", "SmOther", "require_constant_initialization"].contains { name in
+      find(Array(name.utf8), in: bytes, from: 0) != nil
+    }
+  }
+
   private struct Diagnostic {
-    let file: String
-    let line: Int
-    let column: Int
+    var file: String
+    var line: Int
+    var column: Int
     let kind: String
     let message: Substring
+
+    /// Whether it is about a condition of SoftMetal's own.
+    let isOurs: Bool
+
+    var isError: Bool { kind.hasSuffix("error") }
   }
 
   private static let kinds = ["fatal error", "error", "warning", "note"]
@@ -48,7 +128,9 @@ enum ClangLog {
       }
       let file = parts[..<(index - 2)].joined(separator: ":")
       let message = line[parts[index].endIndex...].dropFirst().drop { $0 == " " }
-      return Diagnostic(file: file, line: lineNumber, column: column, kind: kind, message: message)
+      return Diagnostic(
+        file: file, line: lineNumber, column: column, kind: kind, message: message,
+        isOurs: file == Tail.fileName || file.contains("softmetal_"))
     }
     return nil
   }
@@ -66,27 +148,33 @@ enum ClangLog {
       ("__attribute__((address_space(1)))", "device"), ("__attribute__((address_space(2)))", "constant"),
       ("__attribute__((address_space(3)))", "threadgroup"), ("_Float16", "half"), ("__bf16", "bfloat"),
       ("sm_bool<2>", "bool2"), ("sm_bool<3>", "bool3"), ("sm_bool<4>", "bool4"),
+      (" declared with 'error' attribute: ", ", "),
+      ("variable does not have a constant initializer", dynamicInitialiser),
     ] {
       text = replace(text, from, to)
     }
     return text
   }
 
+  private static let dynamicInitialiser =
+    "the initializer of a variable in constant address space is not a constant expression"
+
   private static func replace(_ text: String, _ from: String, _ to: String) -> String {
     let bytes = Array(text.utf8)
     let pattern = Array(from.utf8)
-    guard !pattern.isEmpty, bytes.count >= pattern.count else { return text }
+    guard !pattern.isEmpty else { return text }
     var result: [UInt8] = []
     var position = 0
-    while position < bytes.count {
-      if position + pattern.count <= bytes.count, bytes[position..<position + pattern.count].elementsEqual(pattern) {
-        result += Array(to.utf8)
-        position += pattern.count
-      } else {
-        result.append(bytes[position])
-        position += 1
-      }
+    while let match = find(pattern, in: bytes, from: position) {
+      result += bytes[position..<match] + Array(to.utf8)
+      position = match + pattern.count
     }
-    return String(decoding: result, as: UTF8.self)
+    return String(decoding: result + bytes[position...], as: UTF8.self)
+  }
+
+  /// Where `pattern` first stands at or behind `start`, or nil.
+  private static func find(_ pattern: [UInt8], in bytes: [UInt8], from start: Int) -> Int? {
+    guard start + pattern.count <= bytes.count else { return nil }
+    return (start...bytes.count - pattern.count).first { bytes[$0..<$0 + pattern.count].elementsEqual(pattern) }
   }
 }

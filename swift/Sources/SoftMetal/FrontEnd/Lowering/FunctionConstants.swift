@@ -20,9 +20,14 @@ enum FunctionConstants {
     where declaration.kind == .variable && declaration.attribute("function_constant") != nil {
       result += lower(declaration, &context)
     }
-    lowerQueries(&context)
+    let names = Set(result.map(\.name))
+    lowerQueries(&context, names)
+    checkAssignments(&context, names)
     return result
   }
+
+  /// The function that asks whether a constant has a value.
+  static let query = "is_function_constant_defined"
 
   private static let storageWords: Set<String> = ["static", "const", "constexpr", "extern", "constant", "volatile"]
 
@@ -87,29 +92,42 @@ enum FunctionConstants {
     return result
   }
 
+  private static let changes = TokenList.assignments.union(["++", "--"])
+
+  /// Refuses what would change a constant, which is a variable to clang.
+  private static func checkAssignments(_ context: inout LoweringContext, _ names: Set<String>) {
+    let list = context.list
+    // A variable of the same name may be changed.
+    let shadowed = list.indices.filter { token in
+      list.isIdentifier(token - 1) && ["=", ";", ",", ")"].contains(list.text(token + 1))
+        && !TokenList.statementWords.contains(list.text(token - 1))
+    }
+    let names = names.subtracting(shadowed.map { list.text($0) })
+    for token in list.indices where names.contains(list.text(token)) {
+      let isStatement = [";", "{", "}", ")", "(", ","].contains(list.text(token - 1))
+      let isChanged = isStatement && changes.contains(list.text(token + 1))
+      if isChanged || ["++", "--"].contains(list.text(token - 1)) {
+        context.report("cannot assign to the function constant '\(list.text(token))'", at: token)
+      }
+    }
+  }
+
   /// `is_function_constant_defined(a::b)` becomes `(a::sm_defined_b != 0)`.
-  private static func lowerQueries(_ context: inout LoweringContext) {
+  private static func lowerQueries(_ context: inout LoweringContext, _ names: Set<String>) {
     let list = context.list
     for token in list.indices
-    where list.text(token) == "is_function_constant_defined" && list.text(token + 1) == "(" {
+    where list.text(token) == query && list.text(token + 1) == "(" {
       let close = list.after(token + 1) - 1
       guard close > token + 1, list.isIdentifier(close - 1) else { continue }
+      guard names.contains(list.text(close - 1)) else {
+        context.report("'\(list.text(close - 1))' is not a function constant", at: close - 1)
+        continue
+      }
       var start = token
       if list.text(token - 1) == "::" { start = list.isIdentifier(token - 2) ? token - 2 : token - 1 }
       context.blank(start..<token + 1)
       context.insert("sm_defined_", before: close - 1)
       context.insert(" != 0", after: close - 1)
     }
-  }
-
-  /// Names of the constants that the source asks about with
-  /// `is_function_constant_defined`: they may stay without a value.
-  static func optionalNames(_ list: TokenList) -> Set<String> {
-    var names: Set<String> = []
-    for token in list.indices
-    where list.text(token) == "is_function_constant_defined" && list.text(token + 1) == "(" {
-      names.insert(list.text(list.after(token + 1) - 2))
-    }
-    return names
   }
 }

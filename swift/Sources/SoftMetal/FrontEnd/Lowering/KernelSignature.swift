@@ -8,13 +8,21 @@ struct KernelSignature {
     var index = ""
     /// Function constant that decides on the presence; empty if always present.
     var condition = ""
+    /// Token that stands for the argument in diagnostics.
+    var token = 0
+    /// Value of the index where the text tells it.
+    var number: Int?
+
+    /// What its index counts.
+    var kind: String { type == "ThreadgroupMemory" ? "threadgroup" : "buffer" }
+
+    static let indices = 0...30
+    static let outOfBounds = "is out of bounds: it must be between 0 and 30"
+    static let alreadyUsed = "is already used by another argument of the kernel"
   }
 
   /// One for each parameter.
   private(set) var arguments: [Argument] = []
-  /// Buffers of known index, for checks.
-  private(set) var buffers: [(index: Int, token: Int)] = []
-
   /// MSL attributes of positions and sizes, with the type that supplies each.
   static let positions: [String: String] = [
     "thread_position_in_grid": "ThreadPositionInGrid",
@@ -56,16 +64,30 @@ struct KernelSignature {
       let condition = attributes.first { $0.name == "function_constant" }.map { list.joined($0.argument) } ?? ""
       return Parameter(tokens: tokens, attributes: attributes, condition: condition)
     }
+    let used = Self.names(usedBy: declaration, context)
     var free = FreeIndices(parameters.map(\.attributes), context)
-    for parameter in parameters { add(parameter, &free, &context) }
+    for parameter in parameters { add(parameter, used, &free, &context) }
   }
 
-  private mutating func add(_ parameter: Parameter, _ free: inout FreeIndices, _ context: inout LoweringContext) {
+  /// The names in the body of a function and of macros, which it may use.
+  private static func names(usedBy declaration: Declaration, _ context: LoweringContext) -> Set<String> {
+    let macros = context.macros.flatMap(\.body).filter { $0.kind == .identifier }.map(\.text)
+    return Set(macros).union((declaration.body ?? 0..<0).map { context.list.text($0) })
+  }
+
+  private mutating func add(
+    _ parameter: Parameter, _ used: Set<String>, _ free: inout FreeIndices, _ context: inout LoweringContext
+  ) {
     let list = context.list
+    let places = parameter.attributes.filter { Self.isPlace($0.name) }
+    if places.count > 1, let second = places.dropFirst().first {
+      context.report("a kernel argument has one index or position; this one has more", at: second.token)
+      return
+    }
     for attribute in parameter.attributes {
       if let position = Self.positions[attribute.name] {
         Self.checkType(parameter.tokens, attribute, &context)
-        arguments.append(Argument(type: position))
+        arguments.append(Argument(type: position, token: attribute.token))
         return
       }
     }
@@ -94,25 +116,34 @@ struct KernelSignature {
         "attribute '\(place.name)' does not go with the address space '\(list.text(space))'", at: place.token)
       return
     }
-    let index: String
-    if let place {
-      index = Self.parenthesized(list.joined(place.argument))
-      if !isThreadgroup, let value = context.integer(place.argument) { buffers.append((value, place.token)) }
+    let isUsed = plain.contains { used.contains(list.text($0)) }
+    var argument = Argument(
+      type: isThreadgroup ? "ThreadgroupMemory" : isUsed ? "Buffer" : "UnusedBuffer", condition: parameter.condition,
+      token: start)
+    if let place, place.argument.isEmpty {
+      context.report("attribute '\(place.name)' needs an index", at: place.token)
+      return
+    } else if let place {
+      argument.index = Self.parenthesized(list.joined(place.argument))
+      argument.token = place.token
+      argument.number = context.integer(place.argument)
     } else {
-      let value = isThreadgroup ? free.takeThreadgroup() : free.takeBuffer()
-      index = String(value)
-      if !isThreadgroup { buffers.append((value, start)) }
+      let number = isThreadgroup ? free.takeThreadgroup() : free.takeBuffer()
+      argument.index = String(number)
+      argument.number = number
     }
-    let type = isThreadgroup ? "ThreadgroupMemory" : "Buffer"
-    arguments.append(Argument(type: type, index: index, condition: parameter.condition))
+    arguments.append(argument)
   }
 
   /// Refuses the built-in types that a position cannot have.
   private static func checkType(_ tokens: Range<Int>, _ attribute: Attribute, _ context: inout LoweringContext) {
     let list = context.list
-    let words = FunctionConstants.withoutAttributes(tokens, list).filter {
-      list.isIdentifier($0) && list.text($0) != "const"
+    let plain = FunctionConstants.withoutAttributes(tokens, list)
+    if let sign = plain.first(where: { ["*", "&"].contains(list.text($0)) }) {
+      context.report("attribute '\(attribute.name)' cannot be applied to a pointer or reference", at: sign)
+      return
     }
+    let words = plain.filter { list.isIdentifier($0) && list.text($0) != "const" }
     guard words.count == 2, let type = words.first, let name = words.last else { return }
     let text = list.text(type)
     let isScalar =
@@ -127,6 +158,10 @@ struct KernelSignature {
 
   private static func isBuiltIn(_ type: String) -> Bool {
     VectorTypes.builtIn.contains(type) || VectorTypes.components.contains(type) || type == "size_t"
+  }
+
+  private static func isPlace(_ name: String) -> Bool {
+    name == "buffer" || name == "threadgroup" || positions[name] != nil
   }
 
   private static func isNeutral(_ name: String) -> Bool {

@@ -3,8 +3,6 @@ struct LoweredShader {
   let text: [UInt8]
   /// Host names of the kernels, in the order of the source.
   let functionNames: [String]
-  /// Function constants that may stay without a value.
-  let optionalConstants: [String]
   /// Whether each kernel is compiled alone when it is first asked for.
   let compilesSeparately: Bool
   let sourceMap: SourceMap

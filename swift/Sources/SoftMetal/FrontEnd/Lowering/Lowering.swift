@@ -17,6 +17,7 @@ enum Lowering {
     DeducedVectors.lower(&context)
     PackedVectors.lower(&context)
     Initialisers.lower(&context)
+    ConstantInitialisers.lower(&context)
     Comparisons.lower(&context)
     Constructors.lower(&context)
     Structs.lower(&context)
@@ -39,19 +40,30 @@ enum Lowering {
     let edited = context.edits.apply(to: source)
     let map = SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins)
     guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
-    // Lane functions tell their call sites apart by address, and matrices lie in the kernel's own frame: both need
-    // every function inlined into the kernel. Until then any may lead to a meeting of lanes.
-    let prefix =
-      (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "") + Swizzles.definitions(context)
-      + "#include <softmetal_object>\n#pragma clang attribute push(__attribute__((always_inline, convergent)), apply_to = function)\n"
-      + "#line 1 \"\(origin.escapedLabel)\"\n"
+    let prefix = head(context) + "#line 1 \"\(origin.escapedLabel)\"\n"
     return LoweredShader(
       text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
       functionNames: entries.map(\.hostName),
-      optionalConstants: FunctionConstants.optionalNames(context.list).sorted(),
       compilesSeparately: compilesSeparately(entries),
       sourceMap: map)
   }
+
+  /// What comes before the source. Lane functions tell their call sites apart by address, and matrices lie in the
+  /// kernel's own frame: both need every function inlined into the kernel. Until then any may lead to a meeting of
+  /// lanes. A call of the source's functions that is left after inlining is one of a function to itself, if it is no
+  /// loop by then.
+  private static func head(_ context: LoweringContext) -> String {
+    let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()
+    return (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "") + Swizzles.definitions(context)
+      + "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
+      + "#define noinline\n#define __noinline__\n"
+      + push("disable_tail_calls, error(\"\(ClangLog.recursion)\")")
+  }
+
+  private static func push(_ attributes: String) -> String {
+    "#pragma clang attribute push(__attribute__((\(attributes))), apply_to = function)\n"
+  }
+
   /// Whether clang takes longer for the code of a kernel than for reading the file once more: about 0.1 ms a token
   /// that the kernel reaches against 70 ms.
   private static func compilesSeparately(_ entries: [KernelEntry]) -> Bool {

@@ -3,10 +3,10 @@
 /// Otherwise the text is lowered as it is, so that columns stay exact.
 enum Preprocessing {
   /// Words in the body of a macro that lowering must see expanded.
-  private static let hiddenWords: Set<String> = [
+  private static let hiddenWords = Set([
     "kernel", "constant", "threadgroup", "host_name", "function_constant", "is_function_constant_defined",
-    "struct", "class", "template", "typedef", "using", "static_cast", "namespace",
-  ]
+    "struct", "class", "template", "typedef", "using", "static_cast", "namespace", "std",
+  ]).union(Refusals.words.keys)
 
   static func isNeeded(_ source: SourceText) -> Bool {
     let list = TokenList(source)
@@ -14,8 +14,15 @@ enum Preprocessing {
       || hasComputedHostName(list) || conditionalHides(list)
   }
 
+  /// Whether some lines may be none of the program: what is wrong with them does not count.
+  static func hasConditionals(_ source: SourceText) -> Bool {
+    TokenList(source).directives.contains { ["if", "ifdef", "ifndef"].contains(directiveName($0, source)) }
+  }
+
   private static func hides(_ macro: Macro) -> Bool {
     if macro.name == "kernel" || macro.name == "constant" || macro.name == "threadgroup" { return true }
+    // A lambda.
+    if macro.body.first?.text == "[" { return true }
     var depth = 0
     for (index, token) in macro.body.enumerated() {
       switch token.text {
@@ -86,7 +93,16 @@ enum Preprocessing {
     return Tokenizer.tokenize(source.bytes, in: range).first?.text ?? ""
   }
 
-  // MARK: Headers of the language during preprocessing
+  // MARK: Headers of the language
+
+  /// The headers of the language that a source, preprocessed or not, includes.
+  static func headers(_ list: TokenList) -> [String] {
+    let names = Set(HeaderFolder.headers.map(\.name))
+    return list.directives.compactMap { directive in
+      let parts = list.source.string(directive.range).split { "<> \t".contains($0) }
+      return parts.first { names.contains(String($0)) }.map(String.init)
+    }
+  }
 
   private static let includePragma = "#pragma softmetal_include "
 

@@ -7,6 +7,8 @@ struct Reachability {
     var usesMatrices = false
     /// Names of function constants.
     var constants: Set<String> = []
+    /// Those asked about with `is_function_constant_defined`, which may stay without a value.
+    var optionalConstants: Set<String> = []
     /// Tokens of all that is reached.
     var size = 0
   }
@@ -16,6 +18,7 @@ struct Reachability {
     var needsFibres = false
     var usesMatrices = false
     var constants: Set<String> = []
+    var optionalConstants: Set<String> = []
     var size = 0
   }
 
@@ -60,7 +63,9 @@ struct Reachability {
   /// `tokens` reach.
   func facts(of root: Int, tokens: Range<Int> = 0..<0) -> Facts {
     let start = scan(tokens)
-    var facts = Facts(needsFibres: start.needsFibres, usesMatrices: start.usesMatrices, constants: start.constants)
+    var facts = Facts(
+      needsFibres: start.needsFibres, usesMatrices: start.usesMatrices, constants: start.constants,
+      optionalConstants: start.optionalConstants)
     var visited = [Bool](repeating: false, count: nodes.count)
     var pending = [root] + start.successors
     while let index = pending.popLast() {
@@ -69,6 +74,7 @@ struct Reachability {
       facts.needsFibres = facts.needsFibres || nodes[index].needsFibres
       facts.usesMatrices = facts.usesMatrices || nodes[index].usesMatrices
       facts.constants.formUnion(nodes[index].constants)
+      facts.optionalConstants.formUnion(nodes[index].optionalConstants)
       facts.size += nodes[index].size
       pending += nodes[index].successors
     }
@@ -110,6 +116,9 @@ struct Reachability {
       }
       if list.isIdentifier(position) {
         let next = list.text(position + 1)
+        if list.text(position) == FunctionConstants.query, next == "(" {
+          node.optionalConstants.insert(list.text(list.after(position + 1) - 2))
+        }
         note(list.text(position), isUse: next == "(" || next == "<", in: &node)
       }
       position += 1

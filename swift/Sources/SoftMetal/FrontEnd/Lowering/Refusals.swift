@@ -17,6 +17,7 @@ enum Refusals {
       context.report("lambda expressions are not supported in Metal", at: token)
     }
     AddressSpaces.check(&context)
+    FunctionPointers.check(&context)
     Recursion.check(&context)
     for declaration in context.declarations where declaration.kind == .function && Kernels.isKernel(declaration, list) {
       let before = declaration.nameToken - 1
@@ -26,7 +27,7 @@ enum Refusals {
     }
   }
 
-  private static let words: [String: String] = [
+  static let words: [String: String] = [
     "double": "'double' is not supported in Metal; use 'float'",
     "virtual": "virtual functions are not supported in Metal",
     "dynamic_cast": "'dynamic_cast' is not supported in Metal",
@@ -41,12 +42,15 @@ enum Refusals {
     "noexcept": "'noexcept' is not supported in Metal",
     "asm": "inline assembly is not supported in Metal",
     "__asm__": "inline assembly is not supported in Metal",
+    "__asm": "inline assembly is not supported in Metal",
+    "__float128": "'__float128' is not supported in Metal; use 'float'",
+    "wchar_t": "'wchar_t' is not supported in Metal",
   ]
 
   private static func message(_ token: Int, _ list: TokenList) -> String? {
     let text = list.text(token)
     let before = list.text(token - 1)
-    if text == "std", list.text(token + 1) == "::", before != "::" || list.isIdentifier(token - 2) {
+    if text == "std", !isMember(token, list), list.text(token + 1) == "::" || isUsed(token, list) {
       return "the C++ standard library is not available in Metal"
     }
     if text == "operator", ["new", "delete"].contains(list.text(token + 1)) {
@@ -60,6 +64,17 @@ enum Refusals {
     if text == "delete", before == "=" || before == "operator" { return nil }
     if text == "new", before == "operator" { return nil }
     return words[text]
+  }
+
+  /// Whether the name at `token` is one of a namespace or a type: `my::std`, but not `return ::std`.
+  private static func isMember(_ token: Int, _ list: TokenList) -> Bool {
+    list.text(token - 1) == "::" && list.isIdentifier(token - 2)
+      && !TokenList.statementWords.contains(list.text(token - 2))
+  }
+
+  /// Whether `using namespace` is before `token`.
+  private static func isUsed(_ token: Int, _ list: TokenList) -> Bool {
+    list.text(token - 1) == "namespace" && list.text(token - 2) == "using"
   }
 
   private static let graphicsTemplates: Set<String> = {
@@ -102,16 +117,19 @@ enum Refusals {
     }
     var seen: Set<Int> = []
     for entry in entries {
-      var used: Set<Int> = []
-      for buffer in entry.signature.buffers where !seen.contains(buffer.token) {
-        if buffer.index < 0 || buffer.index > 30 {
-          context.report("buffer index \(buffer.index) is out of bounds: it must be between 0 and 30", at: buffer.token)
-        } else if !used.insert(buffer.index).inserted {
-          context.report(
-            "buffer index \(buffer.index) is already used by another argument of the kernel", at: buffer.token)
+      var used: [String: Set<Int>] = [:]
+      for argument in entry.signature.arguments where !seen.contains(argument.token) {
+        guard let number = argument.number else { continue }
+        let kind = argument.kind
+        if !Argument.indices.contains(number) {
+          context.report("\(kind) index \(number) \(Argument.outOfBounds)", at: argument.token)
+        } else if !used[kind, default: []].insert(number).inserted {
+          context.report("\(kind) index \(number) \(Argument.alreadyUsed)", at: argument.token)
         }
       }
-      seen.formUnion(entry.signature.buffers.map(\.token))
+      seen.formUnion(entry.signature.arguments.map(\.token))
     }
   }
+
+  private typealias Argument = KernelSignature.Argument
 }

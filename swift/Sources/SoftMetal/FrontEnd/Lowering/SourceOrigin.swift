@@ -72,19 +72,21 @@ struct SourceOrigin {
   }
 
   /// The column in the user's line of the token that starts at `column` of the
-  /// preprocessed line: the same occurrence of the same word, else the first
-  /// column that is not blank.
+  /// preprocessed line: the same occurrence of the same word, else the macro
+  /// that it comes from, which is the first word that differs.
   private static func matchingColumn(_ column: Int, _ line: ArraySlice<UInt8>, _ userLine: ArraySlice<UInt8>) -> Int {
     let output = Array(line)
     let user = Array(userLine)
     let tokens = Tokenizer.tokenize(output)
-    if let token = tokens.first(where: { $0.range.contains(column - 1) }) {
+    let userTokens = Tokenizer.tokenize(user)
+    let macro = zip(userTokens, tokens).first { !user[$0.range].elementsEqual(output[$1.range]) }
+    if let token = tokens.first(where: { $0.range.contains(column - 1) }), token.range != macro?.1.range {
       let word = output[token.range]
       let occurrence = tokens.prefix { $0.range.lowerBound < token.range.lowerBound }
         .filter { output[$0.range].elementsEqual(word) }.count
-      let matches = Tokenizer.tokenize(user).filter { user[$0.range].elementsEqual(word) }
+      let matches = userTokens.filter { user[$0.range].elementsEqual(word) }
       if occurrence < matches.count { return matches[occurrence].range.lowerBound + 1 }
     }
-    return (user.firstIndex { $0 != 0x20 && $0 != 0x09 } ?? 0) + 1
+    return (macro?.0 ?? userTokens.last).map { $0.range.lowerBound + 1 } ?? 1
   }
 }

@@ -10,6 +10,8 @@ enum StructAssignments {
     guard !words.isDisjoint(with: classWords) || words.isSuperset(of: ["vec", "bool"]) else { return }
     for declaration in context.declarations where declaration.kind == .function || declaration.kind == .type {
       for token in declaration.tokens where list.text(token) == "=" && list.text(token - 1) != "operator" {
+        // `S() = default` declares.
+        if ["default", "delete"].contains(list.text(token + 1)) { continue }
         guard let start = statementStart(before: token, in: declaration.tokens, list), isPlace(start..<token, list)
         else { continue }
         context.wrap(start..<token, "SM_PLACE(", ")")

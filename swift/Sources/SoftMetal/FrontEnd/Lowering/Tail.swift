@@ -11,7 +11,7 @@ struct Tail {
   init(
     _ entries: [KernelEntry], _ constants: [FunctionConstant], _ derived: [DerivedConstant], _ list: TokenList
   ) {
-    text = "\n#pragma clang attribute pop\nnamespace {\n"
+    text = "\n#pragma clang attribute pop\n#pragma clang attribute pop\nnamespace {\n"
     for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
     addTable("SmKernel sm_kernels", entries.count) { tail, index in
       let entry = entries[index]
@@ -56,6 +56,7 @@ struct Tail {
     _ entry: KernelEntry, _ index: Int, _ constants: [FunctionConstant], _ list: TokenList
   ) {
     let offset = list.tokens[entry.token].range.lowerBound
+    checkIndices(entry, list)
     let arguments = entry.signature.arguments.map { spec($0, entry, offset) }
     let indices = constantIndices(entry, constants)
     if !indices.isEmpty {
@@ -67,6 +68,36 @@ struct Tail {
     let parts = [execution, maxThreads, matrices, "(\(entry.expression))"] + arguments
     addLine(
       "using sm_kernel_\(index) = ::softmetal::Kernel<\(parts.joined(separator: ", "))>;", from: offset)
+    for (place, argument) in entry.signature.arguments.enumerated() where argument.index.isEmpty {
+      addLine(
+        "static_assert(sm_kernel_\(index)::accepts[\(place)], "
+          + "\"attribute '\(list.text(argument.token))' cannot be applied to this type\");",
+        from: list.tokens[argument.token].range.lowerBound)
+    }
+  }
+
+  /// Has clang check the indices that the text does not tell, such as enumerators.
+  private mutating func checkIndices(_ entry: KernelEntry, _ list: TokenList) {
+    typealias Argument = KernelSignature.Argument
+    let arguments = entry.signature.arguments.filter { !$0.index.isEmpty }
+    let indices = arguments.map { Kernels.substitute($0.index, entry.templateArguments) }
+    for (place, argument) in arguments.enumerated() {
+      var conditions: [(String, String)] = []
+      if argument.number == nil {
+        let limits =
+          "\(indices[place]) >= \(Argument.indices.lowerBound) && \(indices[place]) <= \(Argument.indices.upperBound)"
+        conditions.append((limits, Argument.outOfBounds))
+      }
+      for other in 0..<place where arguments[other].kind == argument.kind {
+        guard argument.number == nil || arguments[other].number == nil else { continue }
+        conditions.append(("\(indices[place]) != \(indices[other])", Argument.alreadyUsed))
+      }
+      for (condition, message) in conditions {
+        addLine(
+          "static_assert(\(condition), \"\(argument.kind) index \(message)\");",
+          from: list.tokens[argument.token].range.lowerBound)
+      }
+    }
   }
 
   private mutating func spec(_ argument: KernelSignature.Argument, _ entry: KernelEntry, _ offset: Int) -> String {
@@ -84,8 +115,10 @@ struct Tail {
     return "::softmetal::\(argument.type)If<\(index), sm_condition_\(number)>"
   }
 
+  /// The constants that the kernel needs values of.
   private func constantIndices(_ entry: KernelEntry, _ constants: [FunctionConstant]) -> [Int] {
-    constants.indices.filter { entry.facts.constants.contains(constants[$0].name) }
+    let names = entry.facts.constants.subtracting(entry.facts.optionalConstants)
+    return constants.indices.filter { names.contains(constants[$0].name) }
   }
 
   private static func literal(_ text: String) -> String {
