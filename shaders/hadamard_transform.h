@@ -7,7 +7,7 @@
 using namespace metal;
 
 // Signs of eight coordinates: bit j of the byte is that of the j-th, 1 means -1.
-#define SIGN(byte, bit) ((byte) >> (bit)&1 ? -1.0f : 1.0f)
+#define SIGN(byte, bit) ((byte) >> (bit) & 1 ? -1.0f : 1.0f)
 #define SIGNS(byte) \
   SIGN(byte, 0), SIGN(byte, 1), SIGN(byte, 2), SIGN(byte, 3), SIGN(byte, 4), SIGN(byte, 5), SIGN(byte, 6), SIGN(byte, 7)
 
