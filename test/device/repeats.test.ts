@@ -1,0 +1,43 @@
+/** Every built-in kernel gives the same bits on one thread and on two, and again and again. */
+import { expect, test } from "bun:test";
+import type { Fixture } from "../../scripts/fixtures/operation.ts";
+import { cases, operations } from "../../scripts/fixtures/operations/all.ts";
+import { DeviceTensors } from "../../scripts/fixtures/tensors.ts";
+import type { Device } from "../../src/index.ts";
+import { oneAndTwoThreads } from "../helpers/devices.ts";
+
+const devices = oneAndTwoThreads();
+const repeats = 50;
+
+/** The kernels that a fixture runs, and a hash of the bytes that they leave in its outputs. */
+function run(device: Device, { operation, params, inputs, expected }: Fixture): { kernels: string[]; hash: bigint } {
+  using tensors = new DeviceTensors(device, inputs, expected);
+  using pass = device.pass();
+  const encode = operations.find(({ name }) => name === operation)?.encode;
+  if (encode === undefined) throw new Error(`no operation ${operation}`);
+  const outputs = Object.values(encode(pass, params, tensors));
+  const kernels = pass.describe().map(({ kernel }) => kernel);
+  pass.commitAndWait();
+  let hash = 0n;
+  for (const output of outputs) {
+    hash = Bun.hash.xxHash64(output.bytes, hash);
+    output.dispose();
+  }
+  return { kernels, hash };
+}
+
+const reached = new Set<string>();
+for (const each of cases) {
+  test(`${each.name}: on one thread and on two, ${repeats * devices.length} times`, () => {
+    const fixture = each.make(1);
+    const first = run(devices[0], fixture);
+    for (const kernel of first.kernels) reached.add(kernel);
+    for (let repeat = 0; repeat < repeats; repeat++) {
+      for (const device of devices) expect({ repeat, ...run(device, fixture) }).toEqual({ repeat, ...first });
+    }
+  });
+}
+
+test("no built-in kernel is left out", () => {
+  expect([...reached].sort()).toEqual([...devices[0].kernelNames].sort());
+});
