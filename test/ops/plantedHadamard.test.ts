@@ -37,7 +37,7 @@ const mistakes: readonly Mistake[] = [
   {
     name: "the sign table is shifted by a bit",
     calls: encoding,
-    find: /\(byte\) >> \(bit\)&1/,
+    find: /\(byte\) >> \(bit\) & 1/,
     replace: "(byte) >> ((bit) + 1) % 8 & 1",
   },
   {
