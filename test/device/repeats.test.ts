@@ -1,7 +1,8 @@
 /** Every built-in kernel gives the same bits on one thread and on two, and again and again. */
 import { expect, test } from "bun:test";
 import type { Fixture } from "../../scripts/fixtures/operation.ts";
-import { cases, operations } from "../../scripts/fixtures/operations/all.ts";
+import { cases } from "../../scripts/fixtures/operations/all.ts";
+import { operationOf } from "../../scripts/fixtures/run.ts";
 import { DeviceTensors } from "../../scripts/fixtures/tensors.ts";
 import type { Device } from "../../src/index.ts";
 import { oneAndTwoThreads } from "../helpers/devices.ts";
@@ -10,12 +11,11 @@ const devices = oneAndTwoThreads();
 const repeats = 50;
 
 /** The kernels that a fixture runs, and a hash of the bytes that they leave in its outputs. */
-function run(device: Device, { operation, params, inputs, expected }: Fixture): { kernels: string[]; hash: bigint } {
+function run(device: Device, fixture: Fixture): { kernels: string[]; hash: bigint } {
+  const { params, inputs, expected } = fixture;
   using tensors = new DeviceTensors(device, inputs, expected);
   using pass = device.pass();
-  const encode = operations.find(({ name }) => name === operation)?.encode;
-  if (encode === undefined) throw new Error(`no operation ${operation}`);
-  const outputs = Object.values(encode(pass, params, tensors));
+  const outputs = Object.values(operationOf(fixture).encode(pass, params, tensors));
   const kernels = pass.describe().map(({ kernel }) => kernel);
   pass.commitAndWait();
   let hash = 0n;

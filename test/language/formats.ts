@@ -55,3 +55,13 @@ export function numberOf({ mantissa, minExponent, maxExponent }: Format, bits: n
   if (field > maxExponent - minExponent + 1) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
   return field === 0 ? sign * fraction * 2 ** minExponent : sign * (1 + fraction) * 2 ** (field - 1 + minExponent);
 }
+
+/** Bits of values rounded to nearest even. */
+export function codes(format: Format, values: readonly number[]): number[] {
+  return values.map((value) => bitsOf(format, value));
+}
+
+/** Values rounded to a format. */
+export function rounded(format: Format, values: readonly number[]): number[] {
+  return codes(format, values).map((bits) => numberOf(format, bits));
+}

@@ -1,18 +1,14 @@
 /** Kernels in the manner of tinygrad, candle, PyTorch and metal-flash-attention, against TypeScript. */
 import { seededBits } from "../../scripts/lib/random.ts";
 import { seededRandom } from "../helpers/random.ts";
-import { bfloat, bitsOf, type Format, half, numberOf } from "./formats.ts";
-import { floats, type Input, ints, kernelSuite, range, uints, type Values, words } from "./harness.ts";
+import { bfloat, bitsOf, codes, half, rounded } from "./formats.ts";
+import { encoded, floats, type Input, ints, kernelSuite, range, uints, type Values } from "./harness.ts";
 import { kernelSource } from "./kernels/source.ts";
 
 const random = seededRandom(53);
 const bits = seededBits(59);
 const f = Math.fround;
 const values = (count: number): number[] => range(count, () => f(random() * 2 - 1));
-const rounded = (format: Format, list: readonly number[]): number[] =>
-  list.map((x) => numberOf(format, bitsOf(format, x)));
-const codes = (format: Format, list: readonly number[]): number[] => list.map((x) => bitsOf(format, x));
-const encoded = (format: Format, list: readonly number[]): Input => words(format.name, codes(format, list));
 const bytesOf = (list: Values): Input => ({ type: "uchar", values: list });
 const sum = (list: readonly number[]): number => list.reduce((x, y) => x + y, 0);
 /** a [m, k] times b [k, n]. */

@@ -1,20 +1,13 @@
 /** Products of matrices and attention in the manner of ggml, from quantised blocks, against float64. */
 import { seededRandom } from "../helpers/random.ts";
 import { iq4_nl, q4_0, q4_K, q8_0, type RowMaker } from "./blocks.ts";
-import { bfloat, bitsOf, type Format, half, numberOf } from "./formats.ts";
-import { floats, type Input, ints, type KernelCase, kernelSuite, range, words } from "./harness.ts";
+import { bfloat, type Format, half, rounded } from "./formats.ts";
+import { encoded, floats, type Input, ints, type KernelCase, kernelSuite, range } from "./harness.ts";
 import { kernelSource } from "./kernels/source.ts";
 import { type Members, record } from "./record.ts";
 
 const random = seededRandom(41);
 const values = (count: number, size = 1): number[] => range(count, () => Math.fround((random() * 2 - 1) * size));
-const rounded = (format: Format, list: readonly number[]): number[] =>
-  list.map((x) => numberOf(format, bitsOf(format, x)));
-const encoded = (format: Format, list: readonly number[]): Input =>
-  words(
-    format.name,
-    list.map((x) => bitsOf(format, x)),
-  );
 const dot = (a: readonly number[], b: readonly number[]): number => a.reduce((sum, x, k) => sum + x * (b[k] ?? 0), 0);
 const bytesOf = (list: readonly number[]): Input => ({ type: "uchar", values: list });
 const bytesIn = (input: Input): Input => bytesOf([...new Uint8Array(new Uint16Array(input.values.map(Number)).buffer)]);

@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Device, type DispatchForm, type DispatchOptions, type Extent, type PipelineOptions } from "../../src/index.ts";
-import { type Format, numberOf } from "./formats.ts";
+import { codes, type Format, numberOf } from "./formats.ts";
 
 /** Element types of buffers; half and bfloat travel as their 16 bits. */
 const elements = {
@@ -250,6 +250,10 @@ export function uints(values: readonly number[]): Input {
 /** Inputs as half or bfloat, by their bits. */
 export function words(type: "half" | "bfloat", values: readonly number[]): Input {
   return { type, values };
+}
+/** Values rounded to a format. */
+export function encoded(format: Format, values: readonly number[]): Input {
+  return words(format.name, codes(format, values));
 }
 
 /** 0 to count - 1 through a function. */

@@ -1,18 +1,14 @@
 /** Products in tiles of fragments and reductions in the manner of MLX, against TypeScript. */
 import { seededBits } from "../../scripts/lib/random.ts";
 import { seededRandom } from "../helpers/random.ts";
-import { bfloat, bitsOf, type Format, half, numberOf } from "./formats.ts";
-import { floats, type Input, ints, type KernelCase, kernelSuite, range, uints, words } from "./harness.ts";
+import { bfloat, codes, type Format, half, rounded } from "./formats.ts";
+import { encoded, floats, type Input, ints, type KernelCase, kernelSuite, range, uints } from "./harness.ts";
 import { kernelSource } from "./kernels/source.ts";
 import { record } from "./record.ts";
 
 const random = seededRandom(31);
 const bits = seededBits(37);
 const values = (count: number): number[] => range(count, () => Math.fround(random() * 2 - 1));
-const rounded = (format: Format, list: readonly number[]): number[] =>
-  list.map((x) => numberOf(format, bitsOf(format, x)));
-const codes = (format: Format, list: readonly number[]): number[] => list.map((x) => bitsOf(format, x));
-const encoded = (format: Format, list: readonly number[]): Input => words(format.name, codes(format, list));
 
 // D = alpha A B + beta C in two batches, M and N beyond whole tiles of 32, K beyond whole tiles of 16.
 interface Gemm {

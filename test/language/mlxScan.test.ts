@@ -1,17 +1,13 @@
 /** Sorts, scans and random bits in the manner of MLX, against TypeScript. */
 import { seededBits } from "../../scripts/lib/random.ts";
 import { seededRandom } from "../helpers/random.ts";
-import { bfloat, bitsOf, type Format, numberOf } from "./formats.ts";
-import { floats, type Input, kernelSuite, range, uints, words } from "./harness.ts";
+import { bfloat, codes, rounded } from "./formats.ts";
+import { encoded, floats, kernelSuite, range, uints } from "./harness.ts";
 import { kernelSource } from "./kernels/source.ts";
 
 const random = seededRandom(71);
 const bits = seededBits(73);
 const values = (count: number): number[] => range(count, () => Math.fround(random() * 2 - 1));
-const rounded = (format: Format, list: readonly number[]): number[] =>
-  list.map((x) => numberOf(format, bitsOf(format, x)));
-const codes = (format: Format, list: readonly number[]): number[] => list.map((x) => bitsOf(format, x));
-const encoded = (format: Format, list: readonly number[]): Input => words(format.name, codes(format, list));
 
 const keys = range(2 * 1000, () => Math.fround(random() * 100));
 const shorts = range(200, () => (bits() % 5000) - 2500);

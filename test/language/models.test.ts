@@ -1,7 +1,7 @@
 /** Kernels in the manner of the public libraries of language models, against the same thing in float64. */
 import { seededRandom } from "../helpers/random.ts";
-import { bfloat, bitsOf, type Format, half, numberOf } from "./formats.ts";
-import { floats, ints, kernelSuite, range, words } from "./harness.ts";
+import { bfloat, bitsOf, half, numberOf, rounded } from "./formats.ts";
+import { encoded, floats, ints, kernelSuite, range } from "./harness.ts";
 import { quantisedProduct, rowReduce } from "./models.ts";
 
 const random = seededRandom(11);
@@ -55,13 +55,6 @@ kernelSuite("quantised_product", quantisedProduct, [
 const [count, length] = [5, 203];
 const x = values(count * length).map((value) => value * 4);
 const bias = values(length);
-const rounded = (format: Format, list: readonly number[]): number[] =>
-  list.map((value) => numberOf(format, bitsOf(format, value)));
-const encoded = (format: Format, list: readonly number[]) =>
-  words(
-    format.name,
-    list.map((value) => bitsOf(format, value)),
-  );
 const row = (list: readonly number[], at: number): readonly number[] => list.slice(at * length, (at + 1) * length);
 const bool = (index: number, value: boolean) => ({ index, dtype: "bool" as const, value });
 const reduction = { out: "float", form: "threadgroups", grid: count, threads: 64 } as const;

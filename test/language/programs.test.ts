@@ -1,7 +1,7 @@
 /** Kernels as the field writes them, against the same thing computed in float64. */
 import { seededRandom } from "../helpers/random.ts";
-import { bfloat, bitsOf, type Format, half, numberOf } from "./formats.ts";
-import { floats, type Input, type KernelCase, kernelSuite, range, uints, words } from "./harness.ts";
+import { bfloat, bitsOf, codes, type Format, half, numberOf, rounded } from "./formats.ts";
+import { encoded, floats, type Input, type KernelCase, kernelSuite, range, uints } from "./harness.ts";
 import { quantisedRows, rmsNorm, softmax, steelAttention, tiledProduct } from "./programs.ts";
 
 const random = seededRandom(7);
@@ -41,9 +41,6 @@ const norm = (input: readonly number[], weight: readonly number[]): number[] =>
     return (weight[at % width] ?? 0) * (value / Math.sqrt(mean + 1e-5));
   });
 const normBytes = { 3: new Float32Array([1e-5]), 4: new Uint32Array([width]) };
-const rounded = (format: Format, list: readonly number[]): number[] =>
-  list.map((value) => numberOf(format, bitsOf(format, value)));
-const encoded = (format: Format, list: readonly number[]): number[] => list.map((value) => bitsOf(format, value));
 kernelSuite("rms_norm", rmsNorm, [
   {
     name: "RMS norm of float rows, 4 values a thread, the last partly",
@@ -63,14 +60,14 @@ kernelSuite("rms_norm", rmsNorm, [
       name: `RMS norm of ${format.name} rows: within the two roundings to ${format.name}`,
       kernel: format === half ? "rmsfloat16" : "rmsbfloat16",
       out: format.name,
-      inputs: [words(format.name, encoded(format, x)), words(format.name, encoded(format, w))],
+      inputs: [encoded(format, x), encoded(format, w)],
       bytes: normBytes,
       form: "threadgroups" as const,
       grid: 3,
       threads: 96,
       format,
       relative: 2 ** -format.mantissa,
-      expected: encoded(format, norm(one, rounded(format, w))),
+      expected: codes(format, norm(one, rounded(format, w))),
     };
   }),
 ]);
@@ -118,8 +115,7 @@ function attention(
 const attentionCase = (kernel: string, format: Format | undefined, d: number, queries: number, keys: number) => {
   const [q, k, v] = [values(queries * d), values(keys * d), values(keys * d)];
   const scale = Math.fround(1 / Math.sqrt(d));
-  const input = (list: readonly number[]) =>
-    format === undefined ? floats(list) : words(format.name, encoded(format, list));
+  const input = (list: readonly number[]) => (format === undefined ? floats(list) : encoded(format, list));
   const exact =
     format === undefined
       ? attention(q, k, v, d, scale)
@@ -134,7 +130,7 @@ const attentionCase = (kernel: string, format: Format | undefined, d: number, qu
     threads: 128,
     absolute: format === undefined ? 2e-6 : 2 ** -8,
     ...(format === undefined ? {} : { format }),
-    expected: format === undefined ? exact : encoded(format, exact),
+    expected: format === undefined ? exact : codes(format, exact),
   };
 };
 kernelSuite("steel_attention", steelAttention, [
@@ -178,5 +174,5 @@ const quantisedCase = (kernel: string, weights: readonly number[], input: Input)
 });
 kernelSuite("quantised_rows", quantisedRows, [
   quantisedCase("kernel_mul_mv_q4_0_f32", y, floats(y)),
-  quantisedCase("kernel_mul_mv_q4_0_f16", rounded(half, y), words("half", encoded(half, y))),
+  quantisedCase("kernel_mul_mv_q4_0_f16", rounded(half, y), encoded(half, y)),
 ]);
