@@ -28,7 +28,6 @@ struct AddressSpaces {
     types = TypeNames(context.list)
   }
 
-  private static let spaces: Set<String> = ["device", "constant", "threadgroup", "thread"]
   private static let qualifiers: Set<String> = [
     "const", "volatile", "struct", "class", "union", "enum", "typename", "constexpr", "static", "inline", "unsigned",
     "signed", "long", "short",
@@ -78,7 +77,7 @@ struct AddressSpaces {
       if list.text(start - 1) == "::" {
         start -= 1
         if list.text(start - 1) == ">", let open = list.openingAngle(start - 1) { start = open }
-        if list.isIdentifier(start - 1), !Self.spaces.contains(list.text(start - 1)) { start -= 1 }
+        if list.isIdentifier(start - 1), !AddressSpace.all.contains(list.text(start - 1)) { start -= 1 }
       } else if Self.qualifiers.contains(list.text(start - 1)) {
         start -= 1
       } else {
@@ -86,7 +85,7 @@ struct AddressSpaces {
       }
     }
     let before = list.text(start - 1)
-    return Self.spaces.contains(before) || macros.contains(before) || before == "new"
+    return AddressSpace.all.contains(before) || macros.contains(before) || before == "new"
   }
 
   // MARK: Variables

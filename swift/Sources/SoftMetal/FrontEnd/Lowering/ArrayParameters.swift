@@ -2,8 +2,6 @@
 /// they are: `constant int shape[3]` becomes `constant int *shape`, which clang
 /// does not do by itself where the elements have an address space.
 enum ArrayParameters {
-  private static let spaces: Set<String> = ["device", "constant", "threadgroup"]
-
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
     for token in list.indices where list.isIdentifier(token) && list.text(token + 1) == "[" {
@@ -36,7 +34,7 @@ enum ArrayParameters {
         continue
       }
       guard list.isIdentifier(position) || list.text(position) == "::" else { return false }
-      if spaces.contains(list.text(position)) { hasSpace = true } else { isTyped = true }
+      if AddressSpace.qualified.contains(list.text(position)) { hasSpace = true } else { isTyped = true }
       position -= 1
     }
     return position >= 0 && hasSpace && isTyped

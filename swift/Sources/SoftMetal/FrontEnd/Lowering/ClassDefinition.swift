@@ -23,6 +23,8 @@ struct ClassDefinition {
   }
 
   static let keys: Set<String> = ["struct", "class", "union"]
+  /// With the key of the one definition of a type that is no class.
+  static let typeKeys = keys.union(["enum"])
 
   /// The name and the opening brace of the definition that a class key at
   /// `token` begins, or nil.

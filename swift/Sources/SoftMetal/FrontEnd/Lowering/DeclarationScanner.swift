@@ -89,7 +89,6 @@ struct DeclarationScanner {
   private static let operatorWords: Set<String> = [
     "alignas", "alignof", "decltype", "sizeof", "noexcept", "__attribute__", "static_assert", "explicit", "if",
   ]
-  private static let typeWords: Set<String> = ["struct", "class", "union", "enum"]
 
   private func isParameterList(_ index: Int) -> Bool {
     let last = declaratorEnd(before: index)
@@ -225,7 +224,7 @@ struct DeclarationScanner {
           return type(shape, keyword: typeWord, open: nil)
         }
         return variable(shape, nameToken: lastName(before: position))
-      case let text where Self.typeWords.contains(text):
+      case let text where ClassDefinition.typeKeys.contains(text):
         typeWord = position
       default: break
       }
@@ -263,7 +262,7 @@ struct DeclarationScanner {
         index = list.after(index)
       } else if list.text(index) == "alignas" || list.text(index) == "__attribute__", list.text(index + 1) == "(" {
         index = list.after(index + 1)
-      } else if Self.typeWords.contains(list.text(index)) {
+      } else if ClassDefinition.typeKeys.contains(list.text(index)) {
         index += 1
       } else {
         break

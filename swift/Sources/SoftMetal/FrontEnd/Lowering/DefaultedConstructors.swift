@@ -3,7 +3,7 @@
 enum DefaultedConstructors {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
-    for token in list.indices where ["device", "constant", "threadgroup"].contains(list.text(token)) {
+    for token in list.indices where AddressSpace.qualified.contains(list.text(token)) {
       guard list.text(token - 1) == ")", list.text(token + 1) == "=", list.text(token + 2) == "default" else {
         continue
       }

@@ -32,8 +32,6 @@ struct FunctionPointers {
     functions = Set(found.map(\.name)).subtracting(others).subtracting(macros)
   }
 
-  private static let spaces: Set<String> = ["device", "constant", "threadgroup", "thread"]
-
   /// Words before a parenthesis that are no type.
   private static let statements: Set<String> = [
     "return", "sizeof", "if", "for", "while", "switch", "else", "do", "decltype",
@@ -48,7 +46,7 @@ struct FunctionPointers {
       return nil
     }
     var sign = token + 1
-    if Self.spaces.contains(list.text(sign)) { sign += 1 }
+    if AddressSpace.all.contains(list.text(sign)) { sign += 1 }
     if list.isIdentifier(sign), list.text(sign + 1) == "::" { sign += 2 }
     guard ["*", "&"].contains(list.text(sign)), list.text(list.after(token)) == "(" else { return nil }
     let name = list.isIdentifier(sign + 1) ? sign + 1 : sign

@@ -99,7 +99,7 @@ struct KernelSignature {
     }
     let plain = FunctionConstants.withoutAttributes(parameter.tokens, list)
     let isReference = plain.contains { ["*", "&", "["].contains(list.text($0)) }
-    let space = plain.first { ["device", "constant", "threadgroup"].contains(list.text($0)) }
+    let space = plain.first { AddressSpace.qualified.contains(list.text($0)) }
     guard isReference else {
       context.report(
         "a kernel argument is a pointer or a reference to 'device', 'constant' or 'threadgroup' memory, "

@@ -11,7 +11,7 @@ struct StructValues {
 
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
-    guard list.indices.contains(where: { ["struct", "class", "union"].contains(list.text($0)) }) else { return }
+    guard list.indices.contains(where: { ClassDefinition.keys.contains(list.text($0)) }) else { return }
     let values = StructValues(list: list, declarations: context.declarations)
     for token in list.indices {
       switch list.text(token) {

@@ -109,7 +109,7 @@ enum Structs {
   /// constructors here.
   private static func isDefaultElsewhere(_ open: Int, _ list: TokenList) -> Bool {
     let end = list.after(open)
-    return ["device", "constant", "threadgroup"].contains(list.text(end)) && list.text(end + 2) == "default"
+    return AddressSpace.qualified.contains(list.text(end)) && list.text(end + 2) == "default"
   }
 
   /// Whether the parameters at `open` are those of a copy constructor.

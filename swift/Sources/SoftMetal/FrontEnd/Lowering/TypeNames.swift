@@ -20,8 +20,6 @@ struct TypeNames {
 
   func contains(_ name: String) -> Bool { names.contains(name) }
 
-  private static let classKeys: Set<String> = ["struct", "class", "union", "enum"]
-
   private static let builtIn: Set<String> = {
     var names = VectorTypes.builtIn.union(VectorTypes.scalars).union(["array", "matrix", "simdgroup_matrix", "atomic"])
     for scalar in ["bool", "int", "uint", "ulong", "float"] { names.insert("atomic_" + scalar) }
@@ -37,18 +35,17 @@ struct TypeNames {
     switch list.text(token) {
     case "using": return list.text(token + 2) == "=" ? token + 1 : nil
     case "typedef":
-      var end = token
-      while end < list.count, list.text(end) != ";" { end = list.text(end) == "{" ? list.after(end) : end + 1 }
+      let end = list.statementEnd(token)
       return list.isIdentifier(end - 1) ? end - 1 : nil
-    case let key where classKeys.contains(key):
-      let name = classKeys.contains(list.text(token + 1)) ? token + 2 : token + 1
+    case let key where ClassDefinition.typeKeys.contains(key):
+      let name = ClassDefinition.typeKeys.contains(list.text(token + 1)) ? token + 2 : token + 1
       return list.isIdentifier(name) && !["<", ","].contains(list.text(token - 1)) ? name : nil
     default: return nil
     }
   }
 
   /// Words before a name that do not make a variable of it.
-  private static let otherWords: Set<String> = classKeys.union([
+  private static let otherWords: Set<String> = ClassDefinition.typeKeys.union([
     "typename", "const", "volatile", "constexpr", "static", "inline", "device", "constant", "threadgroup", "thread",
     "typedef", "using", "return", "else", "do", "case", "new", "operator", "namespace", "template", "friend", "sizeof",
     "unsigned", "signed",

@@ -35,9 +35,9 @@ struct VectorTypes {
     let classes = Self.classNames(list)
     for token in list.indices {
       if list.text(token) == "using", list.isIdentifier(token + 1), list.text(token + 2) == "=" {
-        add(token + 1, type: span(token + 3, Self.statementEnd(token, list)), classes, list)
+        add(token + 1, type: span(token + 3, list.statementEnd(token)), classes, list)
       } else if list.text(token) == "typedef" {
-        let end = Self.statementEnd(token, list)
+        let end = list.statementEnd(token)
         if list.isIdentifier(end - 1) { add(end - 1, type: span(token + 1, end - 1), classes, list) }
       }
     }
@@ -75,23 +75,11 @@ struct VectorTypes {
 
   private static func classNames(_ list: TokenList) -> Set<String> {
     var names: Set<String> = []
-    for token in list.indices where ["struct", "class", "enum", "union"].contains(list.text(token)) {
+    for token in list.indices where ClassDefinition.typeKeys.contains(list.text(token)) {
       guard list.isIdentifier(token + 1), list.text(token - 1) != "<", list.text(token - 1) != "," else { continue }
       names.insert(list.text(token + 1))
       if ["struct", "class"].contains(list.text(token + 1)) { names.insert(list.text(token + 2)) }
     }
     return names
-  }
-
-  private static func statementEnd(_ token: Int, _ list: TokenList) -> Int {
-    var position = token
-    while position < list.count {
-      switch list.text(position) {
-      case ";": return position
-      case "(", "[", "{": position = list.after(position)
-      default: position += 1
-      }
-    }
-    return list.count
   }
 }

@@ -73,6 +73,19 @@ struct TokenList {
     return nil
   }
 
+  /// The index of the `;` that ends the statement of the token at `index`, or `count`.
+  func statementEnd(_ index: Int) -> Int {
+    var position = index
+    while position < count {
+      switch text(position) {
+      case ";": return position
+      case "(", "[", "{": position = after(position)
+      default: position += 1
+      }
+    }
+    return count
+  }
+
   /// The index of the `>` that closes the template argument list opened by the
   /// `<` at `index`, or nil when that is a comparison.
   func closingAngle(_ index: Int) -> Int? {
