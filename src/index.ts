@@ -10,10 +10,13 @@ export {
   float32ToBfloat16,
   float32ToFloat16,
   type TensorValues,
-} from "./convert.ts";
-export { Device, type DeviceOptions } from "./device.ts";
-export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./dispatch.ts";
-export { type DType, type DTypeViews, dtypeSize } from "./dtypes.ts";
+} from "./device/convert.ts";
+export { Device, type DeviceOptions } from "./device/device.ts";
+export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./device/dispatch.ts";
+export { type DType, type DTypeViews, dtypeSize } from "./device/dtypes.ts";
+export type { Pipeline, PipelineOptions } from "./device/kernels.ts";
+export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./device/pass.ts";
+export type { Tensor } from "./device/tensor.ts";
 export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
 export type { ConstantDType, ConstantScalar, FunctionConstant } from "./ffi/constants.ts";
 export type {
@@ -24,40 +27,37 @@ export type {
   PassState,
   PipelineInfo,
 } from "./ffi/records.ts";
-export type { Pipeline, PipelineOptions } from "./kernels.ts";
-export type { AttentionLayout, AttentionStrides, StridedLayout } from "./ops/attentionLayout.ts";
-export {
-  type BuildCausalMaskArgs,
-  type BuildSlidingWindowMaskArgs,
-  buildCausalMask,
-  buildSlidingWindowMask,
-} from "./ops/buildMask.ts";
-export { type ClassifyMaskTilesArgs, classifyMaskTiles } from "./ops/classifyMaskTiles.ts";
-export { type DequantizeKvArgs, dequantizeKv } from "./ops/dequantizeKv.ts";
-export { type FlashAttnPrefillArgs, flashAttnPrefill } from "./ops/flashAttnPrefill.ts";
+export type { AttentionLayout, AttentionStrides, StridedLayout } from "./ops/attention/attentionLayout.ts";
+export { type FlashAttnPrefillArgs, flashAttnPrefill } from "./ops/attention/flashAttnPrefill.ts";
 export {
   type AttentionDType,
   type AttentionHeadDim,
   type AttentionMaskKind,
   type FlashAttnPrefillSupport,
   flashAttnPrefillSupport,
-} from "./ops/flashAttnPrefillSupport.ts";
-export { type HadamardQuantizeKvArgs, hadamardQuantizeKv } from "./ops/hadamardQuantizeKv.ts";
-export { type HadamardQuantizeKvSeqArgs, hadamardQuantizeKvSeq } from "./ops/hadamardQuantizeKvSeq.ts";
-export { type KvCacheBytes, type KvCacheBytesArgs, kvCacheBytes } from "./ops/kvCacheBytes.ts";
-export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/kvCacheCopy.ts";
-export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/kvCacheCopyBatch.ts";
-export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/kvCacheCopyHeadMajor.ts";
-export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/kvCacheCopySeq.ts";
-export type { QuantizedBits, QuantizedFormatArgs, QuantizedPacking } from "./ops/quantizedFormat.ts";
+} from "./ops/attention/flashAttnPrefillSupport.ts";
+export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/cacheCopy/kvCacheCopy.ts";
+export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/cacheCopy/kvCacheCopyBatch.ts";
+export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/cacheCopy/kvCacheCopyHeadMajor.ts";
+export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/cacheCopy/kvCacheCopySeq.ts";
+export type { CopyStream, CopyStreams } from "./ops/cacheCopy/streams.ts";
+export {
+  type BuildCausalMaskArgs,
+  type BuildSlidingWindowMaskArgs,
+  buildCausalMask,
+  buildSlidingWindowMask,
+} from "./ops/masks/buildMask.ts";
+export { type ClassifyMaskTilesArgs, classifyMaskTiles } from "./ops/masks/classifyMaskTiles.ts";
+export type { TileClasses } from "./ops/masks/tileClasses.ts";
+export { type DequantizeKvArgs, dequantizeKv } from "./ops/quantizedCache/dequantizeKv.ts";
+export { type HadamardQuantizeKvArgs, hadamardQuantizeKv } from "./ops/quantizedCache/hadamardQuantizeKv.ts";
+export { type HadamardQuantizeKvSeqArgs, hadamardQuantizeKvSeq } from "./ops/quantizedCache/hadamardQuantizeKvSeq.ts";
+export { type KvCacheBytes, type KvCacheBytesArgs, kvCacheBytes } from "./ops/quantizedCache/kvCacheBytes.ts";
+export type { QuantizedBits, QuantizedFormatArgs, QuantizedPacking } from "./ops/quantizedCache/quantizedFormat.ts";
 export type {
   DequantizeStream,
   DequantizeStreams,
   QuantizedCache,
   QuantizeStream,
   QuantizeStreams,
-} from "./ops/quantizedStreams.ts";
-export type { CopyStream, CopyStreams } from "./ops/streams.ts";
-export type { TileClasses } from "./ops/tileClasses.ts";
-export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./pass.ts";
-export type { Tensor } from "./tensor.ts";
+} from "./ops/quantizedCache/quantizedStreams.ts";

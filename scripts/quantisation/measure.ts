@@ -1,5 +1,5 @@
 import { type Device, dequantizeKv, hadamardQuantizeKvSeq, kvCacheBytes, type QuantizedBits } from "../../src/index.ts";
-import { type QuantizedFormat, quantizedFormats } from "../../src/ops/quantizedFormat.ts";
+import { type QuantizedFormat, quantizedFormats } from "../../src/ops/quantizedCache/quantizedFormat.ts";
 import { CODEBOOKS, dequantizeVector, nmse, quantizeVector } from "../../src/reference/index.ts";
 import { type DataSet, structuredVectors } from "./data.ts";
 

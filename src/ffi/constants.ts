@@ -1,5 +1,5 @@
-import { float32ToBfloat16 } from "../convert.ts";
-import { type DType, dtypes } from "../dtypes.ts";
+import { float32ToBfloat16 } from "../device/convert.ts";
+import { type DType, dtypes } from "../device/dtypes.ts";
 import { Block } from "./block.ts";
 import { recordSizes } from "./records.ts";
 

@@ -1,6 +1,6 @@
 import { checkU32, refused } from "../checks.ts";
-import type { DeviceLifetime } from "../lifetime.ts";
-import { Tensor, type TensorRange } from "../tensor.ts";
+import type { DeviceLifetime } from "../device/lifetime.ts";
+import { Tensor, type TensorRange } from "../device/tensor.ts";
 
 /** The tensor `value`, refused unless it has the axes that `axes` names, for example `[nHeads, capacity, headDim]`. */
 export function useTensor(

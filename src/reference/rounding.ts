@@ -1,6 +1,6 @@
 /**
  * IEEE 754 formats as arithmetic on float64, independent of the library's own
- * conversions: what `src/convert.ts` and the kernels are compared with.
+ * conversions: what `src/device/convert.ts` and the kernels are compared with.
  *
  * A value rounds to the nearest multiple of `2^(e - precision + 1)`, e being its
  * exponent (not below the format's smallest), ties to the even multiple.

@@ -1,4 +1,4 @@
-import { bfloat16ToFloat32, float16ToFloat32 } from "../convert.ts";
+import { bfloat16ToFloat32, float16ToFloat32 } from "../device/convert.ts";
 import { malformed, type SafetensorsTensor } from "./format.ts";
 
 /**

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import { Pipeline } from "../../src/device/kernels.ts";
+import { DeviceLifetime } from "../../src/device/lifetime.ts";
+import { Pass } from "../../src/device/pass.ts";
 import { Block } from "../../src/ffi/block.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 import { Device, kvCacheCopy, type Tensor } from "../../src/index.ts";
-import { Pipeline } from "../../src/kernels.ts";
-import { DeviceLifetime } from "../../src/lifetime.ts";
-import { Pass } from "../../src/pass.ts";
 import { collectUntil } from "../helpers/gc.ts";
 
 const size = 1 << 20;

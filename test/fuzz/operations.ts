@@ -1,4 +1,4 @@
-import { attentionTiles } from "../../src/ops/attentionTiles.ts";
+import { attentionTiles } from "../../src/ops/attention/attentionTiles.ts";
 import { dtypeCodes } from "../helpers/abi.ts";
 import type { Random } from "./random.ts";
 import type { Fields } from "./structs.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { dtypes } from "../../src/dtypes.ts";
+import { dtypes } from "../../src/device/dtypes.ts";
 import { constantCodes } from "../../src/ffi/constants.ts";
 import { packingCodes } from "../../src/ffi/hadamardLayout.ts";
 import { accessBits, bindingKinds, dispatchForms, passStates } from "../../src/ffi/records.ts";

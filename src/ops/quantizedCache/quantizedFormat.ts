@@ -1,5 +1,5 @@
-import { checkU32, display, refused } from "../checks.ts";
-import { packingCodes } from "../ffi/hadamardLayout.ts";
+import { checkU32, display, refused } from "../../checks.ts";
+import { packingCodes } from "../../ffi/hadamardLayout.ts";
 
 /** Bits of a code in a quantised cache. */
 export type QuantizedBits = 2 | 3 | 4 | 5 | 6 | 8;

@@ -1,11 +1,11 @@
 import type * as z from "zod/mini";
-import { display, refused } from "./checks.ts";
+import { display, refused } from "../checks.ts";
+import { Block } from "../ffi/block.ts";
+import { packConstants } from "../ffi/constants.ts";
+import { type PipelineInfo, readPipelineInfo, recordSizes } from "../ffi/records.ts";
+import { checkStatus } from "../ffi/status.ts";
+import { encodeText } from "../ffi/text.ts";
 import type { Device } from "./device.ts";
-import { Block } from "./ffi/block.ts";
-import { packConstants } from "./ffi/constants.ts";
-import { type PipelineInfo, readPipelineInfo, recordSizes } from "./ffi/records.ts";
-import { checkStatus } from "./ffi/status.ts";
-import { encodeText } from "./ffi/text.ts";
 import { type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
 import { parseOptions, pipelineOptions } from "./options.ts";
 

@@ -1,5 +1,5 @@
+import { MetalAttentionError } from "../errors.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
-import { MetalAttentionError } from "./errors.ts";
 
 /** Values that a tensor takes: numbers, or booleans where a tensor of `bool` takes them. */
 export type TensorValues = ArrayLike<number> | ArrayLike<boolean>;

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import en from "zod/v4/locales/en.js";
-import { MetalAttentionError } from "./errors.ts";
-import type { ConstantDType, ConstantScalar } from "./ffi/constants.ts";
+import { MetalAttentionError } from "../errors.ts";
+import type { ConstantDType, ConstantScalar } from "../ffi/constants.ts";
 
 // Checks where a call crosses a construction boundary. Too slow for the hot path.
 

@@ -1,10 +1,10 @@
-import { checkObject, checkOptionalU32, checkU32 } from "../checks.ts";
-import { Block } from "../ffi/block.ts";
-import { packKvCacheCopySeq, packStreams, structSizes } from "../ffi/layout.ts";
-import type { DeviceLifetime } from "../lifetime.ts";
-import { Pass } from "../pass.ts";
-import type { TensorRange } from "../tensor.ts";
-import { checkAxis, checkTokens, useTensor } from "./shapes.ts";
+import { checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
+import { Pass } from "../../device/pass.ts";
+import type { TensorRange } from "../../device/tensor.ts";
+import { Block } from "../../ffi/block.ts";
+import { packKvCacheCopySeq, packStreams, structSizes } from "../../ffi/layout.ts";
+import { checkAxis, checkTokens, useTensor } from "../shapes.ts";
 import { type CopyStreams, copyError, isDual } from "./streams.ts";
 
 /**

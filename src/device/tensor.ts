@@ -1,8 +1,8 @@
-import { checkU32, display, refused } from "./checks.ts";
+import { checkU32, display, refused } from "../checks.ts";
+import type { TensorRecord } from "../ffi/layout.ts";
 import { decodeValues, encodeValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
-import type { TensorRecord } from "./ffi/layout.ts";
 import { type BufferMemory, type DeviceLifetime, disposedError, tensorNet } from "./lifetime.ts";
 
 const maxRank = 8;

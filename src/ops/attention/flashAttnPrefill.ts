@@ -1,20 +1,20 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../checks.ts";
-import type { MetalAttentionError } from "../errors.ts";
-import { Block } from "../ffi/block.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
+import { Pass } from "../../device/pass.ts";
+import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import type { MetalAttentionError } from "../../errors.ts";
+import { Block } from "../../ffi/block.ts";
 import {
   type FlashAttnPrefillRecord,
   type AttentionStrides as MutableStrides,
   packFlashAttnPrefill,
   structSizes,
-} from "../ffi/layout.ts";
-import type { Native } from "../ffi/library.ts";
-import { nativeError } from "../ffi/status.ts";
-import { Pass } from "../pass.ts";
-import { Tensor, type TensorRange } from "../tensor.ts";
+} from "../../ffi/layout.ts";
+import type { Native } from "../../ffi/library.ts";
+import { nativeError } from "../../ffi/status.ts";
+import { TileClasses } from "../masks/tileClasses.ts";
+import { checkAxis, checkI32 } from "../shapes.ts";
 import { type AttentionLayout, type AttentionStrides, checkLayout, type StridedLayout } from "./attentionLayout.ts";
 import { attentionTiles } from "./attentionTiles.ts";
-import { checkAxis, checkI32 } from "./shapes.ts";
-import { TileClasses } from "./tileClasses.ts";
 
 /** Arguments of {@link flashAttnPrefill}. Shapes are written head-major; see `layout`. */
 export interface FlashAttnPrefillArgs {

@@ -1,12 +1,12 @@
-import { checkObject, checkOptionalU32, checkU32, refused } from "../checks.ts";
-import { Block } from "../ffi/block.ts";
-import { packBuildMask, structSizes } from "../ffi/layout.ts";
-import type { Native } from "../ffi/library.ts";
-import { nativeError } from "../ffi/status.ts";
-import type { DeviceLifetime } from "../lifetime.ts";
-import { Pass } from "../pass.ts";
-import type { Tensor, TensorRange } from "../tensor.ts";
-import { checkI32, useTensor } from "./shapes.ts";
+import { checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
+import { Pass } from "../../device/pass.ts";
+import type { Tensor, TensorRange } from "../../device/tensor.ts";
+import { Block } from "../../ffi/block.ts";
+import { packBuildMask, structSizes } from "../../ffi/layout.ts";
+import type { Native } from "../../ffi/library.ts";
+import { nativeError } from "../../ffi/status.ts";
+import { checkI32, useTensor } from "../shapes.ts";
 
 /** Arguments of {@link buildCausalMask}. */
 export interface BuildCausalMaskArgs {

@@ -1,7 +1,7 @@
-import { display, refused } from "../checks.ts";
-import type { DeviceLifetime } from "../lifetime.ts";
-import { Tensor, type TensorRange } from "../tensor.ts";
-import { attentionTiles } from "./attentionTiles.ts";
+import { display, refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
+import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { attentionTiles } from "../attention/attentionTiles.ts";
 
 /**
  * The class of every tile of a mask, as {@link classifyMaskTiles} finds them,

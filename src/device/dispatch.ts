@@ -1,5 +1,5 @@
-import { checkObject, checkU32, display, refused } from "./checks.ts";
-import { Block } from "./ffi/block.ts";
+import { checkObject, checkU32, display, refused } from "../checks.ts";
+import { Block } from "../ffi/block.ts";
 import {
   accessBits,
   type BindingRecord,
@@ -7,8 +7,8 @@ import {
   type Extent3,
   packBindings,
   packKernelDispatch,
-} from "./ffi/records.ts";
-import { nativeError } from "./ffi/status.ts";
+} from "../ffi/records.ts";
+import { nativeError } from "../ffi/status.ts";
 import { Pipeline } from "./kernels.ts";
 import type { PassLifetime } from "./lifetime.ts";
 import { Tensor } from "./tensor.ts";

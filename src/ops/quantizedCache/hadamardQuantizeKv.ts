@@ -1,9 +1,10 @@
-import { checkFlag, checkObject, checkU32 } from "../checks.ts";
-import { Block } from "../ffi/block.ts";
-import { packHadamardQuantizeKv, packQuantizedStreams } from "../ffi/hadamardLayout.ts";
-import { structSizes } from "../ffi/layout.ts";
-import { Pass } from "../pass.ts";
-import type { Tensor } from "../tensor.ts";
+import { checkFlag, checkObject, checkU32 } from "../../checks.ts";
+import { Pass } from "../../device/pass.ts";
+import type { Tensor } from "../../device/tensor.ts";
+import { Block } from "../../ffi/block.ts";
+import { packHadamardQuantizeKv, packQuantizedStreams } from "../../ffi/hadamardLayout.ts";
+import { structSizes } from "../../ffi/layout.ts";
+import { checkAxis, useTensor } from "../shapes.ts";
 import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
   checkScaleFactor,
@@ -12,7 +13,6 @@ import {
   useStreams,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
-import { checkAxis, useTensor } from "./shapes.ts";
 
 /**
  * Arguments of {@link hadamardQuantizeKv}. Each `src` is f32 [nKvHeads, headDim],

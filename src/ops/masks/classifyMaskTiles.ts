@@ -1,11 +1,11 @@
-import { checkObject, checkU32, refused } from "../checks.ts";
-import { Block } from "../ffi/block.ts";
-import { packClassifyMaskTiles, structSizes } from "../ffi/layout.ts";
-import { nativeError } from "../ffi/status.ts";
-import { Pass } from "../pass.ts";
-import { Tensor, type TensorRange } from "../tensor.ts";
-import { attentionTiles } from "./attentionTiles.ts";
-import { checkI32 } from "./shapes.ts";
+import { checkObject, checkU32, refused } from "../../checks.ts";
+import { Pass } from "../../device/pass.ts";
+import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { Block } from "../../ffi/block.ts";
+import { packClassifyMaskTiles, structSizes } from "../../ffi/layout.ts";
+import { nativeError } from "../../ffi/status.ts";
+import { attentionTiles } from "../attention/attentionTiles.ts";
+import { checkI32 } from "../shapes.ts";
 import { TileClasses } from "./tileClasses.ts";
 
 /** Arguments of {@link classifyMaskTiles}. */

@@ -1,6 +1,6 @@
-import { MetalAttentionError } from "./errors.ts";
-import type { Native } from "./ffi/library.ts";
-import { type Pointer, wrapMemory } from "./ffi/memory.ts";
+import { MetalAttentionError } from "../errors.ts";
+import type { Native } from "../ffi/library.ts";
+import { type Pointer, wrapMemory } from "../ffi/memory.ts";
 
 // Who may free what, and when. `Symbol.dispose` is the contract; the
 // FinalizationRegistry of each kind is a net under objects left undisposed.

@@ -1,11 +1,11 @@
 import type * as z from "zod/mini";
-import { display, refused } from "./checks.ts";
+import { display, refused } from "../checks.ts";
+import { Block } from "../ffi/block.ts";
+import { type DispatchForm, type Extent3, type PassInfo, readPassInfo, recordSizes } from "../ffi/records.ts";
+import { checkStatus } from "../ffi/status.ts";
+import { readText } from "../ffi/text.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
-import { Block } from "./ffi/block.ts";
-import { type DispatchForm, type Extent3, type PassInfo, readPassInfo, recordSizes } from "./ffi/records.ts";
-import { checkStatus } from "./ffi/status.ts";
-import { readText } from "./ffi/text.ts";
 import type { Pipeline } from "./kernels.ts";
 import { disposedError, type PassLifetime, passNet } from "./lifetime.ts";
 import type { passOptions } from "./options.ts";

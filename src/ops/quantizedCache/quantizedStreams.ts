@@ -1,12 +1,12 @@
-import { display, refused } from "../checks.ts";
-import type { MetalAttentionError } from "../errors.ts";
-import type { Native } from "../ffi/library.ts";
-import { nativeError } from "../ffi/status.ts";
-import type { DeviceLifetime } from "../lifetime.ts";
-import type { Tensor, TensorRange } from "../tensor.ts";
+import { display, refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { Tensor, TensorRange } from "../../device/tensor.ts";
+import type { MetalAttentionError } from "../../errors.ts";
+import type { Native } from "../../ffi/library.ts";
+import { nativeError } from "../../ffi/status.ts";
+import { isDual } from "../cacheCopy/streams.ts";
+import { checkAxis, useTensor } from "../shapes.ts";
 import { bytesPerRow, normsPerPosition, type QuantizedFormat } from "./quantizedFormat.ts";
-import { checkAxis, useTensor } from "./shapes.ts";
-import { isDual } from "./streams.ts";
 
 /** The tensors of a quantised cache. */
 export interface QuantizedCache {

@@ -1,10 +1,10 @@
-import { checkObject, checkU32, refused } from "../checks.ts";
-import { Block } from "../ffi/block.ts";
-import { packKvCacheCopyBatch, packStreams, structSizes } from "../ffi/layout.ts";
-import type { DeviceLifetime } from "../lifetime.ts";
-import { Pass } from "../pass.ts";
-import { Tensor, type TensorRange } from "../tensor.ts";
-import { checkAxis, useTensor } from "./shapes.ts";
+import { checkObject, checkU32, refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
+import { Pass } from "../../device/pass.ts";
+import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { Block } from "../../ffi/block.ts";
+import { packKvCacheCopyBatch, packStreams, structSizes } from "../../ffi/layout.ts";
+import { checkAxis, useTensor } from "../shapes.ts";
 import { type CopyStreams, copyError, isDual } from "./streams.ts";
 
 /**

@@ -1,8 +1,8 @@
-import { checkObject, refused } from "../checks.ts";
-import type { MetalAttentionError } from "../errors.ts";
-import type { Native } from "../ffi/library.ts";
-import { nativeError } from "../ffi/status.ts";
-import type { Tensor } from "../tensor.ts";
+import { checkObject, refused } from "../../checks.ts";
+import type { Tensor } from "../../device/tensor.ts";
+import type { MetalAttentionError } from "../../errors.ts";
+import type { Native } from "../../ffi/library.ts";
+import { nativeError } from "../../ffi/status.ts";
 
 /** A source and the cache it goes to. */
 export interface CopyStream {

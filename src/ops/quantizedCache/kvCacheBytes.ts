@@ -1,5 +1,5 @@
-import { checkObject, checkOptionalU32, checkU32, display, refused } from "../checks.ts";
-import { dtypeSize } from "../dtypes.ts";
+import { checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
+import { dtypeSize } from "../../device/dtypes.ts";
 import {
   bytesPerRow,
   normsPerPosition,

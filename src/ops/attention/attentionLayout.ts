@@ -1,4 +1,4 @@
-import { checkObject, checkU32, display, refused } from "../checks.ts";
+import { checkObject, checkU32, display, refused } from "../../checks.ts";
 
 /** Order of the axes: `head-major` [B, H, L, D] or `sequence-major` [B, L, H, D]. */
 export type AttentionLayout = "head-major" | "sequence-major";

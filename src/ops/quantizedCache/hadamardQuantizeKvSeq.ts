@@ -1,8 +1,9 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, refused } from "../checks.ts";
-import { Block } from "../ffi/block.ts";
-import { packHadamardRun, packQuantizedStreams } from "../ffi/hadamardLayout.ts";
-import { structSizes } from "../ffi/layout.ts";
-import { Pass } from "../pass.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
+import { Pass } from "../../device/pass.ts";
+import { Block } from "../../ffi/block.ts";
+import { packHadamardRun, packQuantizedStreams } from "../../ffi/hadamardLayout.ts";
+import { structSizes } from "../../ffi/layout.ts";
+import { checkTokens } from "../shapes.ts";
 import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
   checkScaleFactor,
@@ -11,7 +12,6 @@ import {
   useStreams,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
-import { checkTokens } from "./shapes.ts";
 
 /**
  * Arguments of {@link hadamardQuantizeKvSeq}. Each `src` is f32 [nSrcTokens, nKvHeads, headDim],

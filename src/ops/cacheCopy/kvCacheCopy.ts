@@ -1,9 +1,9 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../checks.ts";
-import { Block } from "../ffi/block.ts";
-import { packKvCacheCopy, structSizes } from "../ffi/layout.ts";
-import { Pass } from "../pass.ts";
-import type { Tensor } from "../tensor.ts";
-import { checkAxis, useTensor } from "./shapes.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
+import { Pass } from "../../device/pass.ts";
+import type { Tensor } from "../../device/tensor.ts";
+import { Block } from "../../ffi/block.ts";
+import { packKvCacheCopy, structSizes } from "../../ffi/layout.ts";
+import { checkAxis, useTensor } from "../shapes.ts";
 import { copyError } from "./streams.ts";
 
 /** Arguments of {@link kvCacheCopy}. */
