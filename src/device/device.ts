@@ -1,9 +1,11 @@
 import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
+import { passCodes } from "../ffi/generated/codes.ts";
+import { structSizes } from "../ffi/generated/structs.ts";
 import { loadLibrary } from "../ffi/library.ts";
 import type { Pointer } from "../ffi/memory.ts";
-import { type DeviceInfo, readDeviceInfo, recordSizes } from "../ffi/records.ts";
+import { type DeviceInfo, readDeviceInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { readText } from "../ffi/text.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
@@ -15,8 +17,6 @@ import { checkShape, elementCount, Tensor } from "./tensor.ts";
 
 /** Options of `Device.open`: `library` names the native library file, in place of the search for it. */
 export type DeviceOptions = z.input<typeof deviceOptions>;
-
-const passModes = { concurrent: 0, serial: 1 } as const;
 
 /**
  * The Apple GPU; on Linux, the CPU running the same shaders. Tensors, passes
@@ -52,7 +52,7 @@ export class Device {
   /** Name, backend and limits. `currentAllocatedSize` changes from one reading to the next. */
   get info(): DeviceInfo {
     const { native, handle } = this.#usable();
-    const block = new Block(recordSizes.MADeviceInfo);
+    const block = new Block(structSizes.MADeviceInfo);
     checkStatus(native, native.ma_device_info(handle, block.bytes));
     return readDeviceInfo(block);
   }
@@ -97,7 +97,7 @@ export class Device {
     const lifetime = this.#usable();
     const { mode } = parseOptions(passOptions, options, "options");
     const out = new Block(8);
-    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, passModes[mode], out.bytes));
+    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, passCodes[mode], out.bytes));
     return new Pass(this, new PassLifetime(lifetime, out.u32[0] as number));
   }
 

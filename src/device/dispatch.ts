@@ -72,12 +72,7 @@ export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: 
     held.push(bindings, dispatch);
     const status = pass.native.ma_encode_kernel(pass.handle, dispatch.address);
     if (status === 0) return;
-    const names = [...buffers, ...bytes, ...threadgroups].map(({ argument }) => argument);
-    throw nativeError(pass.native, status, (message) =>
-      message
-        .replace(/\bbindings\[(\d+)\]/g, (binding, position: string) => names[Number(position)] ?? binding)
-        .replaceAll("threadsPerThreadgroup", "threads"),
-    );
+    throw nativeError(pass.native, status);
   } finally {
     held.length = 0;
   }
@@ -126,7 +121,7 @@ function bindBytes({ index, argument, value }: Entry<ArrayBufferView | ArrayBuff
   const copy = new Block(source.length);
   copy.bytes.set(source);
   held.push(copy);
-  return { kind: "bytes", index, length: source.length, address: copy.address };
+  return { kind: "bytes", index, length: source.length, bytes: copy.address };
 }
 
 function bindThreadgroup({ index, argument, value }: Entry<number>): BindingRecord {

@@ -2,7 +2,8 @@ import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { packConstants } from "../ffi/constants.ts";
-import { type PipelineInfo, readPipelineInfo, recordSizes } from "../ffi/records.ts";
+import { readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
+import type { PipelineInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { encodeText } from "../ffi/text.ts";
 import type { Device } from "./device.ts";
@@ -84,9 +85,9 @@ export function createPipeline(
     native.ma_pipeline_create(device.handle, label.block.bytes, packed.bytes, constants.length, out.bytes),
   );
   const lifetime = new PipelineLifetime(device, out.u32[0] as number);
-  const info = new Block(recordSizes.MAPipelineInfo);
+  const info = new Block(structSizes.MAPipelineInfo);
   checkStatus(native, native.ma_pipeline_info(lifetime.handle, info.bytes));
-  return new Pipeline(owner, lifetime, kernel, readPipelineInfo(info));
+  return new Pipeline(owner, lifetime, kernel, readMAPipelineInfo(info));
 }
 
 /** A C string ends at its first NUL, so a text with one inside would arrive cut. */

@@ -83,6 +83,11 @@ export class BufferMemory {
     return arrayBuffer;
   }
 
+  /** Tells the library that the host has written here, which makes tile classes of a mask stale. */
+  noteWrite(offset: number, length: number): void {
+    this.device.native.ma_buffer_written(this.handle, offset, length);
+  }
+
   addTensor(): void {
     this.#tensors++;
   }

@@ -1,7 +1,8 @@
 import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
-import { type DispatchForm, type Extent3, type PassInfo, readPassInfo, recordSizes } from "../ffi/records.ts";
+import { structSizes } from "../ffi/generated/structs.ts";
+import { type DispatchForm, type Extent3, type PassInfo, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { readText } from "../ffi/text.ts";
 import type { Device } from "./device.ts";
@@ -46,7 +47,7 @@ export interface DispatchDescription {
 /** Polls on every turn of the event loop at first, then every millisecond. */
 const eagerPolls = 64;
 
-const infoBlock = new Block(recordSizes.MAPassInfo);
+const infoBlock = new Block(structSizes.MAPassInfo);
 
 /**
  * A list of dispatches that goes to the device as one. Operations append to it

@@ -1,5 +1,5 @@
 import { checkU32, display, refused } from "../checks.ts";
-import type { TensorRecord } from "../ffi/layout.ts";
+import type { MATensor } from "../ffi/generated/structs.ts";
 import { decodeValues, encodeValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
@@ -10,7 +10,7 @@ const maxRank = 8;
 const maxElements = 2 ** 50;
 
 /** What an operation needs of a tensor: its place in a buffer, and its shape. */
-export interface TensorRange extends TensorRecord {
+export interface TensorRange extends Readonly<MATensor> {
   readonly shape: readonly number[];
 }
 
@@ -127,6 +127,7 @@ export class Tensor<T extends DType = DType> {
       throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${values.length}`);
     }
     encodeValues(this.dtype, values, this.#elements(this.#memory.arrayBuffer));
+    this.#memory.noteWrite(this.byteOffset, this.byteLength);
     return this;
   }
 

@@ -8,7 +8,7 @@ struct PipelineKey: Hashable {
     self.kernel = kernel
     self.constants = constants.sorted { $0.index < $1.index }
     for (left, right) in zip(self.constants, self.constants.dropFirst()) where left.index == right.index {
-      throw StatusError(StatusCode.invalidArgument, "constants: index \(left.index) is given twice")
+      throw StatusError(StatusCode.invalidArgument, "\(arg: "constants"): index \(left.index) is given twice")
     }
   }
 }

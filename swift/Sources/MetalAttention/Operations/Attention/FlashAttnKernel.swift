@@ -19,8 +19,12 @@ enum FlashAttnKernel {
   /// `has_mask`.
   static let names: [String] = dtypes.flatMap { dtype in
     headDims.flatMap { headDim in
-      ["", "_boolmask"].map { "flash_attn_prefill_\(dtype)_d\(headDim)\($0)" }
+      [false, true].map { name(dtype, headDim, isBoolMask: $0) }
     }
+  }
+
+  static func name(_ dtype: DType, _ headDim: Int32, isBoolMask: Bool) -> String {
+    "flash_attn_prefill_\(dtype)_d\(headDim)\(isBoolMask ? "_boolmask" : "")"
   }
 
   /// The index in `BuiltInKernel.all` of the kernel for a combination.

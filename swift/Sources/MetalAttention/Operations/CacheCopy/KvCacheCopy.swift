@@ -16,8 +16,8 @@ enum KvCacheCopy {
     let cache = Count(params.cacheCap) * params.rowSize
     try CopyStream.requireRoom(
       in: stream,
-      source: source, "nNew \(params.nNew) x rowSize \(params.rowSize)",
-      cache: cache, "cacheCap \(params.cacheCap) x rowSize \(params.rowSize)")
+      source: source, "\(arg: "nNew") \(params.nNew) x \(arg: "rowSize") \(params.rowSize)",
+      cache: cache, "\(arg: "cacheCap") \(params.cacheCap) x \(arg: "rowSize") \(params.rowSize)")
 
     let rowSize = UInt64(params.rowSize)
     let first = UInt64(params.writePos % params.cacheCap)

@@ -11,7 +11,7 @@ enum KernelBinding {
 
   /// - Parameter position: place in the caller's list, for messages.
   init(_ binding: MABinding, position: Int, in pass: Pass) throws(StatusError) {
-    let argument = "bindings[\(position)]"
+    let argument = Argument("bindings[\(position)]")
     try require(
       binding.index <= Self.maxIndex, StatusCode.invalidArgument,
       "\(argument): index is \(binding.index); it is at most \(Self.maxIndex)")
@@ -27,7 +27,7 @@ enum KernelBinding {
   }
 
   private static func buffer(
-    _ binding: MABinding, _ argument: String, in pass: Pass
+    _ binding: MABinding, _ argument: Argument, in pass: Pass
   ) throws(StatusError) -> KernelBinding {
     guard let buffer = HandleSpace.buffers.find(binding.buffer)?.takeUnretainedValue() else {
       throw StatusError(
@@ -52,7 +52,7 @@ enum KernelBinding {
     return .buffer(buffer, access, index: Int(binding.index))
   }
 
-  private static func bytes(_ binding: MABinding, _ argument: String) throws(StatusError) -> KernelBinding {
+  private static func bytes(_ binding: MABinding, _ argument: Argument) throws(StatusError) -> KernelBinding {
     guard let bytes = binding.bytes else {
       throw StatusError(StatusCode.invalidArgument, "\(argument): bytes is NULL")
     }
@@ -62,7 +62,7 @@ enum KernelBinding {
     return .bytes(UnsafeRawBufferPointer(start: bytes, count: Int(binding.length)), index: Int(binding.index))
   }
 
-  private static func threadgroup(_ binding: MABinding, _ argument: String) throws(StatusError) -> KernelBinding {
+  private static func threadgroup(_ binding: MABinding, _ argument: Argument) throws(StatusError) -> KernelBinding {
     try require(
       binding.length > 0 && binding.length % 16 == 0, StatusCode.invalidArgument,
       "\(argument): length is \(binding.length) bytes; threadgroup memory is a positive multiple of 16")

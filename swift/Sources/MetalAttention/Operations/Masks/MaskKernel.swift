@@ -27,7 +27,7 @@ enum MaskKernel {
   /// The index in `BuiltInKernel.all` of the kernel for a task.
   static func index(_ task: Task, _ dtype: DType) throws(StatusError) -> Int {
     guard let position = dtypes.firstIndex(of: dtype) else {
-      throw StatusError(StatusCode.unsupported, "mask is \(dtype); it is bf16, f16 or bool")
+      throw StatusError(StatusCode.unsupported, "\(arg: "mask") is \(dtype); it is bf16, f16 or bool")
     }
     return first + dtypes.count * task.rawValue + position
   }

@@ -70,7 +70,7 @@ struct HadamardDispatch {
       }
     try require(
       !threads.overflowed && threads.value <= UInt64(UInt32.max), StatusCode.overflow,
-      "num_kv_heads \(cache.packed.nHeads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens")
+      "\(arg: "num_kv_heads") \(cache.packed.nHeads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens")
   }
 
   private typealias Geometry = (form: DispatchForm, grid: GridSize, threads: GridSize, memory: Int)

@@ -20,14 +20,14 @@ enum HadamardKernel {
 
   /// The entry points of a task for one head size, by packing and then head size.
   static func sizedNames(_ task: Task) -> [String] {
-    HadamardFormat.Packing.allCases.flatMap { packing in
+    Packing.allCases.flatMap { packing in
       headDims.map { "\(prefix(task))_\(sizedName(packing))_d\($0)" }
     }
   }
 
   /// The entry points of a task for any head size, by packing.
   static func anySizeNames(_ task: Task) -> [String] {
-    HadamardFormat.Packing.allCases.map { prefix(task) + ($0 == .nibble ? "" : "_" + sizedName($0)) }
+    Packing.allCases.map { prefix(task) + ($0 == .nibble ? "" : "_" + sizedName($0)) }
   }
 
   private static func prefix(_ task: Task) -> String {
@@ -38,7 +38,7 @@ enum HadamardKernel {
     }
   }
 
-  private static func sizedName(_ packing: HadamardFormat.Packing) -> String {
+  private static func sizedName(_ packing: Packing) -> String {
     switch packing {
     case .nibble: "fast"
     case .byte: "hb"
@@ -47,8 +47,8 @@ enum HadamardKernel {
   }
 
   /// The index in `BuiltInKernel.all` of the kernel for a task and a cache.
-  static func index(_ task: Task, _ packing: HadamardFormat.Packing, _ headDim: UInt32) -> Int {
-    let packings = HadamardFormat.Packing.allCases.count
+  static func index(_ task: Task, _ packing: Packing, _ headDim: UInt32) -> Int {
+    let packings = Packing.allCases.count
     let family = task.rawValue * packings + Int(packing.rawValue) - 1
     let sizedCount = Task.allCases.count * packings * headDims.count
     return first + (headDims.firstIndex(of: headDim).map { family * headDims.count + $0 } ?? sizedCount + family)
