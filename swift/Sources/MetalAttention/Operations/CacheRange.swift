@@ -5,7 +5,7 @@ enum CacheRange {
   @inline(__always)
   static func requireRun(
     of count: UInt32, _ countName: Argument, from start: UInt32, _ startName: Argument,
-    capacity: UInt32, _ capacityName: Argument, isRing: Bool
+    capacity: UInt32, _ capacityName: Argument, isRing: Bool, _ ringName: Argument
   ) throws(StatusError) {
     try requireSlots(capacity, capacityName)
     // Two tokens in one slot would race.
@@ -16,7 +16,7 @@ enum CacheRange {
     let end = try sum(start, startName, count, countName)
     try require(
       isRing || end <= UInt64(capacity), StatusCode.overflow,
-      "\(startName) \(start) + \(countName) \(count) exceeds \(capacityName) \(capacity); a linear cache ends there, isSliding makes it a ring"
+      "\(startName) \(start) + \(countName) \(count) exceeds \(capacityName) \(capacity); a linear cache ends there, \(ringName) makes it a ring"
     )
   }
 
@@ -24,12 +24,12 @@ enum CacheRange {
   @inline(__always)
   static func requireSlot(
     _ position: UInt32, _ name: Argument, capacity: UInt32, _ capacityName: Argument, isRing: Bool,
-    otherwise remedy: StaticString
+    _ ringName: Argument
   ) throws(StatusError) {
     try requireSlots(capacity, capacityName)
     try require(
       isRing || position < capacity, StatusCode.overflow,
-      "\(name) \(position) is not below \(capacityName) \(capacity); \(remedy)")
+      "\(name) \(position) is not below \(capacityName) \(capacity); a linear cache ends there, \(ringName) makes it a ring")
   }
 
   /// Checks a run of `count` tokens from token `offset` of a source that has `total`.

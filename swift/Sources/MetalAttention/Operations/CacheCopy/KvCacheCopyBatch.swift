@@ -15,7 +15,7 @@ enum KvCacheCopyBatch {
 
     try CacheRange.requireSlot(
       params.seqPos, "seqPos", capacity: params.capacity, "capacity", isRing: isRing,
-      otherwise: "a linear cache ends there; isSliding makes it a ring")
+      "isSliding")
     let source = Count(nHeads) * params.headDim
     let cache = source * params.capacity
     try CopyStream.requireRoom(
