@@ -8,24 +8,24 @@ package enum BuiltInSources {
   static func make() -> [ShaderSource] {
     [
       ShaderSource(
-        name: "kv_cache_copy.metal", embedded: PackageResources.kv_cache_copy_metal,
+        name: "kv_cache_copy.metal",
         kernels: CopyKernel.table.map(\.name)),
       ShaderSource(
-        name: "flash_attn_prefill.metal", embedded: PackageResources.flash_attn_prefill_metal,
+        name: "flash_attn_prefill.metal",
         kernels: FlashAttnKernel.names),
       ShaderSource(
-        name: "flash_attn_mask.metal", embedded: PackageResources.flash_attn_mask_metal, kernels: MaskKernel.names),
+        name: "flash_attn_mask.metal", kernels: MaskKernel.names),
       ShaderSource(
-        name: "hadamard_quantize_kv.metal", embedded: PackageResources.hadamard_quantize_kv_metal,
+        name: "hadamard_quantize_kv.metal",
         kernels: HadamardKernel.sizedNames(.token)),
       ShaderSource(
-        name: "hadamard_quantize_kv_seq.metal", embedded: PackageResources.hadamard_quantize_kv_seq_metal,
+        name: "hadamard_quantize_kv_seq.metal",
         kernels: HadamardKernel.sizedNames(.sequence)),
       ShaderSource(
-        name: "hadamard_quantize_kv_any.metal", embedded: PackageResources.hadamard_quantize_kv_any_metal,
+        name: "hadamard_quantize_kv_any.metal",
         kernels: HadamardKernel.anySizeNames(.token) + HadamardKernel.anySizeNames(.sequence)),
       ShaderSource(
-        name: "hadamard_dequantize_kv.metal", embedded: PackageResources.hadamard_dequantize_kv_metal,
+        name: "hadamard_dequantize_kv.metal",
         kernels: HadamardKernel.sizedNames(.decode) + HadamardKernel.anySizeNames(.decode)),
     ]
   }

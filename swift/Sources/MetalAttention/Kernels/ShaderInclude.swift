@@ -2,17 +2,11 @@
 enum ShaderInclude {
   /// Their texts by name, without `#pragma once`, which has no meaning inside a
   /// file: the registry guards them instead.
-  private static let headers: [String: String] = [
-    "ShaderTypes.h": PackageResources.ShaderTypes_h,
-    "hadamard_codebooks.h": PackageResources.hadamard_codebooks_h,
-    "hadamard_encode.h": PackageResources.hadamard_encode_h,
-    "hadamard_formats.h": PackageResources.hadamard_formats_h,
-    "hadamard_transform.h": PackageResources.hadamard_transform_h,
-  ].mapValues { bytes in
-    String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-      .map { $0.hasPrefix("#pragma once") ? "" : String($0) }
-      .joined(separator: "\n")
-  }
+  private static let headers: [String: String] = Dictionary(
+    uniqueKeysWithValues: EmbeddedTexts.files.filter { $0.name.hasSuffix(".h") }.map { name, text in
+      let lines = "\(text)".split(separator: "\n", omittingEmptySubsequences: false)
+      return (name, lines.map { $0.hasPrefix("#pragma once") ? "" : String($0) }.joined(separator: "\n"))
+    })
 
   /// The source with each `#include "HEADER"` of these headers replaced by the
   /// header's text, since a shader that is compiled from memory has no include
