@@ -40,6 +40,9 @@
 #include <metal_simdgroup_matrix>
 
 #include "ShaderTypes.h"
+#include "common/instantiate.h"
+#include "common/mask_tiles.h"
+#include "common/simdgroup_tile.h"
 
 using namespace metal;
 
@@ -62,33 +65,6 @@ constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
 /// by this much, in powers of two. P then stays below 2^8, where float is as
 /// precise as below 1, and most tiles leave the accumulators alone.
 constant constexpr float kRescaleThreshold = 8.0f;
-
-/// Classes of a mask tile [BQ, BK].
-constant constexpr uchar kTileBlocked = 0;
-constant constexpr uchar kTileUnmasked = 2;
-
-/// Copies tile [ROWS, D] from rows `stride` apart to rows LD apart; rows from
-/// `valid` on become 0 and are not read. 8 threads share a row: 8 x 16 bytes are
-/// one 128-byte line of memory. Packed vectors have the alignment of an element,
-/// since strides may be odd.
-template <typename T, short ROWS, short D, short LD, short THREADS>
-inline void load_tile(threadgroup T *tile, const device T *source, long stride, int valid, short thread_index) {
-  constexpr short kRowsAtOnce = THREADS / 8;
-  for (short row = thread_index / 8; row < ROWS; row += kRowsAtOnce) {
-    for (short column = (thread_index % 8) * 8; column < D; column += 64) {
-      threadgroup packed_ushort4 *to = reinterpret_cast<threadgroup packed_ushort4 *>(tile + row * LD + column);
-      if (row < valid) {
-        const device packed_ushort4 *from =
-            reinterpret_cast<const device packed_ushort4 *>(source + row * stride + column);
-        to[0] = from[0];
-        to[1] = from[1];
-      } else {
-        to[0] = ushort4(0);
-        to[1] = ushort4(0);
-      }
-    }
-  }
-}
 
 /// log2(e) * bias of an additive mask.
 template <typename T>
@@ -153,10 +129,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
                min(first_row + row, params.qL - 1) * mask_params.M_strides[2];
   }
   if (has_blk) {
-    // [planes, NQ, NK]: one plane per mask plane, a stride of 0 sharing one.
-    const long heads = mask_params.M_strides[1] != 0 ? params.H : 1;
-    const long plane = (mask_params.M_strides[0] != 0 ? batch * heads : 0) + (mask_params.M_strides[1] != 0 ? head : 0);
-    tile_classes += (plane * params.NQ + group.x) * params.NK;
+    tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + group.x) * params.NK;
   }
 
   load_tile<T, BQ, D, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
@@ -176,7 +149,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
   }
 
   for (int tile = 0; tile < key_tiles; tile++) {
-    uchar tile_class = 1;
+    uchar tile_class = kTileMixed;
     if (has_blk) {
       tile_class = tile_classes[tile];
       if (tile_class == kTileBlocked) {
@@ -311,70 +284,27 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
   }
 }
 
-// Entry points: dtype, mask kind, BQ, BK, D, WM.
+// Entry points.
 
-template [[host_name("flash_attn_prefill_bf16_d64")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 64, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 64, 4>;
-template [[host_name("flash_attn_prefill_bf16_d64_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 64, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 64, 4>;
-template [[host_name("flash_attn_prefill_bf16_d80")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 80, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 80, 4>;
-template [[host_name("flash_attn_prefill_bf16_d80_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 80, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 80, 4>;
-template [[host_name("flash_attn_prefill_bf16_d96")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 96, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 96, 4>;
-template [[host_name("flash_attn_prefill_bf16_d96_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 96, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 96, 4>;
-template [[host_name("flash_attn_prefill_bf16_d112")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 112, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 112, 4>;
-template [[host_name("flash_attn_prefill_bf16_d112_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 112, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 112, 4>;
-template [[host_name("flash_attn_prefill_bf16_d128")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 128, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 128, 4>;
-template [[host_name("flash_attn_prefill_bf16_d128_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 128, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 128, 4>;
-template [[host_name("flash_attn_prefill_bf16_d192")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 192, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 192, 4>;
-template [[host_name("flash_attn_prefill_bf16_d192_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 192, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 192, 4>;
-template [[host_name("flash_attn_prefill_bf16_d256")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 256, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 256, 4>;
-template [[host_name("flash_attn_prefill_bf16_d256_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 256, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 256, 4>;
-template [[host_name("flash_attn_prefill_bf16_d512")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 8, 8, 512, 1>) flash_attn_prefill<bfloat, bfloat, 8, 8, 512, 1>;
-template [[host_name("flash_attn_prefill_bf16_d512_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 8, 8, 512, 1>) flash_attn_prefill<bfloat, uchar, 8, 8, 512, 1>;
+/// A head size and dtype: without a mask or with one of its dtype, and with a bool mask.
+#define instantiate_prefill(name, T, BQ, BK, D, WM)                  \
+  instantiate_kernel(name, flash_attn_prefill, T, T, BQ, BK, D, WM); \
+  instantiate_kernel(name "_boolmask", flash_attn_prefill, T, uchar, BQ, BK, D, WM)
 
-template [[host_name("flash_attn_prefill_f16_d64")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 64, 4>) flash_attn_prefill<half, half, 32, 16, 64, 4>;
-template [[host_name("flash_attn_prefill_f16_d64_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 64, 4>) flash_attn_prefill<half, uchar, 32, 16, 64, 4>;
-template [[host_name("flash_attn_prefill_f16_d80")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 80, 4>) flash_attn_prefill<half, half, 32, 16, 80, 4>;
-template [[host_name("flash_attn_prefill_f16_d80_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 80, 4>) flash_attn_prefill<half, uchar, 32, 16, 80, 4>;
-template [[host_name("flash_attn_prefill_f16_d96")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 96, 4>) flash_attn_prefill<half, half, 32, 16, 96, 4>;
-template [[host_name("flash_attn_prefill_f16_d96_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 96, 4>) flash_attn_prefill<half, uchar, 32, 16, 96, 4>;
-template [[host_name("flash_attn_prefill_f16_d112")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 112, 4>) flash_attn_prefill<half, half, 32, 16, 112, 4>;
-template [[host_name("flash_attn_prefill_f16_d112_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 112, 4>) flash_attn_prefill<half, uchar, 32, 16, 112, 4>;
-template [[host_name("flash_attn_prefill_f16_d128")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 128, 4>) flash_attn_prefill<half, half, 32, 16, 128, 4>;
-template [[host_name("flash_attn_prefill_f16_d128_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 128, 4>) flash_attn_prefill<half, uchar, 32, 16, 128, 4>;
-template [[host_name("flash_attn_prefill_f16_d192")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 192, 4>) flash_attn_prefill<half, half, 32, 16, 192, 4>;
-template [[host_name("flash_attn_prefill_f16_d192_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 192, 4>) flash_attn_prefill<half, uchar, 32, 16, 192, 4>;
-template [[host_name("flash_attn_prefill_f16_d256")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 256, 4>) flash_attn_prefill<half, half, 32, 16, 256, 4>;
-template [[host_name("flash_attn_prefill_f16_d256_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 256, 4>) flash_attn_prefill<half, uchar, 32, 16, 256, 4>;
-template [[host_name("flash_attn_prefill_f16_d512")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 8, 8, 512, 1>) flash_attn_prefill<half, half, 8, 8, 512, 1>;
-template [[host_name("flash_attn_prefill_f16_d512_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 8, 8, 512, 1>) flash_attn_prefill<half, uchar, 8, 8, 512, 1>;
+instantiate_prefill("flash_attn_prefill_bf16_d64", bfloat, 32, 16, 64, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d80", bfloat, 32, 16, 80, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d96", bfloat, 32, 16, 96, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d112", bfloat, 32, 16, 112, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d128", bfloat, 32, 16, 128, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d192", bfloat, 32, 16, 192, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d256", bfloat, 32, 16, 256, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d512", bfloat, 8, 8, 512, 1);
+
+instantiate_prefill("flash_attn_prefill_f16_d64", half, 32, 16, 64, 4);
+instantiate_prefill("flash_attn_prefill_f16_d80", half, 32, 16, 80, 4);
+instantiate_prefill("flash_attn_prefill_f16_d96", half, 32, 16, 96, 4);
+instantiate_prefill("flash_attn_prefill_f16_d112", half, 32, 16, 112, 4);
+instantiate_prefill("flash_attn_prefill_f16_d128", half, 32, 16, 128, 4);
+instantiate_prefill("flash_attn_prefill_f16_d192", half, 32, 16, 192, 4);
+instantiate_prefill("flash_attn_prefill_f16_d256", half, 32, 16, 256, 4);
+instantiate_prefill("flash_attn_prefill_f16_d512", half, 8, 8, 512, 1);

@@ -32,4 +32,12 @@ import Testing
     #expect(text.hasSuffix("#endif\n#line 2 \"my \\\"file\\\".metal\"\n // formats\nb\n#include \"other.h\"\n"))
     #expect(!text.contains("\n#pragma once"))
   }
+
+  @Test func headersInFoldersAreFound() {
+    let text = ShaderInclude.expand("#include \"common/ring.h\"\na", name: "my.metal")
+    #expect(text.contains("\n#ifndef MA_INCLUDED_common_ring_h\n"))
+    #expect(text.contains("\n#line 1 \"common/ring.h\"\n"))
+    #expect(text.contains("inline uint ring_slot("))
+    #expect(ShaderInclude.expand("#include \"ring.h\"", name: "my.metal").contains("#include \"ring.h\""))
+  }
 }

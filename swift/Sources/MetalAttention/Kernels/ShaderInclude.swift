@@ -4,9 +4,15 @@ enum ShaderInclude {
   /// file: the registry guards them instead.
   private static let headers: [String: String] = [
     "ShaderTypes.h": PackageResources.ShaderTypes_h,
+    "common/bfloat.h": PackageResources.bfloat_h,
+    "common/instantiate.h": PackageResources.instantiate_h,
+    "common/mask_tiles.h": PackageResources.mask_tiles_h,
+    "common/ring.h": PackageResources.ring_h,
+    "common/simdgroup_tile.h": PackageResources.simdgroup_tile_h,
     "hadamard_codebooks.h": PackageResources.hadamard_codebooks_h,
     "hadamard_encode.h": PackageResources.hadamard_encode_h,
     "hadamard_formats.h": PackageResources.hadamard_formats_h,
+    "hadamard_rows.h": PackageResources.hadamard_rows_h,
     "hadamard_transform.h": PackageResources.hadamard_transform_h,
   ].mapValues { bytes in
     String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
@@ -24,7 +30,7 @@ enum ShaderInclude {
     var result = "#line 1 \(label)\n"
     for (index, line) in source.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
       if let (header, rest) = include(in: line), let text = headers[header] {
-        let guardName = "MA_INCLUDED_" + header.map { $0 == "." ? "_" : $0 }
+        let guardName = "MA_INCLUDED_" + header.map { $0 == "." || $0 == "/" ? "_" : $0 }
         // Under a name of its own: a line of `name` is the text at one place.
         result += "#line 1 \"guard of \(header)\"\n#ifndef \(guardName)\n#define \(guardName)\n"
         result += expand(text, name: header)
