@@ -172,18 +172,19 @@ typedef Move<bfloat, ushort> MoveBfloat;
   instantiate_kernel(name, copy, C, Params); \
   instantiate_kernel(name "_kv_dual", copy_dual, C, Params)
 
+/// Every pair of dtypes.
+#define instantiate_head_copies(name, Params)                   \
+  instantiate_copy(name "_f32", MoveFloat, Params);             \
+  instantiate_copy(name "_f32_to_f16", FloatToHalf, Params);    \
+  instantiate_copy(name "_f32_to_bf16", FloatToBfloat, Params); \
+  instantiate_copy(name "_bf16", BfloatToFloat, Params);        \
+  instantiate_copy(name "_bf16_to_bf16", MoveBfloat, Params);   \
+  instantiate_copy(name "_f16_to_f16", MoveHalf, Params)
+
 instantiate_kernel("kv_cache_copy", copy, MoveBfloat, KvCacheCopyParams);
 instantiate_kernel("kv_cache_copy_f32", copy, MoveFloat, KvCacheCopyParams);
 instantiate_kernel("kv_cache_copy_f16", copy, MoveHalf, KvCacheCopyParams);
 
-instantiate_copy("kv_cache_copy_batch_f32", MoveFloat, KvCacheCopyBatchParams);
-instantiate_copy("kv_cache_copy_batch_f32_to_f16", FloatToHalf, KvCacheCopyBatchParams);
-
-instantiate_copy("kv_cache_copy_seq_f32", MoveFloat, KvCacheCopySeqParams);
-instantiate_copy("kv_cache_copy_seq_f32_to_f16", FloatToHalf, KvCacheCopySeqParams);
-instantiate_copy("kv_cache_copy_seq_f32_to_bf16", FloatToBfloat, KvCacheCopySeqParams);
-instantiate_copy("kv_cache_copy_seq_bf16", BfloatToFloat, KvCacheCopySeqParams);
-instantiate_copy("kv_cache_copy_seq_bf16_to_bf16", MoveBfloat, KvCacheCopySeqParams);
-instantiate_copy("kv_cache_copy_seq_f16_to_f16", MoveHalf, KvCacheCopySeqParams);
-
+instantiate_head_copies("kv_cache_copy_batch", KvCacheCopyBatchParams);
+instantiate_head_copies("kv_cache_copy_seq", KvCacheCopySeqParams);
 instantiate_kernel("kv_cache_copy_seq_bf16_to_bf16_head_major", copy, MoveBfloat, KvCacheCopyHeadMajorParams);

@@ -8,9 +8,10 @@ import { checkAxis, useTensor } from "../shapes.ts";
 import { type CopyStreams, copyError, isDual } from "./streams.ts";
 
 /**
- * Arguments of {@link kvCacheCopyBatch}. Each `src` is one token, f32,
+ * Arguments of {@link kvCacheCopyBatch}. Each `src` is one token,
  * [nHeads, headDim] or flat [nHeads * headDim]; each `cache` is
- * [nHeads, capacity, headDim], f32 or f16.
+ * [nHeads, capacity, headDim]. f32 to f32, f16 or bf16; bf16 to f32 or bf16;
+ * f16 to f16.
  */
 export type KvCacheCopyBatchArgs = CopyStreams & {
   /** Slot to write, already wrapped: less than capacity. */
@@ -21,8 +22,8 @@ const block = new Block(structSizes.MAKvCacheCopyBatchArgs);
 
 /**
  * Writes one token of all heads into a head-major cache: the decode step.
- * With `k` and `v` both go in one dispatch. f32 to f32 is bit-exact; f32 to
- * f16 rounds to nearest even.
+ * With `k` and `v` both go in one dispatch. f32 to f16 and to bf16 rounds to
+ * nearest even; all else is exact.
  *
  * Errors: `overflow` when seqPos is not below the capacity;
  * `buffer-too-small` when a flat `src` has fewer than nHeads * headDim
