@@ -21,6 +21,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/instantiate.h"
 #include "hadamard_encode.h"
 #include "hadamard_formats.h"
 
@@ -94,8 +95,7 @@ inline float square_sum(const thread float4 *quads) {
 /// Writes a head vector; all lanes of a SIMD group call it. `probe`, unless
 /// null, gets the scaled coordinates.
 template <uint D, typename Format>
-inline void quantize_vector(const device float *x, device uchar *row, device float *norms, uint lane,
-                            float scale_factor_d512, uint bits, device float *probe) {
+inline void quantize_vector(EncodedStream row, uint lane, float scale_factor_d512, uint bits, device float *probe) {
   typedef Head<D> H;
   typedef Quads<D> Q;
   constexpr uint run = order_run<D>() / 4;
@@ -105,7 +105,7 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
     quads[i] = float4(0.0f);
     const uint q = i * simd_width + lane;
     if (q < Q::count) {
-      quads[i] = signed_quad(x, 4 * q);
+      quads[i] = signed_quad(row.x, 4 * q);
     }
   }
   if (H::norms == 2) {
@@ -129,7 +129,7 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
     const uint n = i / Q::group;
     const Scale scale = scale_of_sums<D>(square_sums[n], scale_factor_d512);
     if (lane == 0 && i % Q::group == 0) {
-      norms[n] = scale.norm;
+      row.norms[n] = scale.norm;
     }
     const float4 z = quads[i] * scale.factor;
     const uint q = i * simd_width + lane;
@@ -148,30 +148,37 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
       encoded[size + j] = others[j];
     }
     if (lane % 2 == 0 && q < Q::count) {
-      Format::template store<8>(row + q / 2 * width, encoded, bits);
+      Format::template store<8>(row.packed + q / 2 * width, encoded, bits);
     }
   }
 }
 
-/// 4 bits; `scratch` gets the scaled coordinates [heads, D] of stream 0 if asked for.
-template <uint D>
+/// Writes the head vector that a thread of the grid takes part in. `probes`,
+/// unless null, gets the scaled coordinates [heads, D].
+template <uint D, typename Format, typename Params>
+inline void quantize_token(EncodedStream stream, constant Params &params, uint bits, device float *probes,
+                           uint thread_position) {
+  const uint head = thread_position / simd_width;
+  if (head >= params.num_kv_heads) {
+    return;
+  }
+  const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
+  quantize_vector<D, Format>(stream.at(head, cache_row, D, Format::width(bits)), thread_position % simd_width,
+                             params.scale_factor_d512, bits, probes == nullptr ? nullptr : probes + ulong(head) * D);
+}
+
+/// 4 bits; `scratch` gets the scaled coordinates of K if asked for.
+template <uint D, typename Format>
 [[kernel]] void nibbles(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
                         device float *norms_k [[buffer(2)]], constant HadamardQuantizeParams &params [[buffer(3)]],
                         device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
                         device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
                         uint3 position [[thread_position_in_grid]]) {
-  const uint head = position.x / simd_width;
-  if (head >= params.num_kv_heads) {
-    return;
-  }
-  const uint slot = slot_of(params.write_pos, 0, params.cache_capacity, params.is_sliding != 0);
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
   const bool is_v = position.y != 0;
-  device float *probe = params.rms_probe_enabled != 0 && !is_v ? scratch + ulong(head) * D : nullptr;
-  quantize_vector<D, Nibbles>((is_v ? source_v : source_k) + ulong(head) * D,
-                              (is_v ? packed_v : packed_k) + cache_row * (D / 2),
-                              (is_v ? norms_v : norms_k) + cache_row * Head<D>::norms, position.x % simd_width,
-                              params.scale_factor_d512, 4, probe);
+  const EncodedStream k = {source_k, packed_k, norms_k};
+  const EncodedStream v = {source_v, packed_v, norms_v};
+  quantize_token<D, Format>(is_v ? v : k, params, 4, params.rms_probe_enabled != 0 && !is_v ? scratch : nullptr,
+                            position.x);
 }
 
 /// Any other format.
@@ -180,44 +187,13 @@ template <uint D, typename Format>
                       device float *norms_k [[buffer(2)]], constant HadamardQuantizeHbParams &params [[buffer(3)]],
                       const device float *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
                       device float *norms_v [[buffer(7)]], uint3 position [[thread_position_in_grid]]) {
-  const uint head = position.x / simd_width;
-  if (head >= params.num_kv_heads) {
-    return;
-  }
-  const uint slot = slot_of(params.write_pos, 0, params.cache_capacity, params.is_sliding != 0);
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
-  const bool is_v = position.y != 0;
-  quantize_vector<D, Format>((is_v ? source_v : source_k) + ulong(head) * D,
-                             (is_v ? packed_v : packed_k) + cache_row * (D / 8 * Format::width(params.codebook_bits)),
-                             (is_v ? norms_v : norms_k) + cache_row * Head<D>::norms, position.x % simd_width,
-                             params.scale_factor_d512, params.codebook_bits, nullptr);
+  const EncodedStream k = {source_k, packed_k, norms_k};
+  const EncodedStream v = {source_v, packed_v, norms_v};
+  quantize_token<D, Format>(position.y != 0 ? v : k, params, params.codebook_bits, nullptr, position.x);
 }
 
 // Entry points.
 
-// clang-format off
-template [[host_name("hadamard_quantize_kv_fast_d64")]] [[kernel]] decltype(nibbles<64>) nibbles<64>;
-template [[host_name("hadamard_quantize_kv_fast_d80")]] [[kernel]] decltype(nibbles<80>) nibbles<80>;
-template [[host_name("hadamard_quantize_kv_fast_d96")]] [[kernel]] decltype(nibbles<96>) nibbles<96>;
-template [[host_name("hadamard_quantize_kv_fast_d112")]] [[kernel]] decltype(nibbles<112>) nibbles<112>;
-template [[host_name("hadamard_quantize_kv_fast_d128")]] [[kernel]] decltype(nibbles<128>) nibbles<128>;
-template [[host_name("hadamard_quantize_kv_fast_d192")]] [[kernel]] decltype(nibbles<192>) nibbles<192>;
-template [[host_name("hadamard_quantize_kv_fast_d256")]] [[kernel]] decltype(nibbles<256>) nibbles<256>;
-template [[host_name("hadamard_quantize_kv_fast_d512")]] [[kernel]] decltype(nibbles<512>) nibbles<512>;
-template [[host_name("hadamard_quantize_kv_hb_d64")]] [[kernel]] decltype(codes<64, Bytes>) codes<64, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d80")]] [[kernel]] decltype(codes<80, Bytes>) codes<80, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d96")]] [[kernel]] decltype(codes<96, Bytes>) codes<96, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d112")]] [[kernel]] decltype(codes<112, Bytes>) codes<112, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d128")]] [[kernel]] decltype(codes<128, Bytes>) codes<128, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d192")]] [[kernel]] decltype(codes<192, Bytes>) codes<192, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d256")]] [[kernel]] decltype(codes<256, Bytes>) codes<256, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d512")]] [[kernel]] decltype(codes<512, Bytes>) codes<512, Bytes>;
-template [[host_name("hadamard_quantize_kv_dense_d64")]] [[kernel]] decltype(codes<64, Dense>) codes<64, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d80")]] [[kernel]] decltype(codes<80, Dense>) codes<80, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d96")]] [[kernel]] decltype(codes<96, Dense>) codes<96, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d112")]] [[kernel]] decltype(codes<112, Dense>) codes<112, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d128")]] [[kernel]] decltype(codes<128, Dense>) codes<128, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d192")]] [[kernel]] decltype(codes<192, Dense>) codes<192, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d256")]] [[kernel]] decltype(codes<256, Dense>) codes<256, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d512")]] [[kernel]] decltype(codes<512, Dense>) codes<512, Dense>;
-// clang-format on
+instantiate_head_sizes("hadamard_quantize_kv_fast_d", nibbles, Nibbles);
+instantiate_head_sizes("hadamard_quantize_kv_hb_d", codes, Bytes);
+instantiate_head_sizes("hadamard_quantize_kv_dense_d", codes, Dense);

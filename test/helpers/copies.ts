@@ -17,6 +17,18 @@ export interface DtypePair {
   readonly to: FloatName;
 }
 
+/** The pairs of a token-major source and a head-major cache, with the kernel of `family` for each. */
+export function headCopyPairs(family: string): readonly (DtypePair & { readonly kernel: string })[] {
+  return [
+    { from: "f32", to: "f32", kernel: `${family}_f32` },
+    { from: "f32", to: "f16", kernel: `${family}_f32_to_f16` },
+    { from: "f32", to: "bf16", kernel: `${family}_f32_to_bf16` },
+    { from: "bf16", to: "f32", kernel: `${family}_bf16` },
+    { from: "bf16", to: "bf16", kernel: `${family}_bf16_to_bf16` },
+    { from: "f16", to: "f16", kernel: `${family}_f16_to_f16` },
+  ];
+}
+
 /** Shapes and places of a source and its cache; offsets in elements. */
 export interface StreamPlan extends DtypePair {
   readonly srcShape: readonly number[];

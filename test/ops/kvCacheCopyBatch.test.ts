@@ -1,16 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { kvCacheCopyBatch } from "../../src/index.ts";
 import { referenceKvCacheCopyBatch } from "../../src/reference/index.ts";
-import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { headCopyPairs, runOneDispatch, TestStream } from "../helpers/copies.ts";
 import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { testTable } from "../helpers/table.ts";
 
 const devices = oneAndTwoThreads();
-
-const pairs: readonly (DtypePair & { readonly kernel: string })[] = [
-  { from: "f32", to: "f32", kernel: "kv_cache_copy_batch_f32" },
-  { from: "f32", to: "f16", kernel: "kv_cache_copy_batch_f32_to_f16" },
-];
 
 interface BatchCase {
   readonly name: string;
@@ -43,7 +38,7 @@ const cases: readonly BatchCase[] = [
   { name: "many heads", nHeads: 67, headDim: 12, capacity: 2, seqPos: 1, flat: true },
 ];
 
-for (const { from, to, kernel } of pairs) {
+for (const { from, to, kernel } of headCopyPairs("kv_cache_copy_batch")) {
   testTable(`kvCacheCopyBatch, ${from} to ${to}`, cases, (entry) => {
     const { nHeads, headDim, capacity, seqPos, srcOffset, cacheOffset, flat } = entry;
     const plan = {

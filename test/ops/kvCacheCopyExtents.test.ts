@@ -151,39 +151,19 @@ const dtypeCases: readonly RefusalCase[] = [
   }),
   ...(
     [
-      ["f32", "bf16"],
-      ["bf16", "f32"],
-      ["f16", "f16"],
-      ["f16", "f32"],
-      ["u32", "u32"],
-    ] as const
-  ).map(([from, to]) => {
-    const tensors = { src: scene.tensor(from, [2, 8]), cache: scene.tensor(to, [2, 5, 8]) };
-    return refused("kvCacheCopyBatch", `${from} to ${to}`, tensors, "unsupported", undefined, from, to, "f32", "f16");
-  }),
-  ...(
-    [
       ["f16", "f32"],
       ["f16", "bf16"],
       ["bf16", "f16"],
       ["f32", "u8"],
       ["i8", "i8"],
     ] as const
-  ).map(([from, to]) => {
-    const tensors = { src: scene.tensor(from, [7, 2, 8]), cache: scene.tensor(to, [2, 5, 8]) };
-    return refused(
-      "kvCacheCopySeq",
-      `${from} to ${to}`,
-      tensors,
-      "unsupported",
-      undefined,
-      from,
-      to,
-      "f32",
-      "bf16",
-      "f16",
-    );
-  }),
+  ).flatMap(([from, to]) =>
+    (["kvCacheCopyBatch", "kvCacheCopySeq"] as const).map((op) => {
+      const src = scene.tensor(from, op === "kvCacheCopySeq" ? [7, 2, 8] : [2, 8]);
+      const tensors = { src, cache: scene.tensor(to, [2, 5, 8]) };
+      return refused(op, `${from} to ${to}`, tensors, "unsupported", undefined, from, to, "f32", "bf16", "f16");
+    }),
+  ),
   ...(
     [
       ["f32", "f32"],

@@ -1,23 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { kvCacheCopySeq } from "../../src/index.ts";
 import { encode, type FloatName, referenceKvCacheCopySeq } from "../../src/reference/index.ts";
-import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { headCopyPairs, runOneDispatch, TestStream } from "../helpers/copies.ts";
 import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { testTable } from "../helpers/table.ts";
 import { tokenCases } from "../helpers/tokenCases.ts";
 
 const devices = oneAndTwoThreads();
 
-const pairs: readonly (DtypePair & { readonly kernel: string })[] = [
-  { from: "f32", to: "f32", kernel: "kv_cache_copy_seq_f32" },
-  { from: "f32", to: "f16", kernel: "kv_cache_copy_seq_f32_to_f16" },
-  { from: "bf16", to: "f32", kernel: "kv_cache_copy_seq_bf16" },
-  { from: "f32", to: "bf16", kernel: "kv_cache_copy_seq_f32_to_bf16" },
-  { from: "bf16", to: "bf16", kernel: "kv_cache_copy_seq_bf16_to_bf16" },
-  { from: "f16", to: "f16", kernel: "kv_cache_copy_seq_f16_to_f16" },
-];
-
-for (const { from, to, kernel } of pairs) {
+for (const { from, to, kernel } of headCopyPairs("kv_cache_copy_seq")) {
   testTable(`kvCacheCopySeq, ${from} to ${to}`, tokenCases, (entry) => {
     const { nHeads, headDim, srcTokens, capacity, args, resolved, srcOffset, cacheOffset } = entry;
     const plan = {

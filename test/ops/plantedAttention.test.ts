@@ -166,8 +166,8 @@ const mistakes: readonly Mistake[] = [
   one("log2(e) not applied", /params\.scale \* M_LOG2E_F/, "params.scale"),
   one("log2(e) not applied to biases", /score \+ M_LOG2E_F \* float\(bias\)/, "score + float(bias)"),
   one("scale dropped", /params\.scale \* M_LOG2E_F/, "M_LOG2E_F"),
-  one("causal one key short", /<= position \?/, "< position ?"),
-  one("causal one key long", /<= position \?/, "<= position + 1 ?"),
+  one("causal one key short", /position - first_key \+ 1\)/, "position - first_key)"),
+  one("causal one key long", /position - first_key \+ 1\)/, "position - first_key + 2)"),
   one(
     "mask ignored in the last key tile",
     /if \(has_mask && tile_class/,
@@ -179,9 +179,9 @@ const mistakes: readonly Mistake[] = [
   one("no causal mask", /if \(do_causal && first_key/, "if (false && first_key"),
   one("K and V of another group", /head \/ params\.gqa_factor/, "head % params.gqa_factor"),
   one("accumulator not rescaled", /elements\[0\] \*= factor;\s+elements\[1\] \*= factor;/, ""),
-  one("row sum not rescaled", /row_sum \*= factor;/, ""),
-  one("a quarter of the row sum", /row_sum \+= simd_shuffle_xor\(row_sum, 8\);/, ""),
-  one("running maximum not carried", /row_maximum = moves \? maximum : row_maximum;/, ""),
+  one("row sum not rescaled", /softmax\.sum \*= factor;/, ""),
+  one("half of the row sum", /value \+= simd_shuffle_xor\(value, 8\);/, ""),
+  one("running maximum not carried", /softmax\.maximum = moves \? maximum : softmax\.maximum;/, ""),
   one("no barrier before V is loaded", /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ K has been used/, ""),
   one(
     "no barrier before K is loaded",
@@ -191,7 +191,11 @@ const mistakes: readonly Mistake[] = [
   one("tile class 2 taken for 0", /tile_class == kTileBlocked/, "tile_class != 1"),
   one("tile classes of another head", /head : 0\);/, "0 : 0);"),
   one("last tile of keys left out", /int key_tiles = params\.NK;/, "int key_tiles = params.NK - 1;"),
-  one("last key not attended", /lane_column \+ i < valid_keys \?/, "lane_column + i + 1 < valid_keys ?"),
+  one(
+    "last key not attended",
+    /lane\.column, valid_keys\);\s+\}\s+if \(do_causal/,
+    "lane.column, valid_keys - 1); } if (do_causal",
+  ),
   one(
     "values of the first tile",
     /V \+ first_key \* params\.V_strides\[2\], params\.V_strides\[2\], valid_keys,\s+thread_index\);\s+threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\}\s+if \(contributes\)/,

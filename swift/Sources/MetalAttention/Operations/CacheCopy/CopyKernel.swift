@@ -22,18 +22,22 @@ struct CopyKernel {
     single(.rows, .bf16, .bf16, "kv_cache_copy")
     + single(.rows, .f32, .f32, "kv_cache_copy_f32")
     + single(.rows, .f16, .f16, "kv_cache_copy_f16")
-    + both(.batch, .f32, .f32, "kv_cache_copy_batch_f32")
-    + both(.batch, .f32, .f16, "kv_cache_copy_batch_f32_to_f16")
-    + both(.sequence, .f32, .f32, "kv_cache_copy_seq_f32")
-    + both(.sequence, .f32, .f16, "kv_cache_copy_seq_f32_to_f16")
-    + both(.sequence, .f32, .bf16, "kv_cache_copy_seq_f32_to_bf16")
-    + both(.sequence, .bf16, .f32, "kv_cache_copy_seq_bf16")
-    + both(.sequence, .bf16, .bf16, "kv_cache_copy_seq_bf16_to_bf16")
-    + both(.sequence, .f16, .f16, "kv_cache_copy_seq_f16_to_f16")
+    + everyPair(.batch, "kv_cache_copy_batch")
+    + everyPair(.sequence, "kv_cache_copy_seq")
     + single(.headMajor, .bf16, .bf16, "kv_cache_copy_seq_bf16_to_bf16_head_major")
 
   private static func single(_ layout: Layout, _ source: DType, _ cache: DType, _ name: String) -> [CopyKernel] {
     [CopyKernel(name: name, layout: layout, source: source, cache: cache, isDual: false)]
+  }
+
+  /// The pairs of dtypes of a token-major source and a head-major cache.
+  private static func everyPair(_ layout: Layout, _ name: String) -> [CopyKernel] {
+    both(layout, .f32, .f32, name + "_f32")
+      + both(layout, .f32, .f16, name + "_f32_to_f16")
+      + both(layout, .f32, .bf16, name + "_f32_to_bf16")
+      + both(layout, .bf16, .f32, name + "_bf16")
+      + both(layout, .bf16, .bf16, name + "_bf16_to_bf16")
+      + both(layout, .f16, .f16, name + "_f16_to_f16")
   }
 
   private static func both(_ layout: Layout, _ source: DType, _ cache: DType, _ name: String) -> [CopyKernel] {

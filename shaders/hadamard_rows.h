@@ -1,0 +1,37 @@
+/// Rows of the sources and caches of head vectors. The params structs of these
+/// kernels have names in common, and a kernel's K and V share all but memory.
+#pragma once
+
+#include "common/ring.h"
+#include "hadamard_transform.h"
+
+/// The row of position first + token of a head, in caches [num_kv_heads, cache_capacity, ...].
+template <typename Params>
+inline ulong cache_row_of(constant Params &params, uint head, uint first, uint token) {
+  return ulong(head) * params.cache_capacity + slot_of(first, token, params.cache_capacity, params.is_sliding != 0);
+}
+
+/// What is encoded of K or V, and where to.
+struct EncodedStream {
+  const device float *x;
+  device uchar *packed;
+  device float *norms;
+
+  /// At a row of the source and one of the cache, whose codes take `width` bits each.
+  EncodedStream at(ulong source_row, ulong cache_row, uint head_dim, uint width) const {
+    return {x + source_row * head_dim, packed + cache_row * (head_dim * width / 8),
+            norms + cache_row * norms_of(head_dim)};
+  }
+};
+
+/// What is decoded to K or V.
+struct DecodedStream {
+  const device uchar *packed;
+  const device float *norms;
+  device uchar *out;
+
+  /// At a row of the cache; `out` stays where it is.
+  DecodedStream at(ulong cache_row, uint head_dim, uint width) const {
+    return {packed + cache_row * (head_dim * width / 8), norms + cache_row * norms_of(head_dim), out};
+  }
+};
