@@ -5,9 +5,8 @@ import { loadLibrary } from "../ffi/library.ts";
 import type { Pointer } from "../ffi/memory.ts";
 import { type DeviceInfo, readDeviceInfo, recordSizes } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
-import { readText } from "../ffi/text.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
-import { createPipeline, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
+import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
 import { BufferMemory, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
 import { deviceOptions, parseOptions, passOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
@@ -116,11 +115,7 @@ export class Device {
 
   /** Names of all kernels, built in and registered. */
   get kernelNames(): string[] {
-    const { native, handle } = this.#usable();
-    const names = readText((buffer, capacity, needed) =>
-      checkStatus(native, native.ma_kernel_names(handle, buffer, capacity, needed)),
-    );
-    return names.split("\n").filter((name) => name !== "");
+    return kernelNames(this.#usable());
   }
 
   /**

@@ -167,7 +167,11 @@ describe("a kernel of the caller", () => {
 
 describe("refused", () => {
   test("unknown kernels, with the known names", () => {
-    expectRefusal(() => device.pipeline("saxpi"), "kernel-not-found", undefined, "saxpi", "saxpy", "kv_cache_copy");
+    const near = "did you mean saxpy?";
+    expectRefusal(() => device.pipeline("saxpi"), "kernel-not-found", "kernel", '"saxpi"', near, "kv_cache_copy");
+    const none = thrownBy(() => device.pipeline("nothing_like_it"));
+    expect(none.message).not.toContain("did you mean");
+    expect(none.message).toContain("saxpy");
   });
 
   test("source that does not compile, with the line at fault", () => {

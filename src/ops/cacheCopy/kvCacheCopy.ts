@@ -3,6 +3,7 @@ import { Pass } from "../../device/pass.ts";
 import type { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packKvCacheCopy, structSizes } from "../../ffi/layout.ts";
+import { OptionNames } from "../../optionNames.ts";
 import { checkAxis, useTensor } from "../shapes.ts";
 import { copyError } from "./streams.ts";
 
@@ -19,6 +20,14 @@ export interface KvCacheCopyArgs {
   /** Tokens to copy, from the start of `src`: all of them unless given. */
   readonly nNew?: number;
 }
+
+const argNames = new OptionNames<KvCacheCopyArgs>("kvCacheCopy", {
+  src: true,
+  cache: true,
+  writePos: true,
+  isSliding: true,
+  nNew: true,
+});
 
 const block = new Block(structSizes.MAKvCacheCopyArgs);
 
@@ -40,7 +49,7 @@ const block = new Block(structSizes.MAKvCacheCopyArgs);
  */
 export function kvCacheCopy(pass: Pass, args: KvCacheCopyArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  argNames.check(checkObject(args, "args"));
   const src = useTensor(args.src, device, "src", 2, "[nNew, rowSize]");
   const cache = useTensor(args.cache, device, "cache", 2, "[cacheCap, rowSize]");
   const writePos = checkU32(args.writePos, "writePos");
