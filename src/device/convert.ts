@@ -68,7 +68,9 @@ function roundToBfloat16(values: Float32Array, target: Uint16Array): void {
 export function encodeValues<T extends DType>(dtype: T, values: TensorValues, view: DTypeViews[T]): void {
   const range = dtypes[dtype].range;
   if (range === undefined) {
-    const floats = values instanceof Float32Array ? values : Float32Array.from(numbers(values));
+    // A source in the tensor's own memory may lie anywhere over it, so it is read before anything is written.
+    const isApart = values instanceof Float32Array && values.buffer !== view.buffer;
+    const floats = isApart ? values : Float32Array.from(numbers(values));
     if (dtype === "bf16") roundToBfloat16(floats, view as Uint16Array);
     else (view as Float32Array | Float16Array).set(floats);
     return;
@@ -81,8 +83,8 @@ export function encodeValues<T extends DType>(dtype: T, values: TensorValues, vi
       throw refusedValue(`a whole number from ${range[0]} to ${range[1]}`, value, i);
     }
   }
-  const target = view as Exclude<DTypeViews[DType], Float16Array>;
-  for (let i = 0; i < values.length; i++) target[i] = Number(values[i]);
+  // Reads a source in the same memory before it writes, and takes booleans for 1 and 0.
+  (view as Exclude<DTypeViews[DType], Float16Array>).set(values as ArrayLike<number>);
 }
 
 /** The values of a tensor's view as floats. Integers beyond 2^24 are rounded; `bool` gives 0 and 1. */

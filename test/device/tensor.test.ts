@@ -188,6 +188,26 @@ describe("conversion on the way in and out", () => {
   });
 });
 
+describe("values from the tensor's own memory", () => {
+  test.each(["f32", "f16", "i32", "u8"] as const)("of %s are read before they are written", (dtype) => {
+    using device = Device.open();
+    using tensor = device.tensor(dtype, [5]).set([1, 2, 3, 4, 5]);
+    tensor.slice(1).set(tensor.view().subarray(0, 4));
+    expect([...tensor.toFloat32Array()]).toEqual([1, 1, 2, 3, 4]);
+    tensor.slice(0, 4).set(tensor.view().subarray(1));
+    expect([...tensor.toFloat32Array()]).toEqual([1, 2, 3, 4, 4]);
+  });
+
+  test("as floats over a bf16 tensor likewise", () => {
+    using device = Device.open();
+    using tensor = device.tensor("bf16", [8]);
+    const floats = new Float32Array(tensor.bytes.buffer, 0, 4);
+    floats.set([1, 2, 3, 4]);
+    tensor.slice(1, 5).set(floats);
+    expect([...tensor.slice(1, 5).toFloat32Array()]).toEqual([1, 2, 3, 4]);
+  });
+});
+
 describe("refused", () => {
   test("dtypes that do not exist", () => {
     for (const dtype of ["f64", "", "toString", "__proto__", undefined, null, 1, {}]) {
