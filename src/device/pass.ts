@@ -84,8 +84,9 @@ export class Pass {
   /**
    * Appends a dispatch of any kernel.
    *
-   * Errors: `invalid-argument` for a missing, surplus or malformed argument,
-   * `buffer-too-small`, `invalid-state` after a commit, `disposed`.
+   * Errors: `invalid-argument` for a missing, surplus or malformed argument, or
+   * an access that the kernel's signature contradicts; `buffer-too-small`,
+   * `invalid-state` after a commit, `disposed`.
    *
    * @example
    * pass.dispatch(saxpy, {

@@ -112,22 +112,23 @@ export type BindingRecord =
   | { readonly kind: "bytes"; readonly index: number; readonly length: number; readonly address: number }
   | { readonly kind: "threadgroup"; readonly index: number; readonly length: number };
 
-/** Packs a list of `MABinding`. */
-export function packBindings(bindings: readonly BindingRecord[]): Block {
-  const block = new Block(Math.max(1, bindings.length) * recordSizes.MABinding);
-  bindings.forEach((binding, position) => {
+/** Packs a list of `MABinding`, every field of each. */
+export function packBindings(
+  bindings: readonly BindingRecord[],
+  block = new Block(Math.max(1, bindings.length) * recordSizes.MABinding),
+): Block {
+  const { u32 } = block;
+  for (let position = 0; position < bindings.length; position++) {
+    const binding = bindings[position] as BindingRecord;
     const word = (position * recordSizes.MABinding) / 4;
-    block.u32[word] = binding.index;
-    block.u32[word + 1] = bindingKinds[binding.kind];
+    u32[word] = binding.index;
+    u32[word + 1] = bindingKinds[binding.kind];
+    u32[word + 2] = binding.kind === "buffer" ? binding.buffer : 0;
+    u32[word + 3] = binding.kind === "buffer" ? binding.access : 0;
+    block.setU64(word + 4, binding.kind === "buffer" ? binding.offset : 0);
     block.setU64(word + 6, binding.length);
-    if (binding.kind === "buffer") {
-      block.u32[word + 2] = binding.buffer;
-      block.u32[word + 3] = binding.access;
-      block.setU64(word + 4, binding.offset);
-    } else if (binding.kind === "bytes") {
-      block.setU64(word + 8, binding.address);
-    }
-  });
+    block.setU64(word + 8, binding.kind === "bytes" ? binding.address : 0);
+  }
   return block;
 }
 
@@ -151,8 +152,10 @@ export interface KernelDispatchRecord {
 }
 
 /** Packs `MAKernelDispatch`; `record.bindings` must outlive the call that reads it. */
-export function packKernelDispatch(record: KernelDispatchRecord): Block {
-  const block = new Block(recordSizes.MAKernelDispatch);
+export function packKernelDispatch(
+  record: KernelDispatchRecord,
+  block = new Block(recordSizes.MAKernelDispatch),
+): Block {
   block.u32[0] = record.pipeline;
   block.u32[1] = dispatchForms[record.form];
   block.u32.set(record.grid, 2);

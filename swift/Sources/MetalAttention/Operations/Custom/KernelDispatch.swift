@@ -98,7 +98,9 @@ enum KernelDispatch {
         memory = memory + UInt64(length)
       }
       try require(isNew, StatusCode.invalidArgument, "bindings[\(position)]: its index is bound twice")
+      try SignatureCheck.requireFit(binding, position: position, of: pipeline)
     }
+    try SignatureCheck.requireComplete(buffers: arguments, threadgroups: threadgroups, of: pipeline)
     try require(
       !memory.overflowed && memory.value <= UInt64(device.maxThreadgroupMemoryLength), StatusCode.invalidArgument,
       "threadgroup memory is \(memory.value) bytes, \(pipeline.staticThreadgroupMemoryLength) of them in the kernel; "
