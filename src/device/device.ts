@@ -136,10 +136,8 @@ export class Device {
 
   /** Waits for committed passes and frees the device. A second call does nothing. */
   dispose(): void {
-    if (this.#lifetime.disposed) return;
-    this.#lifetime.disposed = true;
     deviceNet.unregister(this);
-    this.#lifetime.letGo();
+    this.#lifetime.dispose();
   }
 
   [Symbol.dispose](): void {

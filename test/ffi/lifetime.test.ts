@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { Pipeline } from "../../src/device/kernels.ts";
 import { DeviceLifetime } from "../../src/device/lifetime.ts";
 import { Pass } from "../../src/device/pass.ts";
@@ -6,6 +7,7 @@ import { Block } from "../../src/ffi/block.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 import { Device, kvCacheCopy, type Tensor } from "../../src/index.ts";
 import { collectUntil } from "../helpers/gc.ts";
+import { runChecked } from "../helpers/run.ts";
 
 const size = 1 << 20;
 
@@ -186,6 +188,20 @@ describe("left undisposed", () => {
     using pass = device.pass();
     await pass.commit();
     expect(pass.info.state).toBe("completed");
+  });
+
+  test("a pass with dispatches that was never committed says so, once", async () => {
+    const output = await runChecked([process.execPath, join(import.meta.dir, "../device/forgotten-child.ts")]);
+    const steps = output
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as string[]);
+    expect(steps.slice(0, 3)).toEqual([[], [], []]);
+    for (const warnings of steps.slice(3)) {
+      expect(warnings.length).toBe(1);
+      expect(warnings[0]).toContain("a pass with 1 dispatch was collected without commit()");
+    }
+    expect(steps.length).toBe(5);
   });
 
   test("a promise of a pass that nothing refers to resolves", async () => {
