@@ -7,7 +7,7 @@ import { type DeviceInfo, readDeviceInfo, recordSizes } from "../ffi/records.ts"
 import { checkStatus } from "../ffi/status.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
 import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
-import { BufferMemory, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
+import { BufferMemory, checkMade, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
 import { deviceOptions, parseOptions, passOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
 import { checkShape, elementCount, Tensor } from "./tensor.ts";
@@ -32,7 +32,7 @@ export class Device {
   readonly #lifetime: DeviceLifetime;
 
   private constructor(lifetime: DeviceLifetime) {
-    this.#lifetime = lifetime;
+    this.#lifetime = checkMade(lifetime, DeviceLifetime, "Device.open()");
     deviceNet.register(this, lifetime, this);
   }
 

@@ -8,7 +8,7 @@ import { checkStatus, nativeError } from "../ffi/status.ts";
 import { encodeText, readText } from "../ffi/text.ts";
 import { didYouMean } from "../optionNames.ts";
 import type { Device } from "./device.ts";
-import { type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
+import { checkMade, type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
 import { parseOptions, pipelineOptions } from "./options.ts";
 
 /**
@@ -35,7 +35,7 @@ export class Pipeline {
     this.device = device;
     this.kernel = kernel;
     this.info = info;
-    this.#lifetime = lifetime;
+    this.#lifetime = checkMade(lifetime, PipelineLifetime, "Device.pipeline()");
     pipelineNet.register(this, lifetime, this);
   }
 

@@ -228,6 +228,15 @@ export class PipelineLifetime {
 /** Releases pipelines that were never disposed. */
 export const pipelineNet = new FinalizationRegistry<PipelineLifetime>((pipeline) => pipeline.dispose());
 
+/**
+ * Refuses what did not come from the library itself: the constructors of its
+ * objects can be reached from JavaScript, and what they register is freed later.
+ */
+export function checkMade<T extends object>(lifetime: T, kind: new (...args: never[]) => T, maker: string): T {
+  if (lifetime instanceof kind) return lifetime;
+  throw new MetalAttentionError("invalid-argument", `not made by new; use ${maker}`);
+}
+
 /** The error for the use of something disposed. */
 export function disposedError(what: string, argument?: string): MetalAttentionError {
   const message = `${what} is disposed`;

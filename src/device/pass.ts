@@ -7,7 +7,7 @@ import { readText } from "../ffi/text.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
 import type { Pipeline } from "./kernels.ts";
-import { disposedError, type PassLifetime, passNet } from "./lifetime.ts";
+import { checkMade, disposedError, PassLifetime, passNet } from "./lifetime.ts";
 import type { passOptions } from "./options.ts";
 
 /**
@@ -66,7 +66,7 @@ export class Pass {
   /** @internal Use `Device.pass`. */
   constructor(device: Device, lifetime: PassLifetime) {
     this.device = device;
-    this.#lifetime = lifetime;
+    this.#lifetime = checkMade(lifetime, PassLifetime, "Device.pass()");
     passNet.register(this, lifetime, this);
   }
 

@@ -3,7 +3,7 @@ import type { TensorRecord } from "../ffi/layout.ts";
 import { decodeValues, encodeValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
-import { type BufferMemory, type DeviceLifetime, disposedError, tensorNet } from "./lifetime.ts";
+import { BufferMemory, checkMade, type DeviceLifetime, disposedError, tensorNet } from "./lifetime.ts";
 
 const maxRank = 8;
 /** So that a length in bytes is exact as a number. */
@@ -52,13 +52,13 @@ export class Tensor<T extends DType = DType> {
 
   /** @internal Use `Device.tensor`. Takes over one tensor count of `memory`. */
   constructor(device: Device, memory: BufferMemory, dtype: T, shape: readonly number[], byteOffset: number) {
+    this.#memory = checkMade(memory, BufferMemory, "Device.tensor()");
     this.device = device;
     this.dtype = dtype;
     this.shape = Object.freeze([...shape]);
     this.length = elementCount(shape);
     this.byteOffset = byteOffset;
     this.byteLength = this.length * dtypes[dtype].size;
-    this.#memory = memory;
     this.#range = {
       buffer: memory.handle,
       dtype: dtypes[dtype].code,

@@ -6,6 +6,7 @@ import { Pass } from "../../src/device/pass.ts";
 import { Block } from "../../src/ffi/block.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 import { Device, kvCacheCopy, type Tensor } from "../../src/index.ts";
+import { thrownBy } from "../helpers/errors.ts";
 import { collectUntil } from "../helpers/gc.ts";
 import { runChecked } from "../helpers/run.ts";
 
@@ -218,6 +219,20 @@ describe("left undisposed", () => {
     await done;
     expect([...view]).toEqual([1, 2, 3, 4]);
   });
+});
+
+test("objects that JavaScript makes of the library's classes are refused, and none is freed later", async () => {
+  using device = Device.open();
+  using tensor = device.tensor("f32", [1]);
+  using pass = device.pass();
+  const constants = [0, 1].map((index) => ({ index, dtype: "bool", value: false }) as const);
+  using pipeline = device.pipeline("kv_cache_copy", { constants });
+  for (const made of [device, tensor, pass, pipeline]) {
+    const Class = made.constructor as new (...args: unknown[]) => unknown;
+    expect(thrownBy(() => new Class()).message).toContain("use Device.");
+    expect(thrownBy(() => new Class({}, {}, {}, [])).message).toContain("use Device.");
+  }
+  await collectUntil(() => false, 20);
 });
 
 describe("a native device", () => {
