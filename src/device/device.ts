@@ -6,6 +6,7 @@ import type { Pointer } from "../ffi/memory.ts";
 import { type DeviceInfo, readDeviceInfo, recordSizes } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
+import { byteText, inspectSymbol } from "./inspect.ts";
 import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
 import { BufferMemory, checkMade, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
 import { deviceOptions, parseOptions, passOptions } from "./options.ts";
@@ -142,6 +143,19 @@ export class Device {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** What `console.log` shows: name and limits. */
+  [inspectSymbol](): string {
+    if (!(#lifetime in this)) return "Device";
+    if (this.disposed) return "Device (disposed)";
+    const { name, backend, maxBufferLength, maxThreadgroupMemoryLength, maxThreadsPerThreadgroup } = this.info;
+    const limits = [
+      `buffers of ${byteText(maxBufferLength)}`,
+      `${maxThreadsPerThreadgroup.join(" x ")} threads`,
+      `${byteText(maxThreadgroupMemoryLength)} of threadgroup memory`,
+    ];
+    return `Device ${JSON.stringify(name)} (${backend}; up to ${limits.join(", ")})`;
   }
 
   #usable(): DeviceLifetime {

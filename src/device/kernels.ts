@@ -8,6 +8,7 @@ import { checkStatus, nativeError } from "../ffi/status.ts";
 import { encodeText, readText } from "../ffi/text.ts";
 import { didYouMean } from "../optionNames.ts";
 import type { Device } from "./device.ts";
+import { byteText, inspectSymbol } from "./inspect.ts";
 import { checkMade, type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
 import { parseOptions, pipelineOptions } from "./options.ts";
 
@@ -59,6 +60,15 @@ export class Pipeline {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** What `console.log` shows: the kernel and what it allows. */
+  [inspectSymbol](): string {
+    if (!(#lifetime in this)) return "Pipeline";
+    if (this.#lifetime.disposed || this.#lifetime.device.disposed) return `Pipeline ${this.kernel} (disposed)`;
+    const { maxTotalThreadsPerThreadgroup, staticThreadgroupMemoryLength } = this.info;
+    const memory = `${byteText(staticThreadgroupMemoryLength)} of threadgroup memory`;
+    return `Pipeline ${this.kernel} (at most ${maxTotalThreadsPerThreadgroup} threads a threadgroup, ${memory})`;
   }
 }
 

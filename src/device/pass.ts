@@ -6,6 +6,7 @@ import { checkStatus } from "../ffi/status.ts";
 import { readText } from "../ffi/text.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
+import { inspectSymbol } from "./inspect.ts";
 import type { Pipeline } from "./kernels.ts";
 import { checkMade, disposedError, PassLifetime, passNet } from "./lifetime.ts";
 import type { passOptions } from "./options.ts";
@@ -152,6 +153,15 @@ export class Pass {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** What `console.log` shows: state, number of dispatches, and the time on the device once it is known. */
+  [inspectSymbol](): string {
+    if (!(#lifetime in this)) return "Pass";
+    if (this.#lifetime.disposed || this.#lifetime.device.disposed) return "Pass (disposed)";
+    const { state, dispatches, gpuTime } = this.info;
+    const time = state === "completed" ? `, ${Number((gpuTime * 1e3).toPrecision(4))} ms` : "";
+    return `Pass (${state}, ${dispatches} ${dispatches === 1 ? "dispatch" : "dispatches"}${time})`;
   }
 }
 

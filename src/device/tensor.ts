@@ -3,6 +3,7 @@ import type { TensorRecord } from "../ffi/layout.ts";
 import { decodeValues, encodeValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
+import { inspectSymbol, previewOf } from "./inspect.ts";
 import { BufferMemory, checkMade, type DeviceLifetime, disposedError, tensorNet } from "./lifetime.ts";
 
 const maxRank = 8;
@@ -181,6 +182,15 @@ export class Tensor<T extends DType = DType> {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** What `console.log` shows: dtype, shape and the first values. */
+  [inspectSymbol](): string {
+    if (!(#memory in this)) return "Tensor";
+    const head = `Tensor ${this.dtype} [${this.shape.join(", ")}]`;
+    return this.disposed
+      ? `${head} (disposed)`
+      : `${head} ${previewOf(this.dtype, this.#elements(this.#memory.arrayBuffer))}`;
   }
 
   #share(shape: readonly number[], byteOffset: number): Tensor<T> {
