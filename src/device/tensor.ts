@@ -1,6 +1,6 @@
 import { checkU32, display, refused } from "../checks.ts";
 import type { TensorRecord } from "../ffi/layout.ts";
-import { decodeValues, encodeValues, type TensorValues } from "./convert.ts";
+import { decodeValues, encodeValues, ownValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
 import { inspectSymbol, previewOf } from "./inspect.ts";
@@ -124,10 +124,13 @@ export class Tensor<T extends DType = DType> {
     if (!isNumericArray(values)) {
       throw refused("values", `expected an array or a typed array of numbers, got ${display(values)}`);
     }
-    if (values.length !== this.length) {
-      throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${values.length}`);
+    const own = ownValues(values);
+    if (own.length !== this.length) {
+      throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${own.length}`);
     }
-    encodeValues(this.dtype, values, this.#elements(this.#memory.arrayBuffer));
+    // A getter of the caller's may have disposed it meanwhile.
+    this.#checkUsable();
+    encodeValues(this.dtype, own, this.#elements(this.#memory.arrayBuffer));
     return this;
   }
 
@@ -165,6 +168,8 @@ export class Tensor<T extends DType = DType> {
   reshape(shape: readonly number[]): Tensor<T> {
     this.#checkUsable();
     const axes = checkShape(shape);
+    // A getter of the caller's may have disposed it meanwhile.
+    this.#checkUsable();
     const count = elementCount(axes);
     if (count !== this.length) {
       throw refused("shape", `[${axes}] has ${count} elements, the tensor of shape [${this.shape}] has ${this.length}`);

@@ -208,6 +208,47 @@ describe("values from the tensor's own memory", () => {
   });
 });
 
+describe("arguments whose getters dispose the tensor", () => {
+  /** An array of two numbers; reading the second calls `before`. */
+  function trap(before: () => void): number[] {
+    return Object.defineProperty([1, 2], 1, {
+      get() {
+        before();
+        return 2;
+      },
+    });
+  }
+
+  test("are refused, and no freed memory is touched", () => {
+    using device = Device.open();
+    const size = 1 << 22;
+    const values = device.tensor("i32", [2]);
+    expect(thrownBy(() => values.set(trap(() => values.dispose()))).code).toBe("disposed");
+    const shaped = device.tensor("u8", [2]);
+    expect(thrownBy(() => shaped.reshape(trap(() => shaped.dispose()))).code).toBe("disposed");
+    const large = device.tensor("u8", [size]);
+    class Trap extends Uint8Array {
+      override get length(): number {
+        large.dispose();
+        return size;
+      }
+    }
+    large.set(new Trap(size).fill(7));
+    expect(large.disposed).toBe(false);
+    expect(large.view()[size - 1]).toBe(7);
+  });
+
+  test("and values that change while they are read are checked as they are written", () => {
+    using device = Device.open();
+    using tensor = device.tensor("u8", [2]);
+    let reads = 0;
+    const values = [1, 2];
+    Object.defineProperty(values, 0, { get: () => (reads++ === 0 ? 5 : 300) });
+    tensor.set(values);
+    expect([...tensor.view()]).toEqual([5, 2]);
+  });
+});
+
 describe("refused", () => {
   test("dtypes that do not exist", () => {
     for (const dtype of ["f64", "", "toString", "__proto__", undefined, null, 1, {}]) {
