@@ -56,6 +56,9 @@ export function didYouMean(name: string, known: readonly string[]): string {
   return near === undefined ? "" : ` (did you mean ${near}?)`;
 }
 
+/** Letters of a name that is looked for among others. */
+const maxLength = 200;
+
 /**
  * The name that `name` most likely stands for: the one that the fewest edits of
  * letters lead to, or one that contains it or is contained, whatever the case.
@@ -69,9 +72,12 @@ export function nearestName(name: string, known: readonly string[]): string | un
     const other = candidate.toLowerCase();
     const shorter = Math.min(wanted.length, other.length);
     const contains = shorter >= 3 && (wanted.includes(other) || other.includes(wanted));
+    const most = Math.min(shorter - 1, Math.ceil(shorter * 0.4));
+    // So many have to be inserted at least; text of any length is no name.
+    const missing = Math.abs(wanted.length - other.length);
+    if (wanted.length > maxLength || (missing > most && !contains)) continue;
     const edits = editDistance(wanted, other);
-    const isNear = edits < shorter && edits <= Math.ceil(shorter * 0.4);
-    if ((contains || isNear) && edits < fewest) {
+    if ((contains || edits <= most) && edits < fewest) {
       nearest = candidate;
       fewest = edits;
     }

@@ -7,10 +7,10 @@ import { loadLibrary } from "../ffi/library.ts";
 import type { Pointer } from "../ffi/memory.ts";
 import { type DeviceInfo, readDeviceInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
-import { readText } from "../ffi/text.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
-import { createPipeline, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
-import { BufferMemory, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
+import { byteText, inspectSymbol } from "./inspect.ts";
+import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
+import { BufferMemory, checkMade, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
 import { deviceOptions, parseOptions, passOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
 import { checkShape, elementCount, Tensor } from "./tensor.ts";
@@ -33,7 +33,7 @@ export class Device {
   readonly #lifetime: DeviceLifetime;
 
   private constructor(lifetime: DeviceLifetime) {
-    this.#lifetime = lifetime;
+    this.#lifetime = checkMade(lifetime, DeviceLifetime, "Device.open()");
     deviceNet.register(this, lifetime, this);
   }
 
@@ -116,11 +116,7 @@ export class Device {
 
   /** Names of all kernels, built in and registered. */
   get kernelNames(): string[] {
-    const { native, handle } = this.#usable();
-    const names = readText((buffer, capacity, needed) =>
-      checkStatus(native, native.ma_kernel_names(handle, buffer, capacity, needed)),
-    );
-    return names.split("\n").filter((name) => name !== "");
+    return kernelNames(this.#usable());
   }
 
   /**
@@ -141,14 +137,25 @@ export class Device {
 
   /** Waits for committed passes and frees the device. A second call does nothing. */
   dispose(): void {
-    if (this.#lifetime.disposed) return;
-    this.#lifetime.disposed = true;
     deviceNet.unregister(this);
-    this.#lifetime.letGo();
+    this.#lifetime.dispose();
   }
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** What `console.log` shows: name and limits. */
+  [inspectSymbol](): string {
+    if (!(#lifetime in this)) return "Device";
+    if (this.disposed) return "Device (disposed)";
+    const { name, backend, maxBufferLength, maxThreadgroupMemoryLength, maxThreadsPerThreadgroup } = this.info;
+    const limits = [
+      `buffers of ${byteText(maxBufferLength)}`,
+      `${maxThreadsPerThreadgroup.join(" x ")} threads`,
+      `${byteText(maxThreadgroupMemoryLength)} of threadgroup memory`,
+    ];
+    return `Device ${JSON.stringify(name)} (${backend}; up to ${limits.join(", ")})`;
   }
 
   #usable(): DeviceLifetime {

@@ -35,7 +35,13 @@ const quantized = {
 
 /** What the operations call the arguments of the C functions, where it is not the C name. */
 const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<string, Name>> } = {
-  ma_encode_kernel: { threadsPerThreadgroup: "threads" },
+  ma_encode_kernel: {
+    threadsPerThreadgroup: "threads",
+    // The lists of a dispatch's arguments, by the kind of a binding.
+    buffer: "buffers",
+    bytes: "bytes",
+    threadgroup: "threadgroupMemory",
+  },
   ma_kv_cache_copy_batch: copies,
   ma_kv_cache_copy_seq: copies,
   ma_hadamard_quantize_kv: quantized,

@@ -81,14 +81,24 @@ export type BindingRecord =
   | { readonly kind: "bytes"; readonly index: number; readonly length: number; readonly bytes: number }
   | { readonly kind: "threadgroup"; readonly index: number; readonly length: number };
 
-/** Packs a list of `MABinding`. */
-export function packBindings(bindings: readonly BindingRecord[]): Block {
-  const size = structSizes.MABinding;
-  const block = new Block(Math.max(1, bindings.length) * size);
-  const none = { buffer: 0, access: 0, offset: 0, bytes: 0 };
-  bindings.forEach((binding, position) => {
-    packMABinding(block, (position * size) / 4, { ...none, ...binding, kind: bindingCodes[binding.kind] });
-  });
+/** Packs a list of `MABinding`, every field of each. */
+export function packBindings(
+  bindings: readonly BindingRecord[],
+  block = new Block(Math.max(1, bindings.length) * structSizes.MABinding),
+): Block {
+  for (let position = 0; position < bindings.length; position++) {
+    const binding = bindings[position] as BindingRecord;
+    const { kind, index, length } = binding;
+    packMABinding(block, (position * structSizes.MABinding) / 4, {
+      index,
+      kind: bindingCodes[kind],
+      buffer: kind === "buffer" ? binding.buffer : 0,
+      access: kind === "buffer" ? binding.access : 0,
+      offset: kind === "buffer" ? binding.offset : 0,
+      length,
+      bytes: kind === "bytes" ? binding.bytes : 0,
+    });
+  }
   return block;
 }
 
@@ -109,8 +119,18 @@ export interface KernelDispatchRecord {
 }
 
 /** Packs `MAKernelDispatch`; `record.bindings` must outlive the call that reads it. */
-export function packKernelDispatch(record: KernelDispatchRecord): Block {
-  const block = new Block(structSizes.MAKernelDispatch);
-  packMAKernelDispatch(block, 0, { ...record, form: dispatchCodes[record.form], bindings: record.bindings.address });
+export function packKernelDispatch(
+  record: KernelDispatchRecord,
+  block = new Block(structSizes.MAKernelDispatch),
+): Block {
+  const { pipeline, form, grid, threadsPerThreadgroup, bindingCount, bindings } = record;
+  packMAKernelDispatch(block, 0, {
+    pipeline,
+    form: dispatchCodes[form],
+    grid,
+    threadsPerThreadgroup,
+    bindingCount,
+    bindings: bindings.address,
+  });
   return block;
 }

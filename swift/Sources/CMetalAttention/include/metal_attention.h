@@ -387,7 +387,8 @@ int32_t ma_pass_argument_bytes(ma_pass pass, uint32_t dispatch, uint32_t index, 
 /// Frees the pass; one in flight goes on and is freed when it ends.
 int32_t ma_pass_release(ma_pass pass);
 
-/// Encodes a registered kernel with bindings given by the caller.
+/// Encodes a registered kernel with bindings given by the caller: one for each
+/// argument that the kernel uses, and none that it does not have.
 int32_t ma_encode_kernel(ma_pass pass, const MAKernelDispatch *dispatch);
 
 int32_t ma_kv_cache_copy(ma_pass pass, const MAKvCacheCopyArgs *args);

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a struct in this header.
-#define SM_OBJECT_VERSION 2
+#define SM_OBJECT_VERSION 3
 
 enum {
   SM_MAX_BUFFERS = 31,
@@ -27,14 +27,20 @@ enum {
   SM_ARGUMENT_THREADGROUP = 1,
 };
 
+enum {
+  SM_ACCESS_READ = 0,
+  SM_ACCESS_READ_WRITE = 1,
+};
+
 /// A buffer or threadgroup-memory argument of a kernel.
 typedef struct SmArgument {
   uint32_t kind;   ///< SM_ARGUMENT_*
   uint32_t index;  ///< of [[buffer(n)]] or [[threadgroup(n)]]
   /// Bytes the bound range must hold at least: the size of the referent of a
-  /// reference, of one element of a pointer.
+  /// reference, of one element of a pointer. 0 where the kernel does not use it.
   uint64_t minimumLength;
   uint32_t alignment;  ///< of the referent, bytes
+  uint32_t access;     ///< SM_ACCESS_*, by the type: READ for `constant` and for const
   /// Null, or whether the argument exists under the object's function
   /// constants ([[function_constant(name)]] on an argument).
   int32_t (*present)(void);
@@ -68,6 +74,7 @@ typedef struct SmKernel {
   uint32_t seesGridOnly;
   uint32_t argumentCount;
   const SmArgument *arguments;
+  const char *const *argumentNames;  ///< of each of them; empty where the source gives none
   /// Indices into SmObject.constants of those the kernel needs values of.
   uint32_t constantCount;
   const uint32_t *constants;

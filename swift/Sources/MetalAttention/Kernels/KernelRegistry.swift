@@ -44,13 +44,15 @@ final class KernelRegistry {
       let values = MTLFunctionConstantValues()
       for constant in key.constants { constant.set(in: values) }
       let state: any MTLComputePipelineState
+      var reflection: MTLAutoreleasedComputePipelineReflection?
       do {
         let function = try library.makeFunction(name: key.kernel, constantValues: values)
-        state = try device.makeComputePipelineState(function: function)
+        state = try device.makeComputePipelineState(
+          function: function, options: .bindingInfo, reflection: &reflection)
       } catch {
         throw .compilation(of: key.kernel, error)
       }
-      let pipeline = Pipeline(registry: self, kernel: key.kernel, state: state)
+      let pipeline = Pipeline(registry: self, kernel: key.kernel, state: state, reflection: reflection)
       pipelines[key] = pipeline
       return pipeline
     }

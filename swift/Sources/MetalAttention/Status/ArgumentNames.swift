@@ -30,11 +30,10 @@ enum ArgumentNames {
     lock.withLock { names.merge(added) { _, new in new } }
   }
 
-  /// The caller's name of an argument, of which a field may follow in brackets.
-  static func name(_ argument: String, of function: String, withV: Bool) -> String {
+  /// The caller's name of an argument, if it is not the C name.
+  static func name(_ argument: String, of function: String, withV: Bool) -> String? {
     lock.withLock {
-      guard let names = names[Key(function: function, argument: argument)] else { return argument }
-      return withV ? names.withV : names.alone
+      names[Key(function: function, argument: argument)].map { withV ? $0.withV : $0.alone }
     }
   }
 }

@@ -5,6 +5,10 @@ enum Argument: ExpressibleByStringLiteral, CustomStringConvertible {
   case literal(StaticString)
   /// For example an element of a list.
   case made(String)
+  /// An argument of a dispatch of any kernel, element `position` of its list of
+  /// bindings: `[[buffer(index)]]`, or the like as `kind` says. Without a
+  /// position it is missing in the list.
+  case binding(kind: StaticString, index: Int, position: Int?)
 
   init(_ name: String) {
     self = .made(name)
@@ -18,7 +22,16 @@ enum Argument: ExpressibleByStringLiteral, CustomStringConvertible {
     switch self {
     case .literal(let name): "\(name)"
     case .made(let name): name
+    case .binding(_, _, let position?): "bindings[\(position)]"
+    case .binding(let kind, let index, nil): "\(kind)(\(index))"
     }
+  }
+
+  /// The caller's name, where `known` has one for the C name; of a binding, for
+  /// its kind.
+  func name(_ known: (String) -> String?) -> String {
+    guard case .binding(let kind, let index, _) = self else { return known(description) ?? description }
+    return known("\(kind)").map { "\($0)[\(index)]" } ?? description
   }
 }
 
@@ -29,7 +42,7 @@ enum Argument: ExpressibleByStringLiteral, CustomStringConvertible {
 struct Sentence: ExpressibleByStringInterpolation {
   fileprivate enum Part {
     case text(String)
-    case argument(String)
+    case argument(Argument)
   }
 
   struct StringInterpolation: StringInterpolationProtocol {
@@ -52,11 +65,11 @@ struct Sentence: ExpressibleByStringInterpolation {
     }
 
     mutating func appendInterpolation(_ argument: Argument) {
-      parts.append(.argument(argument.description))
+      parts.append(.argument(argument))
     }
 
     mutating func appendInterpolation(_ tensor: TensorName) {
-      parts.append(.argument("\(tensor)"))
+      parts.append(.argument(.made("\(tensor)")))
     }
 
     mutating func appendInterpolation(arg argument: Argument) {
@@ -83,17 +96,18 @@ struct Sentence: ExpressibleByStringInterpolation {
   }
 
   /// The first argument that the sentence names.
-  var argument: String? {
+  var argument: Argument? {
     for case .argument(let name) in parts { return name }
     return nil
   }
 
-  /// The sentence with every argument under the name that `rename` gives it.
-  func text(_ rename: (String) -> String) -> String {
+  /// The sentence with every argument under the caller's name, as far as
+  /// `known` has it.
+  func text(_ known: (String) -> String?) -> String {
     parts.map { part in
       switch part {
       case .text(let text): text
-      case .argument(let name): rename(name)
+      case .argument(let argument): argument.name(known)
       }
     }.joined()
   }

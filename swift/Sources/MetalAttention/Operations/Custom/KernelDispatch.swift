@@ -98,8 +98,10 @@ enum KernelDispatch {
         isNew = take(index, from: &threadgroups)
         memory = memory + UInt64(length)
       }
-      try require(isNew, StatusCode.invalidArgument, "bindings[\(position)]: its index is bound twice")
+      try require(isNew, StatusCode.invalidArgument, "\(binding.argument(at: position)): its index is bound twice")
+      try SignatureCheck.requireFit(binding, binding.argument(at: position), of: pipeline)
     }
+    try SignatureCheck.requireComplete(buffers: arguments, threadgroups: threadgroups, of: pipeline)
     try require(
       !memory.overflowed && memory.value <= UInt64(device.maxThreadgroupMemoryLength), StatusCode.invalidArgument,
       "threadgroup memory is \(memory.value) bytes, \(pipeline.staticThreadgroupMemoryLength) of them in the kernel; "

@@ -18,7 +18,7 @@ struct Tail {
       let indices = tail.constantIndices(entry, constants)
       let array = indices.isEmpty ? "nullptr" : "sm_constants_\(index)"
       tail.addLine(
-        "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), \(indices.count), \(array)),",
+        "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), sm_names_\(index), \(indices.count), \(array)),",
         from: list.tokens[entry.token].range.lowerBound)
     }
     addTable("SmFunctionConstant sm_function_constants", constants.count) { tail, index in
@@ -62,6 +62,9 @@ struct Tail {
     if !indices.isEmpty {
       text += "const uint32_t sm_constants_\(index)[] = {\(indices.map(String.init).joined(separator: ", "))};\n"
     }
+    // Never empty, which C++ does not allow an array to be.
+    let names = entry.signature.arguments.filter { !$0.index.isEmpty }.map { Self.literal($0.name) } + ["nullptr"]
+    text += "const char *const sm_names_\(index)[] = {\(names.joined(separator: ", "))};\n"
     let execution = entry.facts.needsFibres ? "SM_EXECUTION_FIBRES" : "SM_EXECUTION_LOOP"
     let matrices = entry.facts.usesMatrices ? "1" : "0"
     let maxThreads = Kernels.substitute(entry.maxThreads, entry.templateArguments)
