@@ -1,8 +1,9 @@
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
+import { structSizes } from "../ffi/generated/structs.ts";
 import type { Native } from "../ffi/library.ts";
 import { type Pointer, wrapMemory } from "../ffi/memory.ts";
-import { readPassInfo, recordSizes } from "../ffi/records.ts";
+import { readPassInfo } from "../ffi/records.ts";
 
 // Who may free what, and when. `Symbol.dispose` is the contract; the
 // FinalizationRegistry of each kind is a net under objects left undisposed.
@@ -180,7 +181,7 @@ export class PassLifetime {
   /** Dispatches that were encoded and never committed. */
   get forgottenDispatches(): number {
     if (this.disposed || this.device.closed) return 0;
-    const block = new Block(recordSizes.MAPassInfo);
+    const block = new Block(structSizes.MAPassInfo);
     if (this.native.ma_pass_info(this.handle, block.address) !== 0) return 0;
     const { state, dispatches } = readPassInfo(block);
     return state === "encoding" ? dispatches : 0;
