@@ -185,11 +185,11 @@ const tokenCases: readonly AbiCase[] = [
   refused("V of another dtype", token({ ...v, cacheV: part(targetV, f32, 80) }), "unsupported", "f32"),
   refused("one cache for K and V", token({ ...v, cacheV: part(target, f16, 80) }), "invalidArgument", "overlap"),
   refused(
-    "bf16",
-    token({ srcK: part(source, bf16, 16), cacheK: part(target, bf16, 80) }),
+    "bf16 to f16",
+    token({ srcK: part(source, bf16, 16), cacheK: part(target, f16, 80) }),
     "unsupported",
-    "bf16",
-    "f32",
+    "bf16 to f16",
+    "bf16 to bf16",
   ),
 ];
 
