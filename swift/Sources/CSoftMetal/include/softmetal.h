@@ -121,6 +121,9 @@ enum {
 /// One dispatch at a time per pool.
 int32_t sm_pool_run(SmPool *pool, const SmDispatch *dispatch, double timeLimit);
 
+/// Processors that the calling thread may run on; 0 where the system does not tell.
+uint32_t sm_processor_count(void);
+
 /// The highest level of the x86-64 psABI (1 to 4) that this processor has, with
 /// the operating system keeping its registers. 0 on another architecture.
 int32_t sm_x86_64_level(void);
