@@ -120,13 +120,48 @@ enum {
   SM_RUN_OK = 0,
   SM_RUN_TIMEOUT = 1,           ///< the kernel was stopped after `timeLimit`
   SM_RUN_DIVERGENT_BARRIER = 2, ///< lanes of one SIMD group waited at different threadgroup barriers
+  SM_RUN_FAULT = 3,             ///< the kernel did what the processor cannot do; `sm_pool_fault` says what
 };
+
+/// What a kernel did.
+enum {
+  SM_FAULT_UNMAPPED = 0,     ///< touched an address without memory
+  SM_FAULT_PROTECTED = 1,    ///< touched memory that may not be touched so
+  SM_FAULT_NO_ADDRESS = 2,   ///< touched an address that no memory can have, or that is not aligned as it must be
+  SM_FAULT_STACK = 3,        ///< ran out of stack
+  SM_FAULT_ARITHMETIC = 4,
+  SM_FAULT_INSTRUCTION = 5,  ///< came to an instruction that is none, as compilers leave where no way leads
+};
+
+enum {
+  SM_ACCESS_UNKNOWN = 0,
+  SM_ACCESS_READ = 1,
+  SM_ACCESS_WRITE = 2,
+  SM_ACCESS_EXECUTE = 3,
+};
+
+typedef struct SmFault {
+  uint32_t kind;     ///< SM_FAULT_*
+  uint32_t access;   ///< SM_ACCESS_*
+  uint64_t address;  ///< where it is known; else 0
+} SmFault;
 
 /// Runs one dispatch to its end; the calling thread waits. Every threadgroup
 /// runs once, in any order. `timeLimit` is in seconds; 0 means none. The calling
-/// thread keeps the signal unblocked that ends a kernel, SIGRTMAX - 3.
+/// thread keeps those signals unblocked that end a kernel (SIGRTMAX - 3 and
+/// SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP), and a stack to handle them on.
 /// One dispatch at a time per pool.
 int32_t sm_pool_run(SmPool *pool, const SmDispatch *dispatch, double timeLimit);
+
+/// What ended the last dispatch, when it gave SM_RUN_FAULT.
+SmFault sm_pool_fault(const SmPool *pool);
+
+/// Puts the handlers that catch faults of kernels in front again, where the process has installed others since the
+/// last call or the creation of a pool. What no kernel has raised goes on to those.
+void sm_watch_faults(void);
+
+/// Processors that the calling thread may run on; 0 where the system does not tell.
+uint32_t sm_processor_count(void);
 
 /// The highest level of the x86-64 psABI (1 to 4) that this processor has, with
 /// the operating system keeping its registers. 0 on another architecture.
