@@ -134,15 +134,15 @@ enum {
 };
 
 enum {
-  SM_ACCESS_UNKNOWN = 0,
-  SM_ACCESS_READ = 1,
-  SM_ACCESS_WRITE = 2,
-  SM_ACCESS_EXECUTE = 3,
+  SM_FAULT_UNKNOWN = 0,
+  SM_FAULT_READ = 1,
+  SM_FAULT_WRITE = 2,
+  SM_FAULT_EXECUTE = 3,
 };
 
 typedef struct SmFault {
   uint32_t kind;     ///< SM_FAULT_*
-  uint32_t access;   ///< SM_ACCESS_*
+  uint32_t access;   ///< SM_FAULT_*
   uint64_t address;  ///< where it is known; else 0
 } SmFault;
 

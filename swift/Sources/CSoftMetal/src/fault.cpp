@@ -19,16 +19,16 @@ uintptr_t stackPointer(const void *context) {
 uint32_t accessOf(const void *context) {
   const greg_t *registers = contextOf(context).uc_mcontext.gregs;
   constexpr greg_t pageFault = 14, isWrite = 1 << 1, isFetch = 1 << 4;
-  if (registers[REG_TRAPNO] != pageFault) return SM_ACCESS_UNKNOWN;
-  if (registers[REG_ERR] & isFetch) return SM_ACCESS_EXECUTE;
-  return registers[REG_ERR] & isWrite ? SM_ACCESS_WRITE : SM_ACCESS_READ;
+  if (registers[REG_TRAPNO] != pageFault) return SM_FAULT_UNKNOWN;
+  if (registers[REG_ERR] & isFetch) return SM_FAULT_EXECUTE;
+  return registers[REG_ERR] & isWrite ? SM_FAULT_WRITE : SM_FAULT_READ;
 }
 
 #elif defined(__aarch64__)
 
 uintptr_t stackPointer(const void *context) { return contextOf(context).uc_mcontext.sp; }
 
-uint32_t accessOf(const void *) { return SM_ACCESS_UNKNOWN; }
+uint32_t accessOf(const void *) { return SM_FAULT_UNKNOWN; }
 
 #endif
 

@@ -28,9 +28,9 @@ struct KernelFault {
 
   private var access: String {
     switch Int(fault.access) {
-    case Int(SM_ACCESS_READ): "read from"
-    case Int(SM_ACCESS_WRITE): "wrote to"
-    case Int(SM_ACCESS_EXECUTE): "jumped to"
+    case Int(SM_FAULT_READ): "read from"
+    case Int(SM_FAULT_WRITE): "wrote to"
+    case Int(SM_FAULT_EXECUTE): "jumped to"
     default: "touched"
     }
   }
