@@ -195,18 +195,20 @@ function streams(
 }
 
 /** Dtypes of a token-major source and a head-major cache. */
-const headCopyPairs = [
-  ["f32", "f32"],
-  ["f32", "f16"],
-  ["f32", "bf16"],
-  ["bf16", "f32"],
-  ["bf16", "bf16"],
-  ["f16", "f16"],
-] as const;
+function headCopyPair(random: Random): readonly [DType, DType] {
+  return random.pick<readonly [DType, DType]>([
+    ["f32", "f32"],
+    ["f32", "f16"],
+    ["f32", "bf16"],
+    ["bf16", "f32"],
+    ["bf16", "bf16"],
+    ["f16", "f16"],
+  ]);
+}
 
 function batch(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
-  const tensors = streams(pass, random, random.pick(headCopyPairs), nHeads * headDim, nHeads * capacity * headDim);
+  const tensors = streams(pass, random, headCopyPair(random), nHeads * headDim, nHeads * capacity * headDim);
   return tensors && { ...tensors, ...params({ nHeads, headDim, capacity, seqPos: random.below(capacity) }) };
 }
 
@@ -214,7 +216,7 @@ function sequence(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
   const [nTokens, srcTokOffset] = [random.between(1, capacity), random.below(4)];
   const source = (srcTokOffset + nTokens) * nHeads * headDim;
-  const tensors = streams(pass, random, random.pick(headCopyPairs), source, nHeads * capacity * headDim);
+  const tensors = streams(pass, random, headCopyPair(random), source, nHeads * capacity * headDim);
   return (
     tensors && {
       ...tensors,
