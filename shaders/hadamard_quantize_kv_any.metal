@@ -3,7 +3,7 @@
 /// what is computed. The order of sums is that of a transform in memory:
 /// butterflies at distances 1, 2, 4 and so on, squares pairwise.
 ///
-/// One threadgroup per head vector. Grid: threadgroups (rows, streams, 1) with
+/// One threadgroup per head vector. Grid: threadgroups (rows, streams, batch size) with
 /// rows = heads * tokens, y the stream; up to head_dim threads, each of which
 /// takes every thread_count-th item; 8 * head_dim bytes of threadgroup memory,
 /// half for the coordinates and half for the sums of their squares.
@@ -82,8 +82,8 @@ template <typename Format>
                      uint3 threads [[threads_per_threadgroup]]) {
   const uint token = position.x / params.num_kv_heads;
   const uint head = position.x % params.num_kv_heads;
-  const ulong source_row = (ulong(params.src_tok_offset) + token) * params.num_kv_heads + head;
-  const ulong cache_row = cache_row_of(params, head, params.write_pos_start, token);
+  const ulong source_row = source_row_of(params, position.z, head, token);
+  const ulong cache_row = cache_row_of(params, position.z * params.num_kv_heads + head, params.write_pos_start, token);
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(params.codebook_bits);

@@ -17,7 +17,7 @@
 /// On a CPU the loops over the coordinates of a run become vector instructions,
 /// and a thread runs from start to end, where a shuffle would switch 32 fibres.
 ///
-/// Grid: threads (rows * L, streams, 1) with rows = heads * tokens; any
+/// Grid: threads (rows * L, streams, batch size) with rows = heads * tokens; any
 /// threadgroup size, whole threadgroups allowed. No threadgroup memory.
 /// Work per vector: D (L + log2 B) additions, then the search; bound by memory
 /// on a GPU. Register floats per lane: 64 and the runs being added.
@@ -139,7 +139,7 @@ inline void quantize_part(EncodedStream row, uint lane, float scale_factor_d512,
   }
 }
 
-/// y of the grid is the stream: K, or V.
+/// y of the grid is the stream, K or V, z the batch.
 template <uint D, typename Format>
 [[kernel]] void bulk(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
                      device float *norms_k [[buffer(2)]], constant HadamardQuantizeSeqParams &params [[buffer(3)]],
@@ -151,8 +151,8 @@ template <uint D, typename Format>
     return;
   }
   const uint head = row % params.num_kv_heads;
-  const ulong source_row = (ulong(params.src_tok_offset) + token) * params.num_kv_heads + head;
-  const ulong cache_row = cache_row_of(params, head, params.write_pos_start, token);
+  const ulong source_row = source_row_of(params, position.z, head, token);
+  const ulong cache_row = cache_row_of(params, position.z * params.num_kv_heads + head, params.write_pos_start, token);
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
   quantize_part<D, Format>((position.y != 0 ? v : k).at(source_row, cache_row, D, Format::width(params.codebook_bits)),

@@ -5,6 +5,12 @@
 #include "common/ring.h"
 #include "hadamard_transform.h"
 
+/// The row of a token of a head in sources [B, n_src_tokens, num_kv_heads, head_dim].
+inline ulong source_row_of(constant HadamardQuantizeSeqParams &params, uint batch, uint head, uint token) {
+  const ulong source_token = ulong(batch) * params.n_src_tokens + params.src_tok_offset + token;
+  return source_token * params.num_kv_heads + head;
+}
+
 /// The row of position first + token of a head, in caches [num_kv_heads, cache_capacity, ...].
 template <typename Params>
 inline ulong cache_row_of(constant Params &params, uint head, uint first, uint token) {

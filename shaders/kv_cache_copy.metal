@@ -10,7 +10,7 @@
 /// `four_elements` (the row length is a multiple of 4), else 1.
 ///   kv_cache_copy*            (rowSize / w, nNew,   1)
 ///   kv_cache_copy_batch*      (headDim / w, nHeads, 1)
-///   kv_cache_copy_seq*        (headDim / w, nHeads, nTokens)
+///   kv_cache_copy_seq*        (headDim / w, B * nHeads, nTokens)
 /// Any threadgroup size; no threadgroup memory, no barriers.
 /// Work: reads sizeof(source) and writes sizeof(destination) bytes an element;
 /// bound by memory bandwidth. 32 lanes with w = 4 touch whole 128-byte lines.
@@ -108,14 +108,17 @@ inline RowOffsets<Index> row_offsets(constant KvCacheCopyBatchParams &params, ui
   return {head * params.headDim, (head * params.capacity + params.seqPos) * params.headDim};
 }
 
-/// source [nSrcTokens, nHeads, headDim], cache [nHeads, capacity, headDim];
-/// position (column, head, token).
+/// source [B, nSrcTokens, nHeads, headDim], cache [B, nHeads, capacity, headDim];
+/// position (column, batch * nHeads + head, token).
 template <typename Index>
 inline RowOffsets<Index> row_offsets(constant KvCacheCopySeqParams &params, uint3 position) {
-  const Index head = position.y;
-  const Index source_token = Index(params.srcTokOffset) + position.z;
+  const Index cache_head = position.y;
+  const Index batch = position.y / params.nHeads;
+  const Index head = position.y % params.nHeads;
+  const Index source_token = batch * params.nSrcTokens + params.srcTokOffset + position.z;
   const uint slot = ring_slot(params.seqPosStart, position.z, params.capacity);
-  return {(source_token * params.nHeads + head) * params.headDim, (head * params.capacity + slot) * params.headDim};
+  return {(source_token * params.nHeads + head) * params.headDim,
+          (cache_head * params.capacity + slot) * params.headDim};
 }
 
 /// source [nHeads, srcSeqLen, headDim], cache [nHeads, capacity, headDim];
