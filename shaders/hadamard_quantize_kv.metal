@@ -8,8 +8,8 @@
 ///   D              64  80  96  112  128  192  256  512
 ///   quads          16  20  24   28   32   48   64  128
 ///   quads a lane    1   1   1    1    1    2    2    4
-/// Where quads do not fill the lanes, the rest are 0. They never meet a quad of
-/// the vector in a butterfly, since a block is a whole number of quads, and
+/// Where quads do not fill the lanes, the rest are 0. No butterfly joins them with a quad of
+/// the vector, since a block is a whole number of quads, and
 /// every lane takes part in every shuffle: no SIMD-group function is in
 /// divergent flow, since a SIMD group without a row leaves as a whole.
 ///
@@ -47,7 +47,7 @@ inline float4 signed_quad(const device float *x, uint first) {
 
 /// Butterflies between quads of this lane, `step` apart.
 template <uint COUNT>
-inline void meet_own(thread float4 *quads, uint step) {
+inline void butterflies_in_lane(thread float4 *quads, uint step) {
   for (uint i = 0; i < COUNT; i += 2 * step) {
     for (uint j = i; j < i + step; j++) {
       const float4 low = quads[j];
@@ -60,7 +60,7 @@ inline void meet_own(thread float4 *quads, uint step) {
 
 /// Butterflies between lanes, from FIRST apart up to below END.
 template <uint COUNT, uint FIRST, uint END>
-inline void meet_lanes(thread float4 *quads, uint lane) {
+inline void butterflies_across_lanes(thread float4 *quads, uint lane) {
   for (uint step = FIRST; step < END; step *= 2) {
     const float4 sign = float4((lane & step) != 0 ? -1.0f : 1.0f);
     for (uint i = 0; i < COUNT; i++) {
@@ -70,7 +70,7 @@ inline void meet_lanes(thread float4 *quads, uint lane) {
 }
 
 /// Butterflies inside a quad.
-inline float4 meet_inside(float4 quad) {
+inline float4 butterflies_in_quad(float4 quad) {
   const float4 at_1 = float4(quad.xz + quad.yw, quad.xz - quad.yw).xzyw;
   return float4(at_1.xy + at_1.zw, at_1.xy - at_1.zw);
 }
@@ -92,10 +92,10 @@ inline float square_sum(const thread float4 *quads) {
   return sum_of<1>(&sum);
 }
 
-/// Writes a head vector; all lanes of a SIMD group call it. `probe`, unless
-/// null, gets the scaled coordinates.
+/// Writes a head vector; all lanes of a SIMD group call it. `probe`
+/// gets the scaled coordinates.
 template <uint D, typename Format>
-inline void quantize_vector(EncodedStream row, uint lane, float scale_factor_d512, uint bits, device float *probe) {
+inline void quantize_vector(EncodedStream row, uint lane, float scale_factor_d512, uint bits, Probe probe) {
   typedef Head<D> H;
   typedef Quads<D> Q;
   constexpr uint run = order_run<D>() / 4;
@@ -109,20 +109,20 @@ inline void quantize_vector(EncodedStream row, uint lane, float scale_factor_d51
     }
   }
   if (H::norms == 2) {
-    meet_own<Q::a_lane>(quads, Q::group);
+    butterflies_in_lane<Q::a_lane>(quads, Q::group);
   }
   float square_sums[H::norms];
   for (uint n = 0; n < H::norms; n++) {
     square_sums[n] = square_sum<Q::group, run>(quads + n * Q::group);
   }
-  meet_lanes<Q::a_lane, run, (block < simd_width ? block : simd_width)>(quads, lane);
+  butterflies_across_lanes<Q::a_lane, run, (block < simd_width ? block : simd_width)>(quads, lane);
   if (block > simd_width) {
-    meet_own<Q::a_lane>(quads, 1);
+    butterflies_in_lane<Q::a_lane>(quads, 1);
   }
   for (uint i = 0; i < Q::a_lane; i++) {
-    quads[i] = meet_inside(quads[i]);
+    quads[i] = butterflies_in_quad(quads[i]);
   }
-  meet_lanes<Q::a_lane, 1, run>(quads, lane);
+  butterflies_across_lanes<Q::a_lane, 1, run>(quads, lane);
 
   const uint width = Format::width(bits);
   for (uint i = 0; i < Q::a_lane; i++) {
@@ -133,9 +133,9 @@ inline void quantize_vector(EncodedStream row, uint lane, float scale_factor_d51
     }
     const float4 z = quads[i] * scale.factor;
     const uint q = i * simd_width + lane;
-    if (probe != nullptr && q < Q::count) {
+    if (q < Q::count) {
       for (uint j = 0; j < 4; j++) {
-        probe[4 * q + j] = z[j];
+        probe.store(4 * q + j, z[j], D);
       }
     }
     // 8 codes are a whole number of bytes: an even lane stores its own and the next lane's.
@@ -153,10 +153,9 @@ inline void quantize_vector(EncodedStream row, uint lane, float scale_factor_d51
   }
 }
 
-/// Writes the head vector that a thread of the grid takes part in. `probes`,
-/// unless null, gets the scaled coordinates [heads, D].
+/// Writes the head vector that a thread of the grid takes part in.
 template <uint D, typename Format, typename Params>
-inline void quantize_token(EncodedStream stream, constant Params &params, uint bits, device float *probes,
+inline void quantize_token(EncodedStream stream, constant Params &params, uint bits, Probe probe,
                            uint thread_position) {
   const uint head = thread_position / simd_width;
   if (head >= params.num_kv_heads) {
@@ -164,7 +163,7 @@ inline void quantize_token(EncodedStream stream, constant Params &params, uint b
   }
   const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
   quantize_vector<D, Format>(stream.at(head, cache_row, D, Format::width(bits)), thread_position % simd_width,
-                             params.scale_factor_d512, bits, probes == nullptr ? nullptr : probes + ulong(head) * D);
+                             params.scale_factor_d512, bits, probe.at(head, D));
 }
 
 /// 4 bits; `scratch` gets the scaled coordinates of K if asked for.
@@ -177,8 +176,8 @@ template <uint D, typename Format>
   const bool is_v = position.y != 0;
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
-  quantize_token<D, Format>(is_v ? v : k, params, 4, params.rms_probe_enabled != 0 && !is_v ? scratch : nullptr,
-                            position.x);
+  const Probe probe = {params.rms_probe_enabled != 0 && !is_v ? scratch : nullptr, params.rms_probe_enabled};
+  quantize_token<D, Format>(is_v ? v : k, params, 4, probe, position.x);
 }
 
 /// Any other format.
@@ -189,7 +188,7 @@ template <uint D, typename Format>
                       device float *norms_v [[buffer(7)]], uint3 position [[thread_position_in_grid]]) {
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
-  quantize_token<D, Format>(position.y != 0 ? v : k, params, params.codebook_bits, nullptr, position.x);
+  quantize_token<D, Format>(position.y != 0 ? v : k, params, params.codebook_bits, no_probe(), position.x);
 }
 
 // Entry points.

@@ -29,10 +29,10 @@ inline uchar byte_of_row(const threadgroup float *codes, uint byte, uint width) 
 }
 
 /// Writes a head vector, with codes of `bits` bits that take `width` bits of the
-/// row. All threads of the threadgroup call it. `probe`, unless null, gets the
+/// row. All threads of the threadgroup call it. `probe` gets the
 /// scaled coordinates.
 inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor_d512, uint bits, uint width,
-                            device float *probe, threadgroup float *values, uint thread_index, uint thread_count) {
+                            Probe probe, threadgroup float *values, uint thread_index, uint thread_count) {
   for (uint i = thread_index; i < head_dim; i += thread_count) {
     values[i] = row.x[i] * signs[i % 512];
   }
@@ -62,9 +62,7 @@ inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor
     uchar code;
     codes_of<1>(&z, bits, &code);
     values[i] = as_type<float>(uint(code));
-    if (probe != nullptr) {
-      probe[i] = z;
-    }
+    probe.store(i, z, head_dim);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint byte = thread_index; byte < head_dim * width / 8; byte += thread_count) {
@@ -88,7 +86,8 @@ template <typename Format>
   const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(params.codebook_bits);
   quantize_vector((position.y != 0 ? v : k).at(source_row, cache_row, params.head_dim, width), params.head_dim,
-                  params.scale_factor_d512, params.codebook_bits, width, nullptr, values, thread_index, threads.x);
+                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index,
+                  threads.x);
 }
 
 /// One token, 4 bits; `scratch` gets the scaled coordinates [heads, head_dim] of K if asked for.
@@ -105,9 +104,9 @@ template <typename Format>
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(4);
-  device float *probe = params.rms_probe_enabled != 0 && !is_v ? scratch + ulong(head) * params.head_dim : nullptr;
+  const Probe probe = {params.rms_probe_enabled != 0 && !is_v ? scratch : nullptr, params.rms_probe_enabled};
   quantize_vector((is_v ? v : k).at(head, cache_row, params.head_dim, width), params.head_dim, params.scale_factor_d512,
-                  4, width, probe, values, thread_index, threads.x);
+                  4, width, probe.at(head, params.head_dim), values, thread_index, threads.x);
 }
 
 /// One token, any other format.
@@ -124,7 +123,8 @@ template <typename Format>
   const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(params.codebook_bits);
   quantize_vector((position.y != 0 ? v : k).at(head, cache_row, params.head_dim, width), params.head_dim,
-                  params.scale_factor_d512, params.codebook_bits, width, nullptr, values, thread_index, threads.x);
+                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index,
+                  threads.x);
 }
 
 // Entry points.

@@ -30,6 +30,36 @@ struct EncodedStream {
   }
 };
 
+/// Where the scaled coordinates of K go besides; nowhere while `values` is null.
+/// Of each head vector all of them, or the first 16 of each norm, as
+/// `rms_probe_enabled` says: 1 or 16.
+struct Probe {
+  device float *values;
+  uint mode;
+
+  /// At a head vector of [heads, head_dim] or [heads, norms, 16].
+  Probe at(uint head, uint head_dim) const {
+    const uint row = mode == 16 ? norms_of(head_dim) * 16 : head_dim;
+    return {values == nullptr ? nullptr : values + ulong(head) * row, mode};
+  }
+
+  /// Stores coordinate i.
+  void store(uint i, float coordinate, uint head_dim) const {
+    if (values == nullptr) {
+      return;
+    }
+    const uint group = head_dim / norms_of(head_dim);
+    if (mode != 16) {
+      values[i] = coordinate;
+    } else if (i % group < 16) {
+      values[i / group * 16 + i % group] = coordinate;
+    }
+  }
+};
+
+/// The probe of kernels that have none.
+inline Probe no_probe() { return {nullptr, 0}; }
+
 /// What is decoded to K or V.
 struct DecodedStream {
   const device uchar *packed;

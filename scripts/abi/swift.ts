@@ -79,7 +79,7 @@ function exported({ name, parameters }: CFunction): string {
   const method = camel(name.slice(3));
   const list = parameters.map((parameter) => `${parameter.name}: ${swiftType(parameter)}`);
   const head = `public func ${method}(${list.join(", ")}) -> Int32 {`;
-  const open = head.length <= 120 ? head : `public func ${method}(\n  ${list.join(", ")}\n) -> Int32 {`;
+  const open = head.length <= 120 ? head : `public func ${method}(\n${filled(list)}\n) -> Int32 {`;
   return [
     "#if compiler(>=6.3)",
     `  @c(${name})`,
@@ -90,6 +90,18 @@ function exported({ name, parameters }: CFunction): string {
     ...body(name, method, parameters),
     "}",
   ].join("\n");
+}
+
+/** Parameters in lines of at most 120 columns, as swift format has them. */
+function filled(list: readonly string[]): string {
+  const lines: string[] = [];
+  for (const [i, parameter] of list.entries()) {
+    const text = i + 1 < list.length ? `${parameter},` : parameter;
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + text.length <= 120) lines[lines.length - 1] = `${last} ${text}`;
+    else lines.push(`  ${text}`);
+  }
+  return lines.join("\n");
 }
 
 function body(name: string, method: string, parameters: readonly Parameter[]): string[] {

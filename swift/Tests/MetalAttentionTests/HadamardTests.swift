@@ -26,8 +26,8 @@ import Testing
         }
       }
     }
-    #expect(names == Set(HadamardKernel.names))
-    #expect(HadamardKernel.names.count == 3 * 3 * 9)
+    #expect(names == Set(HadamardKernel.family.kernels))
+    #expect(HadamardKernel.family.kernels.count == 3 * 3 * 9)
   }
 
   @Test(arguments: HadamardKernel.Task.allCases, [4, 64, 80, 128, 192, 256, 512, 1024, 4096] as [UInt32])

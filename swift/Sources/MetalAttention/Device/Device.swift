@@ -34,7 +34,8 @@ final class Device {
     try require(length > 0, StatusCode.invalidArgument, "\(arg: "length") is 0 bytes; a buffer has at least 1")
     guard let count = Int(exactly: length), count <= maxBufferLength else {
       throw StatusError(
-        StatusCode.invalidArgument, "\(arg: "length") is \(length) bytes; this device allows at most \(maxBufferLength)")
+        StatusCode.invalidArgument, "\(arg: "length") is \(length) bytes; this device allows at most \(maxBufferLength)"
+      )
     }
     guard let buffer = metal.makeBuffer(length: count, options: .storageModeShared) else {
       throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")

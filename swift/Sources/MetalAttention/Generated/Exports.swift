@@ -63,7 +63,8 @@ public func layoutJson(
   @_cdecl("ma_layout_read")
 #endif
 public func layoutRead(
-  structName: UnsafePointer<CChar>?, field: UnsafePointer<CChar>?, element: UInt32, bytes: UnsafeRawPointer?, length: UInt64, integer: UnsafeMutablePointer<Int64>?, real: UnsafeMutablePointer<Double>?
+  structName: UnsafePointer<CChar>?, field: UnsafePointer<CChar>?, element: UInt32, bytes: UnsafeRawPointer?,
+  length: UInt64, integer: UnsafeMutablePointer<Int64>?, real: UnsafeMutablePointer<Double>?
 ) -> Int32 {
   status("ma_layout_read") { () throws(StatusError) in
     try Exports.layoutRead(structName, field, element, bytes, length, integer, real)
@@ -109,7 +110,8 @@ public func deviceInfo(device: UInt32, info: UnsafeMutablePointer<MADeviceInfo>?
   @_cdecl("ma_buffer_create")
 #endif
 public func bufferCreate(
-  device: UInt32, length: UInt64, buffer: UnsafeMutablePointer<UInt32>?, contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+  device: UInt32, length: UInt64, buffer: UnsafeMutablePointer<UInt32>?,
+  contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> Int32 {
   status("ma_buffer_create") { () throws(StatusError) in
     try Exports.bufferCreate(device, length, buffer, contents)
@@ -183,7 +185,8 @@ public func kernelNames(
   @_cdecl("ma_pipeline_create")
 #endif
 public func pipelineCreate(
-  device: UInt32, kernel: UnsafePointer<CChar>?, constants: UnsafePointer<MAConstant>?, count: UInt32, pipeline: UnsafeMutablePointer<UInt32>?
+  device: UInt32, kernel: UnsafePointer<CChar>?, constants: UnsafePointer<MAConstant>?, count: UInt32,
+  pipeline: UnsafeMutablePointer<UInt32>?
 ) -> Int32 {
   status("ma_pipeline_create") { () throws(StatusError) in
     try Exports.pipelineCreate(device, kernel, constants, count, pipeline)
@@ -275,7 +278,8 @@ public func passDescribe(
   @_cdecl("ma_pass_argument_bytes")
 #endif
 public func passArgumentBytes(
-  pass: UInt32, dispatch: UInt32, index: UInt32, buffer: UnsafeMutableRawPointer?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
+  pass: UInt32, dispatch: UInt32, index: UInt32, buffer: UnsafeMutableRawPointer?, capacity: UInt64,
+  needed: UnsafeMutablePointer<UInt64>?
 ) -> Int32 {
   status("ma_pass_argument_bytes") { () throws(StatusError) in
     try Exports.passArgumentBytes(pass, dispatch, index, buffer, capacity, needed)

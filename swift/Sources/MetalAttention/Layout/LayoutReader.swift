@@ -23,7 +23,8 @@ enum LayoutReader {
       return try read(rest ?? "", element: element, of: LayoutTable.find(nested), from: inner)
     }
     try require(
-      rest == nil, StatusCode.invalidArgument, "\(arg: "field") \(name) of \(layout.name) is \(field.type.name), not a struct")
+      rest == nil, StatusCode.invalidArgument,
+      "\(arg: "field") \(name) of \(layout.name) is \(field.type.name), not a struct")
     try require(
       element < field.count, StatusCode.invalidArgument,
       "\(arg: "element") is \(element); \(layout.name).\(name) has \(field.count)")

@@ -29,7 +29,8 @@ enum CacheRange {
     try requireSlots(capacity, capacityName)
     try require(
       isRing || position < capacity, StatusCode.overflow,
-      "\(name) \(position) is not below \(capacityName) \(capacity); a linear cache ends there, \(ringName) makes it a ring")
+      "\(name) \(position) is not below \(capacityName) \(capacity); a linear cache ends there, \(ringName) makes it a ring"
+    )
   }
 
   /// Checks a run of `count` tokens from token `offset` of a source that has `total`.

@@ -20,10 +20,12 @@ enum FlashAttnParams {
     try require(
       params.softcapping == 1, StatusCode.unsupported,
       "\(arg: "softcapping") is \(params.softcapping); no kernel caps scores, so it is 1")
-    try require(params.qL_off >= 0, StatusCode.invalidArgument, "\(arg: "qL_off") is \(params.qL_off); it is at least 0")
+    try require(
+      params.qL_off >= 0, StatusCode.invalidArgument, "\(arg: "qL_off") is \(params.qL_off); it is at least 0")
     try require(
       params.qL_off == 0 || Int64(params.qL_off) + Int64(params.qL) <= Int64(params.kL), StatusCode.invalidArgument,
-      "\(arg: "qL_off") \(params.qL_off) + \(arg: "qL") \(params.qL) exceeds \(arg: "kL") \(params.kL); the queries reach past the keys")
+      "\(arg: "qL_off") \(params.qL_off) + \(arg: "qL") \(params.qL) exceeds \(arg: "kL") \(params.kL); the queries reach past the keys"
+    )
   }
 
   /// Fills the fields that follow from others.

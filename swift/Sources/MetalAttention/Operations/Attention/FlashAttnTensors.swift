@@ -26,7 +26,8 @@ struct FlashAttnTensors {
         "\(arg: "mask") is \(mask.dtype); it is \(q.dtype), as q, or bool")
     }
     if let tileClasses {
-      try require(mask != nil, StatusCode.invalidArgument, "\(arg: "tileClasses") is given without the mask that it classifies")
+      try require(
+        mask != nil, StatusCode.invalidArgument, "\(arg: "tileClasses") is given without the mask that it classifies")
       try tileClasses.requireDType(.u8)
     }
   }

@@ -15,8 +15,14 @@ struct CopyKernel {
   /// Whether one dispatch moves both K and V.
   let isDual: Bool
 
-  /// `four_elements`: a thread moves 4 elements. `wide_index`: 64-bit indices.
-  static let constants: [UInt32] = [0, 1]
+  static let family = KernelFamily(
+    name: "cacheCopy",
+    sources: [("kv_cache_copy.metal", table.map(\.name))],
+    // `four_elements`: a thread moves 4 elements. `wide_index`: 64-bit indices.
+    constants: [0, 1],
+    dtypes: [.f32, .f16, .bf16],
+    operations: [.kvCacheCopy, .kvCacheCopyBatch, .kvCacheCopySeq, .kvCacheCopyHeadMajor],
+    tensors: [.src, .cache, .srcK, .cacheK, .srcV, .cacheV])
 
   static let table: [CopyKernel] =
     single(.rows, .bf16, .bf16, "kv_cache_copy")
@@ -47,7 +53,7 @@ struct CopyKernel {
 }
 
 extension CopyKernel {
-  /// The index in `table` of the kernel for a layout and its dtypes.
+  /// The index in `BuiltInKernel.all` of the kernel for a layout and its dtypes.
   @inline(__always)
   static func index(_ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool) throws(StatusError) -> Int {
     let index = indices[key(layout, source, cache, isDual: isDual)]
@@ -55,11 +61,11 @@ extension CopyKernel {
     return Int(index)
   }
 
-  /// `table` indices by `key`; -1 where there is no kernel.
-  private static let indices: ContiguousArray<Int8> = {
-    var indices = ContiguousArray<Int8>(repeating: -1, count: Layout.allCases.count << 9)
-    for (index, kernel) in table.enumerated() {
-      indices[key(kernel.layout, kernel.source, kernel.cache, isDual: kernel.isDual)] = Int8(index)
+  /// Indices by `key`; -1 where there is no kernel.
+  private static let indices: ContiguousArray<Int32> = {
+    var indices = ContiguousArray<Int32>(repeating: -1, count: Layout.allCases.count << 9)
+    for (kernel, index) in zip(table, KernelFamily.indices(of: table.map(\.name))) {
+      indices[key(kernel.layout, kernel.source, kernel.cache, isDual: kernel.isDual)] = index
     }
     return indices
   }()

@@ -50,11 +50,13 @@ enum KernelDispatch {
     try require(
       Int(threads.x) <= most.width && Int(threads.y) <= most.height && Int(threads.z) <= most.depth,
       StatusCode.invalidArgument,
-      "\(arg: "threadsPerThreadgroup") is \(threads); this device allows \(most.width) x \(most.height) x \(most.depth)")
+      "\(arg: "threadsPerThreadgroup") is \(threads); this device allows \(most.width) x \(most.height) x \(most.depth)"
+    )
     let total = threads.count
     try require(
       !total.overflowed && total.value <= UInt64(pipeline.maxTotalThreadsPerThreadgroup), StatusCode.invalidArgument,
-      "\(arg: "threadsPerThreadgroup") is \(threads); \(pipeline.kernel) allows \(pipeline.maxTotalThreadsPerThreadgroup) in all")
+      "\(arg: "threadsPerThreadgroup") is \(threads); \(pipeline.kernel) allows \(pipeline.maxTotalThreadsPerThreadgroup) in all"
+    )
     guard form == .threadgroups else { return }
     // A kernel sees thread positions in 32 bits.
     for (count, size) in [(grid.x, threads.x), (grid.y, threads.y), (grid.z, threads.z)] {

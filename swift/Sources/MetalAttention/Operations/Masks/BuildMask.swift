@@ -13,8 +13,10 @@ enum BuildMask {
     try require(params.qL > 0, StatusCode.invalidArgument, "\(arg: "qL") is \(params.qL); it is at least 1")
     try require(params.kL > 0, StatusCode.invalidArgument, "\(arg: "kL") is \(params.kL); it is at least 1")
     try require(
-      params.window >= 0, StatusCode.invalidArgument, "\(arg: "window") is \(params.window); it is at least 1, or 0 for none")
-    try require(params.qL_off >= 0, StatusCode.invalidArgument, "\(arg: "qL_off") is \(params.qL_off); it is at least 0")
+      params.window >= 0, StatusCode.invalidArgument,
+      "\(arg: "window") is \(params.window); it is at least 1, or 0 for none")
+    try require(
+      params.qL_off >= 0, StatusCode.invalidArgument, "\(arg: "qL_off") is \(params.qL_off); it is at least 0")
     try require(
       Int64(params.qL_off) + Int64(params.qL) <= Int64(Int32.max), StatusCode.overflow,
       "\(arg: "qL_off") \(params.qL_off) + \(arg: "qL") \(params.qL) exceeds \(Int32.max)")

@@ -11,8 +11,9 @@ enum ClassifyMaskTiles {
     try tileClasses.requireDType(.u8)
     let headDim = Int32(truncatingIfNeeded: args.headDim)
     guard FlashAttnKernel.headDims.contains(headDim) else {
-      let sizes = FlashAttnKernel.headDims.map { "\($0)" }.joined(separator: ", ")
-      throw StatusError(StatusCode.unsupported, "\(arg: "headDim") is \(args.headDim); supported: \(sizes)")
+      throw StatusError(
+        StatusCode.unsupported, "\(arg: "headDim") is \(args.headDim); supported: \(FlashAttnKernel.family.headDimList)"
+      )
     }
     let tiles = FlashAttnTiles.forHeadDim(headDim)
     let kernel = try MaskKernel.index(tiles.bq == 32 ? .classifyWide : .classifyNarrow, mask.dtype)

@@ -59,11 +59,10 @@ struct HadamardCache {
   }
 
   private static func unsupported(_ headDim: UInt32, _ format: HadamardFormat) -> StatusError {
-    let sizes = HadamardKernel.headDims.map { "\($0)" }.joined(separator: ", ")
     let others = HadamardKernel.otherHeadDims
     return StatusError(
       StatusCode.unsupported,
-      "\(arg: "head_dim") \(headDim) has no kernel for codes of \(format.codeWidth) bits; supported: \(sizes), and powers of two "
+      "\(arg: "head_dim") \(headDim) has no kernel for codes of \(format.codeWidth) bits; supported: \(HadamardKernel.family.headDimList), and powers of two "
         + "from \(others.lowerBound) to \(others.upperBound) whose codes fill whole bytes")
   }
 }

@@ -10,7 +10,8 @@ enum HadamardDequantizeKv {
     params.out_dtype = try outDType(k, v, given: params.out_dtype)
     guard
       let cache = try HadamardCache(
-        params, packing: args.packing, batch: args.batch, count: params.n_tokens, from: params.read_pos_start, "read_pos_start")
+        params, packing: args.packing, batch: args.batch, count: params.n_tokens, from: params.read_pos_start,
+        "read_pos_start")
     else { return nil }
     let out = HeadMajor(nHeads: cache.packed.nHeads, capacity: params.n_tokens, rowSize: params.head_dim).elements
     func formula() -> Sentence {

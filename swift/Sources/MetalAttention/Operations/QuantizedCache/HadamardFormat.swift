@@ -22,7 +22,8 @@ struct HadamardFormat {
       }
       throw StatusError(
         StatusCode.unsupported,
-        "\(arg: "codebook_bits") \(bits) with \(arg: "packing") \(packing) has no kernel; supported: \(supported.joined(separator: "; "))")
+        "\(arg: "codebook_bits") \(bits) with \(arg: "packing") \(packing) has no kernel; supported: \(supported.joined(separator: "; "))"
+      )
     }
     self.packing = known
     self.bits = bits

@@ -9,7 +9,8 @@ enum HadamardQuantizeKvSeq {
     let params = args.params
     guard
       let cache = try HadamardCache(
-        params, packing: args.packing, batch: args.batch, count: params.n_tokens, from: params.write_pos_start, "write_pos_start")
+        params, packing: args.packing, batch: args.batch, count: params.n_tokens, from: params.write_pos_start,
+        "write_pos_start")
     else { return nil }
     try CacheRange.requireSource(
       params.n_tokens, "n_tokens", from: params.src_tok_offset, "src_tok_offset", of: params.n_src_tokens,
@@ -27,7 +28,7 @@ enum HadamardQuantizeKvSeq {
     let dispatch = HadamardDispatch(
       operation: .hadamardQuantizeKvSeq, task: .sequence, cache: cache, k: k, v: v,
       values: (source.value, touched),
-      position: params.write_pos_start, count: params.n_tokens)
+      position: params.write_pos_start, count: params.n_tokens, batch: args.batch)
     return try dispatch.encode(params, into: pass)
   }
 }
