@@ -44,7 +44,7 @@ function differences(kernelName: string, fourElements = true, wideIndex = false)
   using pass = device.pass();
   pass.dispatch(pipeline, {
     buffers: [src, cache],
-    bytes: { 2: new Uint32Array([nHeads, size, capacity, seqPosStart, nTokens, srcTokOffset]) },
+    bytes: { 2: new Uint32Array([nHeads, size, capacity, seqPosStart, nTokens, srcTokOffset, srcTokens]) },
     grid: [fourElements ? size / 4 : size, nHeads, nTokens],
     threads: [9, nHeads, nTokens],
   });
