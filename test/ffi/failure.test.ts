@@ -74,13 +74,6 @@ describe("the thread's last failure", () => {
     }
   });
 
-  test("rename puts names that only a call knows, into message and argument", () => {
-    refuse();
-    const error = nativeError(native, statusCodes.invalidHandle, (words) => words.replaceAll("src", "rows[3]"));
-    expect(error.argument).toBe("rows[3]");
-    expect(error.message).toStartWith("rows[3]");
-  });
-
   test("a status that the header does not list", () => {
     expect(nativeError(native, -99)).toMatchObject({ code: "abi-mismatch", message: expect.stringContaining("-99") });
   });

@@ -233,7 +233,7 @@ function batch(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
   const batches = random.between(1, 3);
   const token = batches * nHeads * headDim;
-  const tensors = streams(pass, random, random.pick(headCopyPairs), token, token * capacity);
+  const tensors = streams(pass, random, random.pick<readonly [DType, DType]>(headCopyPairs), token, token * capacity);
   const { isSliding, start: seqPos } = positions(random, capacity, 1);
   return tensors && { ...tensors, ...params({ nHeads, headDim, capacity, seqPos }), isSliding, batch: batches };
 }
@@ -242,7 +242,13 @@ function sequence(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
   const [nTokens, srcTokOffset] = [random.between(1, capacity), random.below(4)];
   const nSrcTokens = srcTokOffset + nTokens + random.below(3);
-  const tensors = streams(pass, random, random.pick(headCopyPairs), nSrcTokens * nHeads * headDim, nHeads * capacity * headDim);
+  const tensors = streams(
+    pass,
+    random,
+    random.pick<readonly [DType, DType]>(headCopyPairs),
+    nSrcTokens * nHeads * headDim,
+    nHeads * capacity * headDim,
+  );
   const { isSliding, start: seqPosStart } = positions(random, capacity, nTokens);
   const numbers = { nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, nSrcTokens };
   return tensors && { ...tensors, ...params(numbers), isSliding, batch: 1 };
