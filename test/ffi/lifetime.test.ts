@@ -5,7 +5,7 @@ import { DeviceLifetime } from "../../src/device/lifetime.ts";
 import { Pass } from "../../src/device/pass.ts";
 import { Block } from "../../src/ffi/block.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
-import { Device, kvCacheCopy, type Tensor } from "../../src/index.ts";
+import { Device, kvCacheCopy } from "../../src/index.ts";
 import { thrownBy } from "../helpers/errors.ts";
 import { collectUntil } from "../helpers/gc.ts";
 import { runChecked } from "../helpers/run.ts";
@@ -153,7 +153,7 @@ describe("left undisposed", () => {
   });
 
   test("a tensor keeps open a device that nothing else refers to", async () => {
-    const tensor: Tensor = Device.open().tensor("f32", [1, 4]).set([1, 2, 3, 4]);
+    const tensor = Device.open().tensor("f32", [1, 4]).set([1, 2, 3, 4]);
     for (let i = 0; i < 20; i++) {
       Bun.gc(true);
       await Bun.sleep(0);

@@ -14,7 +14,7 @@ const [batches, nSrcTokens, nHeads, capacity] = [3, 7, 2, 5];
 const [start, nTokens, srcTokOffset] = [13, 4, 2];
 
 interface Layer {
-  readonly src: Tensor;
+  readonly src: Tensor<"f32">;
   readonly outputs: readonly Tensor[];
 }
 
@@ -39,7 +39,14 @@ function copies(headDim: number, wideIndex: boolean): Family {
     outputs: (heads) => [device.tensor("bf16", [heads, capacity, headDim])],
     encodeOne({ src, outputs: [cache] }) {
       using pass = device.pass();
-      kvCacheCopySeq(pass, { src, cache: cache as Tensor, seqPosStart: start, nTokens, srcTokOffset });
+      kvCacheCopySeq(pass, {
+        src,
+        cache: cache as Tensor<"bf16">,
+        seqPosStart: start,
+        isSliding: true,
+        nTokens,
+        srcTokOffset,
+      });
       pass.commitAndWait();
     },
     encodeAll(kernel, { src, outputs }) {
@@ -74,8 +81,8 @@ function quantized(headDim: number, lanes: number | undefined): Family {
       using pass = device.pass();
       hadamardQuantizeKvSeq(pass, {
         src,
-        packed: packed as Tensor,
-        norms: norms as Tensor,
+        packed: packed as Tensor<"u8">,
+        norms: norms as Tensor<"f32">,
         bits: 4,
         writePosStart: start,
         nTokens,

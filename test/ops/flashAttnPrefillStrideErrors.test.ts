@@ -7,7 +7,7 @@ import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watch
 
 const scene = new WatchedTensors();
 const { device } = scene;
-const tensor = (dtype: DType, ...shape: number[]): Tensor => scene.tensor(dtype, shape);
+const tensor = <T extends DType>(dtype: T, ...shape: number[]): Tensor<T> => scene.tensor(dtype, shape);
 
 const strides = { batch: 4096, head: 1024, token: 64 };
 const layout: StridedLayout = {

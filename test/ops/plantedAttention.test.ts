@@ -1,16 +1,22 @@
 import { afterAll, expect } from "bun:test";
-import { Block } from "../../src/ffi/block.ts";
-import { packFlashAttnPrefill, structSizes } from "../../src/ffi/layout.ts";
+import { Pass } from "../../src/device/pass.ts";
 import {
+  type AttentionDType,
   classifyMaskTiles,
   Device,
   type FlashAttnPrefillSupport,
   flashAttnPrefillSupport,
   type Tensor,
 } from "../../src/index.ts";
-import { headMajorStrides } from "../../src/reference/index.ts";
-import { tensorRecord } from "../helpers/abi.ts";
-import { headMajorRows, judge, type PrefillCase, prefillScene } from "../helpers/prefill.ts";
+import { argumentBytes } from "../helpers/abi.ts";
+import {
+  encodePrefill,
+  headMajorRows,
+  judge,
+  type PrefillCase,
+  type PrefillScene,
+  prefillScene,
+} from "../helpers/prefill.ts";
 import { plant, type ShaderPatch } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -61,54 +67,19 @@ const battery: readonly PrefillCase[] = [
   { ...masked, pattern: "rows", causal: true },
 ];
 
-/** The bytes of AttnParams and AttnMaskParams for a head-major case. */
-function packed(entry: PrefillCase): { readonly params: Uint8Array; readonly maskParams: Uint8Array } {
-  const { batch: B, heads: H, kvHeads, qL, kL, capacity, row } = entry;
-  const { headDim: D, queryTile, keyTile } = row;
-  const none = tensorRecord(0, 0, 0, 0);
-  const block = new Block(structSizes.MAFlashAttnPrefillArgs);
-  const plane = qL * kL;
-  const planes = {
-    shared: [0, 0],
-    "by-head": [0, plane],
-    "by-batch": [plane, 0],
-    "by-batch-and-head": [H * plane, plane],
-  };
-  const [batchStride = 0, headStride = 0] = planes[entry.maskShape];
-  packFlashAttnPrefill(block, {
-    q: none,
-    k: none,
-    v: none,
-    out: none,
-    mask: undefined,
-    tileClasses: undefined,
-    params: {
-      B,
-      H,
-      D,
-      qL,
-      kL,
-      gqaFactor: H / kvHeads,
-      scale: 1 / Math.sqrt(D),
-      softcapping: 1,
-      NQ: Math.ceil(qL / queryTile),
-      NK: Math.ceil(kL / keyTile),
-      NQAligned: Math.floor(qL / queryTile),
-      NKAligned: Math.floor(kL / keyTile),
-      qLRem: qL % queryTile,
-      kLRem: kL % keyTile,
-      qLOff: entry.qOffsetInK,
-      qStrides: headMajorStrides(H, qL, D),
-      kStrides: headMajorStrides(kvHeads, capacity, D),
-      vStrides: headMajorStrides(kvHeads, capacity, D),
-      oStrides: headMajorStrides(H, qL, D),
-    },
-    maskStrides: { batch: batchStride, head: headStride, token: kL },
-    nKvHeads: kvHeads,
-    causal: 0,
-  });
-  const start = 6 * structSizes.MATensor;
-  return { params: block.bytes.slice(start, start + 160), maskParams: block.bytes.slice(start + 160, start + 184) };
+/** The bytes of AttnParams and AttnMaskParams that the library hands to the kernel for a head-major case. */
+function packed(
+  entry: PrefillCase,
+  scene: PrefillScene,
+  out: Tensor<AttentionDType>,
+): { readonly params: Uint8Array; readonly maskParams: Uint8Array } {
+  using pass = device.pass();
+  const classes = encodePrefill(pass, entry, scene, out);
+  const dispatch = pass.describe().length - 1;
+  classes?.dispose();
+  const { native, handle } = Pass.use(pass);
+  const bytes = (index: number) => argumentBytes(native, handle, dispatch, index);
+  return { params: bytes(4), maskParams: bytes(5) };
 }
 
 /** What the judgement says of a kernel, for each case of the battery that fails. */
@@ -117,7 +88,7 @@ function failures(name: string): string[] {
     const { row, batch, heads, qL, kL } = entry;
     const scene = prefillScene(device, entry);
     const { q, k, v, mask } = scene;
-    using out: Tensor = device.tensor(row.dtype, q.shape);
+    using out = device.tensor(row.dtype, q.shape);
     using pass = device.pass();
     const classes =
       mask === undefined || !entry.tileClasses ? undefined : classifyMaskTiles(pass, { mask, headDim: row.headDim });
@@ -131,7 +102,7 @@ function failures(name: string): string[] {
     using pipeline = device.pipeline(name, {
       constants: flags.map(([index, value]) => ({ index, dtype: "bool", value })),
     });
-    const { params, maskParams } = packed(entry);
+    const { params, maskParams } = packed(entry, scene, out);
     pass.dispatch(pipeline, {
       buffers: {
         0: q,

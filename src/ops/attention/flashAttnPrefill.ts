@@ -216,12 +216,12 @@ function fillDense(
   checkRank("k", k, keyAxes);
   checkRank("v", v, keyAxes);
   checkRank("out", out, queryAxes);
-  params.B = checkI32(batchOf(q, 3), "q", "B");
-  params.H = checkI32(fromEnd(q, isTokenMajorQ ? 2 : 3), "q", "H");
-  params.qL = checkI32(fromEnd(q, isTokenMajorQ ? 3 : 2), "q", "qL");
-  params.D = checkI32(fromEnd(q, 1), "q", "D");
-  record.nKvHeads = fromEnd(k, isTokenMajorKv ? 2 : 3);
-  const capacity = checkI32(fromEnd(k, isTokenMajorKv ? 3 : 2), "k", "kvCapacity");
+  params.B = checkExtent(batchOf(q, 3), "q", "B");
+  params.H = checkExtent(fromEnd(q, isTokenMajorQ ? 2 : 3), "q", "H");
+  params.qL = checkExtent(fromEnd(q, isTokenMajorQ ? 3 : 2), "q", "qL");
+  params.D = checkExtent(fromEnd(q, 1), "q", "D");
+  record.nKvHeads = checkExtent(fromEnd(k, isTokenMajorKv ? 2 : 3), "k", "Hkv");
+  const capacity = checkExtent(fromEnd(k, isTokenMajorKv ? 3 : 2), "k", "kvCapacity");
   checkAxis("k", "B", batchOf(k, 3), params.B, "q");
   checkAxis("k", "D", fromEnd(k, 1), params.D, "q");
   checkSameShape("v", v, k, "k");
@@ -258,6 +258,11 @@ function checkScale(scale: unknown): number {
     throw refused("scale", `expected a positive, finite number, got ${display(scale)}`);
   }
   return scale;
+}
+
+function checkExtent(extent: number, argument: string, axis: string): number {
+  if (extent === 0) throw refused(argument, `${axis} is 0; it is at least 1`);
+  return checkI32(extent, argument, axis);
 }
 
 function checkRank(argument: string, { shape }: TensorRange, axes: string): void {

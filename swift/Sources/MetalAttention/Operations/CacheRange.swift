@@ -5,9 +5,9 @@ enum CacheRange {
   @inline(__always)
   static func requireRun(
     of count: UInt32, _ countName: Argument, from start: UInt32, _ startName: Argument,
-    capacity: UInt32, _ capacityName: Argument, isRing: Bool, _ ringName: Argument
+    capacity: UInt32, _ capacityName: Argument, of cache: TensorName, isRing: Bool, _ ringName: Argument
   ) throws(StatusError) {
-    try requireSlots(capacity, capacityName)
+    try requireSlots(capacity, capacityName, of: cache)
     // Two tokens in one slot would race.
     try require(
       count <= capacity, StatusCode.overflow,
@@ -23,10 +23,10 @@ enum CacheRange {
   /// Checks a single position that a linear cache of `capacity` slots must have.
   @inline(__always)
   static func requireSlot(
-    _ position: UInt32, _ name: Argument, capacity: UInt32, _ capacityName: Argument, isRing: Bool,
-    _ ringName: Argument
+    _ position: UInt32, _ name: Argument, capacity: UInt32, _ capacityName: Argument, of cache: TensorName,
+    isRing: Bool, _ ringName: Argument
   ) throws(StatusError) {
-    try requireSlots(capacity, capacityName)
+    try requireSlots(capacity, capacityName, of: cache)
     try require(
       isRing || position < capacity, StatusCode.overflow,
       "\(name) \(position) is not below \(capacityName) \(capacity); a linear cache ends there, \(ringName) makes it a ring"
@@ -79,8 +79,10 @@ enum CacheRange {
   }
 
   @inline(__always)
-  private static func requireSlots(_ capacity: UInt32, _ capacityName: Argument) throws(StatusError) {
+  private static func requireSlots(
+    _ capacity: UInt32, _ capacityName: Argument, of cache: TensorName
+  ) throws(StatusError) {
     try require(
-      capacity > 0, StatusCode.invalidArgument, "\(capacityName) is 0; a cache has at least 1 slot")
+      capacity > 0, StatusCode.invalidArgument, "\(cache): \(capacityName) is 0; a cache has at least 1 slot")
   }
 }

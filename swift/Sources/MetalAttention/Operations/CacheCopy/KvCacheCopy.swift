@@ -11,8 +11,8 @@ enum KvCacheCopy {
     if params.nNew == 0 || params.rowSize == 0 { return nil }
 
     try CacheRange.requireRun(
-      of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap", isRing: isRing,
-      "isSliding")
+      of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap", of: .cache,
+      isRing: isRing, "isSliding")
     let source = Count(params.nNew) * params.rowSize
     let cache = Count(params.cacheCap) * params.rowSize
     try CopyStream.requireRoom(

@@ -14,7 +14,7 @@ enum KvCacheCopyBatch {
     if nHeads == 0 || params.headDim == 0 { return nil }
 
     try CacheRange.requireSlot(
-      params.seqPos, "seqPos", capacity: params.capacity, "capacity", isRing: isRing,
+      params.seqPos, "seqPos", capacity: params.capacity, "capacity", of: .cacheK, isRing: isRing,
       "isSliding")
     let source = Count(nHeads) * params.headDim
     let cache = source * params.capacity

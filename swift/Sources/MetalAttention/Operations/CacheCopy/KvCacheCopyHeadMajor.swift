@@ -14,7 +14,7 @@ enum KvCacheCopyHeadMajor {
 
     try CacheRange.requireRun(
       of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity",
-      isRing: isRing, "isSliding")
+      of: .cache, isRing: isRing, "isSliding")
     try CacheRange.requireSource(
       params.nTokens, "nTokens", from: params.srcTokOffset, "srcTokOffset", of: params.srcSeqLen, "srcSeqLen")
     let source = HeadMajor(nHeads: nHeads, capacity: params.srcSeqLen, rowSize: params.headDim)

@@ -15,7 +15,7 @@ enum KvCacheCopySeq {
 
     try CacheRange.requireRun(
       of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity",
-      isRing: isRing, "isSliding")
+      of: .cacheK, isRing: isRing, "isSliding")
     try CacheRange.requireSource(
       params.nTokens, "nTokens", from: params.srcTokOffset, "srcTokOffset", of: params.nSrcTokens, "nSrcTokens")
     let token = Count(params.nHeads) * params.headDim

@@ -4,7 +4,8 @@
 final class TileClassSet {
   private struct Entry {
     let classes: Access
-    let mask: Access
+    /// Nil once its buffer is released: classes that no mask has any more.
+    var mask: Access?
     /// The pass that makes them.
     let pass: ObjectIdentifier
     var isStale = false
@@ -30,7 +31,7 @@ final class TileClassSet {
   @inline(never)
   private func markStale(_ access: Access) {
     for index in entries.indices
-    where entries[index].mask.overlaps(access) || entries[index].classes.overlaps(access) {
+    where entries[index].mask?.overlaps(access) ?? false || entries[index].classes.overlaps(access) {
       entries[index].isStale = true
     }
   }
@@ -42,19 +43,28 @@ final class TileClassSet {
     }
   }
 
-  /// Drops what a released buffer held, since its handle may come again.
+  /// Drops what a released buffer held, since its handle may come again. The
+  /// classes of a mask that is gone stay known, and serve no other.
   func forget(_ buffer: UInt32) {
-    entries.removeAll { $0.classes.buffer == buffer || $0.mask.buffer == buffer }
+    entries.removeAll { $0.classes.buffer == buffer }
+    for index in entries.indices where entries[index].mask?.buffer == buffer {
+      entries[index].mask = nil
+    }
   }
 
   /// Checks that classes are those of a mask as it is now. Classes that the
   /// library did not make are the caller's own.
   func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) {
     guard let entry = entries.last(where: { $0.classes.overlaps(classes) }) else { return }
+    guard let made = entry.mask else {
+      throw StatusError(
+        StatusCode.invalidArgument,
+        "\(TensorName.tileClasses): made from another mask than the one given, whose buffer is released; classify this mask"
+      )
+    }
     try require(
-      entry.mask.buffer == mask.buffer && entry.mask.start == mask.start && entry.mask.end == mask.end,
-      StatusCode.invalidArgument,
-      "\(TensorName.tileClasses): made from another mask than the one given (bytes \(entry.mask.start) to \(entry.mask.end) of buffer \(entry.mask.buffer), not \(mask.start) to \(mask.end) of buffer \(mask.buffer)); classify this mask"
+      made.buffer == mask.buffer && made.start == mask.start && made.end == mask.end, StatusCode.invalidArgument,
+      "\(TensorName.tileClasses): made from another mask than the one given (bytes \(made.start) to \(made.end) of buffer \(made.buffer), not \(mask.start) to \(mask.end) of buffer \(mask.buffer)); classify this mask"
     )
     try require(
       !entry.isStale, StatusCode.invalidArgument,

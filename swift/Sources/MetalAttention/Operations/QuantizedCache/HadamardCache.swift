@@ -44,8 +44,8 @@ struct HadamardCache {
     if heads == 0 || params.head_dim == 0 || count == 0 { return nil }
     try self.init(format, params, heads: heads, batch: batch)
     try CacheRange.requireRun(
-      of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity", isRing: isRing,
-      "is_sliding")
+      of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity",
+      of: .packedK, isRing: isRing, "is_sliding")
   }
 
   /// Checks that the tensors of a stream hold the whole cache.

@@ -15,8 +15,8 @@ enum HadamardQuantizeKv {
 
     let cache = try HadamardCache(format, params, heads: heads, batch: args.batch)
     try CacheRange.requireSlot(
-      params.write_pos, "write_pos", capacity: params.cache_capacity, "cache_capacity", isRing: isRing,
-      "is_sliding")
+      params.write_pos, "write_pos", capacity: params.cache_capacity, "cache_capacity", of: .packedK,
+      isRing: isRing, "is_sliding")
     let token = Count(heads) * params.head_dim
     func formula() -> Sentence {
       "\(cache.headsFormula) x \(arg: "head_dim") \(params.head_dim)"
