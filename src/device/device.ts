@@ -105,7 +105,7 @@ export class Device {
    * Adds Metal Shading Language source, compiled when a kernel of it is first
    * asked for. `name` stands for the file in compiler messages.
    *
-   * Errors: `invalid-argument` when a kernel's name is taken.
+   * Errors: `invalid-argument` when another registered source has a kernel of the same name.
    *
    * @example
    * device.registerSource("scale.metal", await Bun.file("scale.metal").text());
@@ -120,7 +120,8 @@ export class Device {
   }
 
   /**
-   * A kernel by name with its function constants, compiled or found compiled.
+   * A kernel by name with its function constants, compiled or found compiled: one of a registered source, or else a
+   * built-in one.
    *
    * Errors: `kernel-not-found` with the known names, `shader-compilation` with
    * the compiler's log, `invalid-argument` for a constant that does not fit.

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { Device, type DispatchOptions, type PipelineOptions, type Tensor } from "../../src/index.ts";
+import { Device, type DispatchOptions, kvCacheCopyBatch, type PipelineOptions, type Tensor } from "../../src/index.ts";
 import { expectRefusal, thrownBy } from "../helpers/errors.ts";
 
 const device = Device.open();
@@ -197,6 +197,47 @@ describe("refused", () => {
     const error = thrownBy(() => device.registerSource("again.metal", source));
     expect(error.code).toBe("invalid-argument");
     expect(error.message).toContain("saxpy");
+  });
+
+  describe("kernels that have the names of built-in ones", () => {
+    const body = "(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] = 42; }";
+    const copyConstants: PipelineOptions = {
+      constants: [
+        { index: 0, dtype: "bool", value: false },
+        { index: 1, dtype: "bool", value: false },
+      ],
+    };
+    const first = (own: Device): number | undefined => {
+      using pipeline = own.pipeline("kv_cache_copy_batch_f32");
+      using x = own.tensor("f32", [4]);
+      using pass = own.pass();
+      pass.dispatch(pipeline, { buffers: [x], grid: 4, threads: 4 });
+      pass.commitAndWait();
+      return x.toFloat32Array()[0];
+    };
+    const sources = {
+      "in the text": `kernel void kv_cache_copy_batch_f32${body}`,
+      "by a macro": `#define MAKE(form) kernel void kv_cache_copy_##form${body}\nMAKE(batch_f32)`,
+      "by a host name": `[[host_name("kv_cache_copy_batch_f32")]] kernel void other${body}`,
+      "by a host name that a macro makes": `#define NAME(x) "kv_cache_copy_" #x\ntemplate <typename T> kernel void k(device T *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] = 42; }\ntemplate [[host_name(NAME(batch_f32))]] kernel void k<float>(device float *, uint);`,
+    };
+    for (const [form, source] of Object.entries(sources)) {
+      test(form, () => {
+        using own = Device.open();
+        // The built-in kernel may have been asked for before.
+        own.pipeline("kv_cache_copy_batch_f32", copyConstants).dispose();
+        own.registerSource("own.metal", `#include <metal_stdlib>\nusing namespace metal;\n${source}\n`);
+        expect(first(own)).toBe(42);
+        expect(own.kernelNames.filter((name) => name === "kv_cache_copy_batch_f32")).toHaveLength(1);
+        // Operations have the library's.
+        using cache = own.tensor("f32", [1, 4, 8]);
+        using tokens = own.tensor("f32", [1, 8]).set(new Float32Array(8).fill(7));
+        using pass = own.pass();
+        kvCacheCopyBatch(pass, { src: tokens, cache, seqPos: 0 });
+        pass.commitAndWait();
+        expect(cache.toFloat32Array()[0]).toBe(7);
+      });
+    }
   });
 
   test("names and sources that are no text", () => {

@@ -356,12 +356,12 @@ int32_t ma_buffer_release(ma_buffer buffer);
 int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
 
 /// Registers shader source under `name` (for messages). Compiled on first use.
-/// A kernel name that another registered source already has is refused.
+/// A kernel name that another registered source already has is refused; a built-in kernel may have it.
 int32_t ma_source_register(ma_device device, const char *name, const char *source, uint64_t length);
 /// The names of all kernels, built in and registered, one a line.
 /// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
 int32_t ma_kernel_names(ma_device device, char *buffer, uint64_t capacity, uint64_t *needed);
-/// Compiles (or finds) the pipeline of a kernel with function constants.
+/// Compiles (or finds) the pipeline of a kernel with function constants: of a registered source, or else built in.
 int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
                            ma_pipeline *pipeline);
 int32_t ma_pipeline_info(ma_pipeline pipeline, MAPipelineInfo *info);

@@ -77,7 +77,7 @@ final class Device {
   /// Gives a handle to what the device owns from now on.
   func adopt<Object>(_ object: Object, in table: HandleTable<Object>) throws(StatusError) -> UInt32 {
     try HandleSpace.lock.withLock { () throws(StatusError) in
-      try require(isOpen, StatusCode.invalidHandle, "device: it was closed meanwhile")
+      try require(isOpen, StatusCode.invalidHandle, "\(arg: "device"): it was closed meanwhile")
       return try table.insert(object)
     }
   }

@@ -40,7 +40,8 @@ enum ShaderCompiler {
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
-    let lowered = try job.lower(work)
+    let program = try job.preprocess(work)
+    let lowered = try job.lower(program)
     let key = job.key(of: lowered)
     // A second process waits here for the first, and finds its object.
     let lock = job.cache.flatMap { EntryLock($0.folder.lock(key)) }
@@ -49,7 +50,7 @@ enum ShaderCompiler {
       job.cache?.link(sourceKey: sourceKey, to: key)
       return CompiledShader(label: label, entry, wasCached: true)
     }
-    let entry = try job.compile(lowered, work)
+    let entry = try job.compile(program, lowered, work)
     job.cache?.store(entry.metadata, object: entry.object, key: key)
     job.cache?.link(sourceKey: sourceKey, to: key)
     return CompiledShader(label: label, entry, wasCached: false)
@@ -98,23 +99,20 @@ private struct Job {
 
   // MARK: Steps of a compilation
 
-  func lower(_ work: WorkFolder) throws -> LoweredShader {
-    let text = SourceText(source)
-    if !Preprocessing.isNeeded(text) {
-      do {
-        return try Lowering.lower(text, origin: SourceOrigin(label: label, source: text), kernel: kernel)
-      } catch {
-        // What is refused may be in lines that are not compiled.
-        guard Preprocessing.hasConditionals(text) else { throw error }
-      }
-    }
-    let output = try preprocess(text, work)
-    return try Lowering.lower(
-      output, origin: SourceOrigin(label: label, source: text, preprocessed: output), kernel: kernel)
+  /// The source without its macros and conditional lines.
+  struct Program {
+    let text: SourceText
+    let origin: SourceOrigin
   }
 
-  private func preprocess(_ text: SourceText, _ work: WorkFolder) throws -> SourceText {
+  func lower(_ program: Program, needingLanes: Set<String> = []) throws -> LoweredShader {
+    try Lowering.lower(program.text, origin: program.origin, kernel: kernel, needingLanes: needingLanes)
+  }
+
+  func preprocess(_ work: WorkFolder) throws -> Program {
+    let text = SourceText(source)
     let origin = SourceOrigin(label: label, source: text)
+    if options.defines.isEmpty, Preprocessing.isIdentity(text) { return Program(text: text, origin: origin) }
     let input = work.path + "/source.metal"
     let output = work.path + "/source.ii"
     let marker = Array("#line 1 \"\(origin.escapedLabel)\"\n".utf8)
@@ -124,10 +122,31 @@ private struct Job {
     let arguments = CompilerFlags.preprocess(input, to: output, stubs: stubs, options: options)
     let map = SourceMap(unchanged: text, origin: origin)
     _ = try run(arguments, output: output, map, headers: stubs, work)
-    return SourceText(Files.read(output) ?? [])
+    let result = SourceText(Files.read(output) ?? [])
+    return Program(text: result, origin: SourceOrigin(label: label, source: text, preprocessed: result))
   }
 
-  func compile(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
+  /// Compiles `lowered`, and again where kernels that were to run as loops turn out to need lanes: clang stops after
+  /// some errors, so they may not all be known at once.
+  func compile(_ program: Program, _ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
+    var lowered = lowered
+    var needingLanes: Set<String> = []
+    while true {
+      do {
+        return try compile(lowered, work)
+      } catch let error as LanesNeeded {
+        let names = error.numbers.map { lowered.describedNames[$0 - 1] }
+        guard !needingLanes.isSuperset(of: names) else {
+          throw ShaderCompilerError(
+            kind: .hostFailure, message: "\(label): internal error: \(names) need lanes and have them")
+        }
+        needingLanes.formUnion(names)
+        lowered = try lower(program, needingLanes: needingLanes)
+      }
+    }
+  }
+
+  private func compile(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
     let input = work.path + "/lowered.cpp"
     let output = work.path + "/object.so"
     guard let headers = HeaderFolder.headers(in: work.headerParent), Files.write(lowered.text, to: input) else {
@@ -140,6 +159,7 @@ private struct Job {
     let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
+    try UndefinedSymbols.check(object, label: label)
     let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, log: log)
     return (metadata, object)
   }
@@ -151,6 +171,7 @@ private struct Job {
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path) else {
       throw ShaderCompilerError(kind: .hostFailure, message: "cannot start \(clang.path): \(Files.lastError)")
     }
+    if let error = LanesNeeded(log: outcome.output) { throw error }
     let log = ClangLog.translate(outcome.output, map, headerFolder: headers)
     if log.errors > 0 { throw ShaderCompilerError(kind: .compileFailure, message: log.text) }
     // Without a status the output tells whether clang succeeded.

@@ -71,10 +71,9 @@ struct KernelSignature {
     for parameter in parameters { add(parameter, used, &free, &context) }
   }
 
-  /// The names in the body of a function and of macros, which it may use.
+  /// The names in the body of a function.
   private static func names(usedBy declaration: Declaration, _ context: LoweringContext) -> Set<String> {
-    let macros = context.macros.flatMap(\.body).filter { $0.kind == .identifier }.map(\.text)
-    return Set(macros).union((declaration.body ?? 0..<0).map { context.list.text($0) })
+    Set((declaration.body ?? 0..<0).map { context.list.text($0) })
   }
 
   private mutating func add(

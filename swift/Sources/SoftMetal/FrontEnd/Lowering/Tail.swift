@@ -68,7 +68,7 @@ struct Tail {
     let execution = entry.facts.needsFibres ? "SM_EXECUTION_FIBRES" : "SM_EXECUTION_LOOP"
     let matrices = entry.facts.usesMatrices ? "1" : "0"
     let maxThreads = Kernels.substitute(entry.maxThreads, entry.templateArguments)
-    let parts = [execution, maxThreads, matrices, "(\(entry.expression))"] + arguments
+    let parts = [execution, String(index + 1), maxThreads, matrices, "(\(entry.expression))"] + arguments
     addLine(
       "using sm_kernel_\(index) = ::softmetal::Kernel<\(parts.joined(separator: ", "))>;", from: offset)
     for (place, argument) in entry.signature.arguments.enumerated() where argument.index.isEmpty {
