@@ -122,7 +122,8 @@ private struct Job {
     let arguments = CompilerFlags.preprocess(input, to: output, stubs: stubs, options: options)
     let map = SourceMap(unchanged: text, origin: origin)
     _ = try run(arguments, output: output, map, headers: stubs, work)
-    let result = SourceText(Files.read(output) ?? [])
+    let folders = [work.path + "/", stubs + "/"]
+    let result = SourceText(Preprocessing.withoutFolders(folders, in: Files.read(output) ?? []))
     return Program(text: result, origin: SourceOrigin(label: label, source: text, preprocessed: result))
   }
 

@@ -45,6 +45,21 @@ enum Preprocessing {
     }
   }
 
+  /// The preprocessor's output without the names of folders in its line markers,
+  /// since the key of a compiled object must not depend on them.
+  static func withoutFolders(_ folders: [String], in output: [UInt8]) -> [UInt8] {
+    let newline = UInt8(ascii: "\n")
+    let lines = output.split(separator: newline, omittingEmptySubsequences: false).map { line -> [UInt8] in
+      guard line.starts(with: "# ".utf8), let quote = line.firstIndex(of: UInt8(ascii: "\"")) else {
+        return Array(line)
+      }
+      let path = line[(quote + 1)...]
+      guard let folder = folders.first(where: { path.starts(with: $0.utf8) }) else { return Array(line) }
+      return line[...quote] + path.dropFirst(folder.utf8.count)
+    }
+    return Array(lines.joined(separator: [newline]))
+  }
+
   /// Turns the stubs' lines back into includes, and the preprocessor's own line markers into the standard's.
   static func restoreDirectives(_ context: inout LoweringContext) {
     for directive in context.list.directives {
