@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { argumentNames } from "../../src/ffi/argumentNames.ts";
 import { Block } from "../../src/ffi/block.ts";
-import { failureCodes } from "../../src/ffi/generated/codes.ts";
+import { bindingCodes, failureCodes } from "../../src/ffi/generated/codes.ts";
 import { structSizes } from "../../src/ffi/generated/structs.ts";
 import { symbols } from "../../src/ffi/generated/symbols.ts";
 import { nativeError } from "../../src/ffi/status.ts";
@@ -161,16 +161,19 @@ describe("names of arguments", () => {
     expect(lines.length).toBeGreaterThan(40);
     const fieldsOf = (name: string): string[] =>
       layouts.structs.get(name)?.fields.flatMap((field) => [field.name, ...fieldsOf(field.type)]) ?? [];
-    // `kv_cache_copy_seq` to `KvCacheCopySeq`; the one struct that is named otherwise is that of kernels.
+    // `ma_kv_cache_copy_seq` to `MAKvCacheCopySeqArgs`.
     const structOf = (name: string) =>
       `MA${name.replace(/^ma_/, "_").replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())}Args`;
+    const known: Readonly<Record<string, readonly string[]>> = {
+      // And the kinds of its bindings.
+      ma_encode_kernel: [...fieldsOf("MAKernelDispatch"), ...Object.keys(bindingCodes)],
+    };
     for (const [name = "", argument = "", ...given] of lines) {
       expect(Object.keys(symbols)).toContain(name);
-      const struct = name === "ma_encode_kernel" ? "MAKernelDispatch" : structOf(name);
-      const known = fieldsOf(struct);
+      const fields = known[name] ?? fieldsOf(structOf(name));
       // One list serves all calls of the quantized cache, of which none has every name.
       if (!name.startsWith("ma_hadamard"))
-        expect([name, argument, known.includes(argument)]).toEqual([name, argument, true]);
+        expect([name, argument, fields.includes(argument)]).toEqual([name, argument, true]);
       expect([1, 2]).toContain(given.length);
     }
     expect(new Set(lines.map(([name, argument]) => `${name} ${argument}`)).size).toBe(lines.length);

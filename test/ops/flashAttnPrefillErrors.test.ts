@@ -57,7 +57,7 @@ const shapeCases: readonly Refusal[] = [
     "a head size of 72",
     { q: bf16(2, 4, 6, 72), k: bf16(2, 2, 10, 72), v: bf16(2, 2, 10, 72), out: bf16(2, 4, 6, 72) },
     "unsupported",
-    undefined,
+    "q",
     72,
     promisedHeadSizes.join(", "),
     "bf16",
@@ -124,10 +124,10 @@ const all = (dtype: DType) => ({
 
 const dtypeCases: readonly Refusal[] = [
   ...(["u8", "i32"] as const).map((dtype) =>
-    refused(`all of ${dtype}`, all(dtype), "unsupported", undefined, dtype, "bf16 and f16"),
+    refused(`all of ${dtype}`, all(dtype), "unsupported", "q", dtype, "bf16 or f16"),
   ),
   // The tiles of 32-bit elements: 48 rows of 256 and 16 bytes of padding.
-  refused("all of f32", all("f32"), "unsupported", undefined, "f32", 48 * (256 * 4 + 16), 32768, "bf16 and f16"),
+  refused("all of f32", all("f32"), "unsupported", "q", "f32", 48 * (256 * 4 + 16), 32768, "bf16 or f16"),
   ...(["q", "k", "v", "out"] as const).flatMap((name) =>
     dtypes.map((dtype) => {
       // A query of another dtype shows where the keys are compared with it.
