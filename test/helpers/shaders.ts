@@ -23,11 +23,15 @@ export function shaderText(file: string): string {
 
 const quotedInclude = /^#include "([\w./]+)"$/gm;
 
-/** The text of a shader with the headers that it includes, each once, so that a patch can reach them. */
+/** The structs' header, which lies with the C headers; the library puts it in place of its include. */
+const structsHeader = "ShaderTypes.h";
+
+/** The text of a shader with the headers of `shaders/` that it includes, each once, so that a patch can reach them. */
 function wholeShaderText(file: string, included = new Set<string>()): string {
   return shaderText(file)
     .replace("#pragma once", "")
-    .replace(quotedInclude, (_, header: string) => {
+    .replace(quotedInclude, (line, header: string) => {
+      if (header === structsHeader) return line;
       if (included.has(header)) return "";
       included.add(header);
       return wholeShaderText(header, included);
