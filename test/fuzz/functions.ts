@@ -102,18 +102,8 @@ export const functions: readonly FuzzedFunction[] = [
       (scene, pass) => scene.world.remove(pass),
     ),
   },
-  {
-    name: "ma_layout_json",
-    weight: 1,
-    pointers: [2],
-    attempt: (scene) => ({ args: textArguments(scene), expect: "ok" }),
-  },
-  {
-    name: "ma_support_json",
-    weight: 1,
-    pointers: [2],
-    attempt: (scene) => ({ args: textArguments(scene), expect: "ok" }),
-  },
+  { name: "ma_layout_json", weight: 1, pointers: [2], attempt: libraryText },
+  { name: "ma_support_json", weight: 1, pointers: [2], attempt: libraryText },
   { name: "ma_name_arguments", weight: 2, pointers: [0], attempt: nameArguments },
   { name: "ma_layout_read", weight: 10, pointers: [0, 1, 3, 5, 6], attempt: layoutRead },
 ];
@@ -148,6 +138,12 @@ export function subject<K extends Kind>({ world, random }: Scene, kind: K): Extr
 function textArguments({ random, text, out }: Scene): Argument[] {
   if (random.chance(0.2)) return [null, 0n, out.bytes];
   return [text.bytes, BigInt(random.below(text.bytes.length + 1)), out.bytes];
+}
+
+/** Text about the library itself, now and then into no buffer. */
+function libraryText(scene: Scene): Attempt {
+  if (scene.random.chance(0.3)) return { args: [null, 5n, scene.out.bytes], expect: "refused" };
+  return { args: textArguments(scene), expect: "ok" };
 }
 
 function deviceOpen({ world, out }: Scene): Attempt | undefined {

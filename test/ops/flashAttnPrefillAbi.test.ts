@@ -142,7 +142,7 @@ const cases: readonly AbiCase[] = [
   ),
   refused("no key head", { nKvHeads: 0 }, "invalidArgument", "nKvHeads", 0),
   refused("3 key heads for 4 query heads", { nKvHeads: 3 }, "invalidArgument", "H", 4, "nKvHeads", 3),
-  refused("D 72", withParams({ D: 72 }), "unsupported", "", "D=72", 64, 256),
+  refused("D 72", withParams({ D: 72 }), "unsupported", "q", "D=72", 64, 256),
   refused("D -256", withParams({ D: -256 }), "invalidArgument", "D", -256),
   refused("qL_off -1", withParams({ qL_off: -1 }), "invalidArgument", "qOffsetInK", -1),
   refused("qL_off past the keys", withParams({ qL_off: 6 }), "invalidArgument", "qOffsetInK", 6, 35, 40),

@@ -178,7 +178,7 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
             call,
             "V of another type",
             both({ vectors: { ...v.vectors, dtype: f16 } }),
-            "unsupported",
+            "invalidArgument",
             "v.out",
             "f16",
             "k.out",

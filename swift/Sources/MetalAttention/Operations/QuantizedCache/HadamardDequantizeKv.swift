@@ -39,7 +39,7 @@ enum HadamardDequantizeKv {
       "\(k.values.name) is \(out); it is f32, f16 or bf16")
     if let v {
       try require(
-        v.values.dtype == out, StatusCode.unsupported,
+        v.values.dtype == out, StatusCode.invalidArgument,
         "\(v.values.name) is \(v.values.dtype), \(k.values.name) is \(out); one dispatch writes both in one dtype")
     }
     return try Derived.fill(given, "out_dtype", out.rawValue, "the dtype of \(k.values.name)")
