@@ -25,10 +25,10 @@ var targets: [Target] = [.target(name: "CMetalAttention")]
 #if os(Linux)
   let device: [Target.Dependency] = ["SoftMetal"]
   targets += [
-    .target(name: "CSoftMetal", exclude: ["msl"], cxxSettings: [.unsafeFlags(["-O3"])]),
+    .target(name: "CSoftMetal", exclude: ["msl", "opencl"], cxxSettings: [.unsafeFlags(["-O3"])]),
     .target(
       name: "SoftMetal", dependencies: ["CSoftMetal"],
-      resources: [.embedInCode("Headers")],
+      resources: [.embedInCode("Headers"), .embedInCode("OpenCLHeaders")],
       swiftSettings: metalLanguageMode),
     .testTarget(name: "SoftMetalTests", dependencies: ["SoftMetal"], swiftSettings: metalLanguageMode),
   ]

@@ -9,6 +9,7 @@ swift/Sources/CSoftMetal/msl/softmetal.h    ../include/softmetal.h
 swift/Sources/CSoftMetal/msl/softmetal_worker.h ../include/softmetal_worker.h
 swift/Sources/MetalAttention/Shaders        ../../../shaders
 swift/Sources/SoftMetal/Headers             ../CSoftMetal/msl
+swift/Sources/SoftMetal/OpenCLHeaders       ../CSoftMetal/opencl
 "
 
 restore_links() {

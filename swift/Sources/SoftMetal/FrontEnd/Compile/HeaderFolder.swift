@@ -22,6 +22,12 @@ enum HeaderFolder {
     ("metal_type_traits", PackageResources.metal_type_traits),
     ("metal_types", PackageResources.metal_types),
     ("metal_uniform", PackageResources.metal_uniform),
+    ("opencl_packed", PackageResources.opencl_packed),
+    ("opencl_swizzles_2", PackageResources.opencl_swizzles_2),
+    ("opencl_swizzles_3", PackageResources.opencl_swizzles_3),
+    ("opencl_swizzles_4", PackageResources.opencl_swizzles_4),
+    ("opencl_types", PackageResources.opencl_types),
+    ("opencl_vector", PackageResources.opencl_vector),
     ("simd.h", PackageResources.simd_h),
     ("softmetal.h", PackageResources.softmetal_h),
     ("softmetal_assignment", PackageResources.softmetal_assignment),
@@ -29,6 +35,8 @@ enum HeaderFolder {
     ("softmetal_executor", PackageResources.softmetal_executor),
     ("softmetal_member", PackageResources.softmetal_member),
     ("softmetal_object", PackageResources.softmetal_object),
+    ("softmetal_rounding", PackageResources.softmetal_rounding),
+    ("softmetal_traits", PackageResources.softmetal_traits),
     ("softmetal_worker.h", PackageResources.softmetal_worker_h),
   ]
 
