@@ -13,7 +13,10 @@ struct EmbedTexts: BuildToolPlugin {
     case "MetalAttention": sources = ["../shaders", "Sources/CMetalAttention/include/ShaderTypes.h"]
     case "SoftMetal":
       let include = "Sources/CSoftMetal/include"
-      sources = ["Sources/CSoftMetal/msl", "\(include)/softmetal.h", "\(include)/softmetal_worker.h"]
+      let headers = "Sources/CSoftMetal"
+      sources = [
+        "\(headers)/msl", "\(headers)/opencl", "\(include)/softmetal.h", "\(include)/softmetal_worker.h",
+      ]
     default:
       Diagnostics.error("EmbedTexts has no texts for the target \(target.name)")
       return []

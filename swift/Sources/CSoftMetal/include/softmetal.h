@@ -8,6 +8,15 @@
 
 #include <stdint.h>
 
+// C++ for OpenCL has no pointers to functions and a memory of its own for literals; the layout is the same.
+#ifdef __OPENCL_CPP_VERSION__
+#define SM_FUNCTION(result, name, ...) const void *name
+#define SM_LITERAL_CHAR const __constant char
+#else
+#define SM_FUNCTION(result, name, ...) result (*name)(__VA_ARGS__)
+#define SM_LITERAL_CHAR const char
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -43,16 +52,16 @@ typedef struct SmArgument {
   uint32_t access;     ///< SM_ACCESS_*, by the type: READ for `constant` and for const
   /// Null, or whether the argument exists under the object's function
   /// constants ([[function_constant(name)]] on an argument).
-  int32_t (*present)(void);
+  SM_FUNCTION(int32_t, present, void);
 } SmArgument;
 
 /// A program-scope function constant. The loader writes `value` and `defined`
 /// before it calls `SmObject.initialize`.
 typedef struct SmFunctionConstant {
-  const char *name;
+  SM_LITERAL_CHAR *name;
   uint32_t index;
   uint32_t size;         ///< bytes of the value
-  const char *typeName;  ///< as written, such as "bool" or "uint"
+  SM_LITERAL_CHAR *typeName;  ///< as written, such as "bool" or "uint"
   void *value;
   uint8_t *defined;
 } SmFunctionConstant;
@@ -66,7 +75,7 @@ struct SmThreadgroup;
 
 /// An entry point.
 typedef struct SmKernel {
-  const char *name;
+  SM_LITERAL_CHAR *name;
   uint32_t execution;   ///< SM_EXECUTION_*
   uint32_t maxThreads;  ///< [[max_total_threads_per_threadgroup]], or 1024
   uint32_t usesMatrices;  ///< needs whole SIMD groups
@@ -82,7 +91,7 @@ typedef struct SmKernel {
   const uint32_t *staticThreadgroupMemory;
   /// LOOP: runs every thread of the threadgroup. FIBRES: runs the calling
   /// fibre's thread.
-  void (*run)(const struct SmThreadgroup *group);
+  SM_FUNCTION(void, run, const struct SmThreadgroup *group);
 } SmKernel;
 
 /// The table a compiled shader exports under the name `sm_object`.
@@ -94,9 +103,10 @@ typedef struct SmObject {
   uint32_t reserved;
   const SmFunctionConstant *constants;
   /// Evaluates constants that derive from function constants.
-  void (*initialize)(void);
+  SM_FUNCTION(void, initialize, void);
 } SmObject;
 
+#ifndef __OPENCL_CPP_VERSION__
 /// One dispatch, as the encoder recorded it.
 typedef struct SmDispatch {
   const SmKernel *kernel;
@@ -166,6 +176,7 @@ uint32_t sm_processor_count(void);
 /// The highest level of the x86-64 psABI (1 to 4) that this processor has, with
 /// the operating system keeping its registers. 0 on another architecture.
 int32_t sm_x86_64_level(void);
+#endif
 
 #ifdef __cplusplus
 }

@@ -74,8 +74,8 @@ typedef struct SmWorker {
   uint32_t reserved;
   /// Records why `thread` stops at `meetingPoint`, saves its stack pointer and
   /// returns the stack pointer to continue with.
-  void *(*yield)(struct SmWorker *worker, uint64_t thread, uint64_t reason, void *stackPointer,
-                 const void *meetingPoint);
+  SM_FUNCTION(void *, yield, struct SmWorker *worker, uint64_t thread, uint64_t reason, void *stackPointer,
+              const void *meetingPoint);
   SM_CACHE_ALIGNED SmSimdgroup simdgroups[SM_MAX_SIMDGROUPS];
   SM_CACHE_ALIGNED void *stackPointers[SM_MAX_THREADS];
   /// 1 when the matrix lane has work that this thread has not waited for.

@@ -85,10 +85,13 @@ import Testing
     edits.replace(1..<2, with: "y")
     edits.insert("!", at: 5)
     #expect(edits.overlap() == nil)
+    edits.step = "Wrap"
+    edits.wrap(1..<3, "(", ")")
+    #expect(String(decoding: edits.apply(to: SourceText(Array("abcdef".utf8))).bytes, as: UTF8.self) == "   x!f")
     var others = edits
     others.replace(2..<4, with: "z")
     #expect(others.overlap()?.offset == 2)
-    #expect(others.overlap().map { [$0.steps.0, $0.steps.1] } == ["First", "Second"])
+    #expect(others.overlap().map { [$0.steps.0, $0.steps.1] } == ["First", "Wrap"])
     edits.insert("z", at: 4)
     #expect(edits.overlap()?.offset == 4)
   }

@@ -30,13 +30,13 @@ enum ShaderCompiler {
     precompiled: PrecompiledShaders? = .installed
   ) throws -> CompiledShader {
     let text = Array(source.utf8)
-    if let precompiled, options.level == nil {
+    if let precompiled, options.level == nil, settings.dialect == .cxx {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
       if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
     }
     let job = Job(
-      source: text, label: label, options: options, kernel: kernel, clang: try Clang.find(settings),
-      cache: ShaderCache.open(settings))
+      source: text, label: label, options: options, dialect: settings.dialect, kernel: kernel,
+      clang: try Clang.find(settings), cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
@@ -62,6 +62,7 @@ private struct Job {
   let source: [UInt8]
   let label: String
   let options: ShaderCompiler.Options
+  let dialect: Dialect
   let kernel: String?
   let clang: Clang
   let cache: ShaderCache?
@@ -88,7 +89,7 @@ private struct Job {
     var hash = HeaderFolder.hash
     hash.combine(clang.identity)
     hash.combine(HostIdentity.processor)
-    for flag in CompilerFlags.code(options, clang) { hash.combine(flag) }
+    for flag in CompilerFlags.code(options, dialect, clang) { hash.combine(flag) }
     return hash
   }
 
@@ -106,7 +107,8 @@ private struct Job {
   }
 
   func lower(_ program: Program, needingLanes: Set<String> = []) throws -> LoweredShader {
-    try Lowering.lower(program.text, origin: program.origin, kernel: kernel, needingLanes: needingLanes)
+    try Lowering.lower(
+      program.text, origin: program.origin, dialect: dialect, kernel: kernel, needingLanes: needingLanes)
   }
 
   func preprocess(_ work: WorkFolder) throws -> Program {
@@ -155,7 +157,7 @@ private struct Job {
     }
     let isCheckOnly = isCheckOnly(lowered)
     let arguments =
-      CompilerFlags.compile(input, to: output, headers: headers, options: options, clang: clang)
+      CompilerFlags.compile(input, to: output, headers: headers, options: options, dialect: dialect, clang: clang)
       + (isCheckOnly ? ["-fsyntax-only"] : [])
     let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []

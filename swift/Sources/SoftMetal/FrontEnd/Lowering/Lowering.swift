@@ -9,12 +9,15 @@ enum Lowering {
   ///   - kernel: the host name of the only kernel to describe; nil for all.
   ///   - needingLanes: kernels that turned out to need lanes, where the text does not show it.
   /// - Throws: `ShaderCompilerError` with every error found.
-  static func lower(_ source: SourceText, origin: SourceOrigin, kernel: String? = nil, needingLanes: Set<String> = [])
+  static func lower(
+    _ source: SourceText, origin: SourceOrigin, dialect: Dialect = .cxx, kernel: String? = nil,
+    needingLanes: Set<String> = []
+  )
     throws
     -> LoweredShader
   {
-    var context = LoweringContext(source)
-    for step in steps {
+    var context = LoweringContext(source, dialect)
+    for step in steps(dialect) {
       context.edits.step = step.name
       step.run(&context)
     }
@@ -54,7 +57,27 @@ enum Lowering {
   }
 
   /// The steps that need no outcome of another.
-  private static let steps = [
+  private static func steps(_ dialect: Dialect) -> [Step] {
+    dialect == .cxx ? cxxSteps : openCLSteps
+  }
+
+  /// What C++ for OpenCL lacks needs no types to be found.
+  private static let openCLSteps = [
+    Step(name: "Refusals", run: Refusals.check),
+    Step(name: "Attributes", run: Attributes.lower),
+    Step(name: "ScalarCasts", run: ScalarCasts.lower),
+    Step(name: "FunctionParameters", run: FunctionParameters.lower),
+    Step(name: "QualifiedConstructors", run: QualifiedConstructors.lower),
+    Step(name: "ThreadMethods", run: ThreadMethods.lower),
+    Step(name: "StaticDefinitions", run: StaticDefinitions.lower),
+    Step(name: "ConditionalArms", run: ConditionalArms.lower),
+    Step(name: "Structs", run: Structs.lower),
+    Step(name: "LoopPragmas", run: LoopPragmas.lower),
+    Step(name: "Literals", run: Literals.lower),
+    Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
+  ]
+
+  private static let cxxSteps = [
     Step(name: "Refusals", run: Refusals.check),
     Step(name: "Attributes", run: Attributes.lower),
     Step(name: "ArrayParameters", run: ArrayParameters.lower),
@@ -82,7 +105,8 @@ enum Lowering {
   private static func head(_ context: LoweringContext, hasLoops: Bool) -> String {
     let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()
     return (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "")
-      + (hasLoops ? "#define SM_HAS_LOOPS 1\n" : "") + Swizzles.definitions(context)
+      + (hasLoops ? "#define SM_HAS_LOOPS 1\n" : "")
+      + (context.dialect == .cxx ? Swizzles.definitions(context) : "")
       + "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
       + "#define noinline\n#define __noinline__\n"
       + push("disable_tail_calls, error(\"\(ClangLog.recursion)\")")

@@ -26,7 +26,7 @@ struct Tail {
       let name = constant.qualifiedName
       tail.addLine(
         "{\(Self.literal(constant.name)), (\(list.joined(constant.index))), sizeof(\(name)), "
-          + "\(Self.literal(constant.typeName)), ::softmetal::constant_address(\(name)), &\(constant.definedFlag)},",
+          + "\(Self.literal(constant.typeName)), SM_CONSTANT_ADDRESS(\(name)), &\(constant.definedFlag)},",
         from: constant.offset)
     }
     text += "void sm_initialize() {\n"
@@ -35,7 +35,7 @@ struct Tail {
     text += """
       extern "C" __attribute__((visibility("default"))) const SmObject sm_object = {SM_OBJECT_VERSION, \
       \(entries.count), \(entries.isEmpty ? "nullptr" : "sm_kernels"), \
-      \(constants.count), 0, \(constants.isEmpty ? "nullptr" : "sm_function_constants"), sm_initialize};
+      \(constants.count), 0, \(constants.isEmpty ? "nullptr" : "sm_function_constants"), SM_ADDRESS(sm_initialize)};
 
       """
   }

@@ -13,6 +13,23 @@ struct EditList {
     let kind: Kind
     /// Bytes between an opening or closing edit and its partner.
     var reach = 0
+
+    var isWrap: Bool { kind == .opening || kind == .closing }
+    /// Of an opening or closing edit.
+    var wrapped: Range<Int> {
+      kind == .opening
+        ? range.lowerBound..<range.lowerBound + reach : range.lowerBound - reach..<range.lowerBound
+    }
+  }
+
+  /// Whether one of the ranges, which are sorted, holds all of `range`.
+  private static func contains(_ range: Range<Int>, in ranges: [Range<Int>]) -> Bool {
+    var (low, high) = (0, ranges.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if ranges[middle].lowerBound <= range.lowerBound { low = middle + 1 } else { high = middle }
+    }
+    return low > 0 && ranges[low - 1].upperBound >= range.upperBound
   }
 
   /// In the order of edits at one offset.
@@ -89,6 +106,15 @@ struct EditList {
   /// By offset, then by kind: the shorter of two closings first, the longer of
   /// two openings; all else in the order of its making.
   private func sortedEdits() -> [Edit] {
+    var blanks: [Range<Int>] = []
+    for range in edits.lazy.filter({ $0.kind == .blank }).map(\.range).sorted(by: { $0.lowerBound < $1.lowerBound }) {
+      if let last = blanks.last, range.lowerBound < last.upperBound {
+        blanks[blanks.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
+      } else {
+        blanks.append(range)
+      }
+    }
+    let edits = self.edits.filter { !$0.isWrap || !Self.contains($0.wrapped, in: blanks) }
     func order(_ edit: Edit) -> (Int, Int, Int) {
       let reach = edit.kind == .opening ? -edit.reach : edit.reach
       return (edit.range.lowerBound, edit.kind.rawValue, reach)
