@@ -83,7 +83,7 @@ typedef struct SmKernel {
   uint32_t seesGridOnly;
   uint32_t argumentCount;
   const SmArgument *arguments;
-  const char *const *argumentNames;  ///< of each of them; empty where the source gives none
+  SM_LITERAL_CHAR *const *argumentNames;  ///< of each of them; empty where the source gives none
   /// Indices into SmObject.constants of those the kernel needs values of.
   uint32_t constantCount;
   const uint32_t *constants;

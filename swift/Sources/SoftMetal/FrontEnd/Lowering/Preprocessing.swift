@@ -55,7 +55,7 @@ enum Preprocessing {
       }
       let path = line[(quote + 1)...]
       guard let folder = folders.first(where: { path.starts(with: $0.utf8) }) else { return Array(line) }
-      return line[...quote] + path.dropFirst(folder.utf8.count)
+      return Array(line[...quote]) + path.dropFirst(folder.utf8.count)
     }
     return Array(lines.joined(separator: [newline]))
   }

@@ -64,7 +64,7 @@ struct Tail {
     }
     // Never empty, which C++ does not allow an array to be.
     let names = entry.signature.arguments.filter { !$0.index.isEmpty }.map { Self.literal($0.name) } + ["nullptr"]
-    text += "const char *const sm_names_\(index)[] = {\(names.joined(separator: ", "))};\n"
+    text += "SM_LITERAL_CHAR *const sm_names_\(index)[] = {\(names.joined(separator: ", "))};\n"
     let execution = entry.facts.needsFibres ? "SM_EXECUTION_FIBRES" : "SM_EXECUTION_LOOP"
     let matrices = entry.facts.usesMatrices ? "1" : "0"
     let maxThreads = Kernels.substitute(entry.maxThreads, entry.templateArguments)
