@@ -1,4 +1,4 @@
-/// Writes many tokens of K, or of K and V, into a quantised cache in one
+/// Writes many tokens of K, or of K and V, into a quantized cache in one
 /// dispatch; see hadamard_encode.h for what is computed and in which order.
 ///
 /// 1 to 8 lanes own a head vector, each at most 64 coordinates in registers, in

@@ -54,7 +54,7 @@ const result: VectorsArgument = {
 const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
 
 /**
- * Reads a run of tokens of all heads out of a Hadamard-quantised cache, with
+ * Reads a run of tokens of all heads out of a Hadamard-quantized cache, with
  * `k` and `v` both in one dispatch: the inverse of {@link hadamardQuantizeKv},
  * centroids for coordinates. Computed in f32; f16 and bf16 round to nearest even.
  * Reading no token does nothing.

@@ -60,13 +60,13 @@ const source: VectorsArgument = {
 const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
 
 /**
- * Writes one token of all heads into a Hadamard-quantised cache: the decode
+ * Writes one token of all heads into a Hadamard-quantized cache: the decode
  * step. With `k` and `v` both go in one dispatch.
  *
  * A head vector x is rotated by a Hadamard transform with random signs, so that
  * its coordinates y look normal whatever outliers x has: of order D = headDim,
  * or for the sizes that are no power of two of the largest that divides it.
- * Each coordinate is stored as the nearest centroid of the Lloyd-Max quantiser
+ * Each coordinate is stored as the nearest centroid of the Lloyd-Max quantizer
  * of N(0, 1) (Max 1960, "Quantizing for minimum distortion"; Lloyd 1982):
  * - D up to 256: norm = |y|, codes of y sqrt(D) / norm
  * - above: for each 256 coordinates the root of their mean square as norm, codes of y scaleFactorD512 / norm

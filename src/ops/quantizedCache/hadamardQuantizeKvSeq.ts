@@ -57,7 +57,7 @@ const source: VectorsArgument = {
 const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
 
 /**
- * Writes a run of tokens of all heads into a Hadamard-quantised cache in one
+ * Writes a run of tokens of all heads into a Hadamard-quantized cache in one
  * dispatch, with `k` and `v` both in it: the prefill step. The bytes are those
  * of {@link hadamardQuantizeKv} called for each token, whose formats and method these are.
  *

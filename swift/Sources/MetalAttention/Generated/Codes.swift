@@ -44,7 +44,7 @@ enum DispatchForm: UInt32, CaseIterable {
   case threads = 1
 }
 
-/// How the codes of a quantised cache lie in a row: `codebook_bits` of each that are supported. (`MA_PACKING_*`)
+/// How the codes of a quantized cache lie in a row: `codebook_bits` of each that are supported. (`MA_PACKING_*`)
 enum Packing: UInt32, CaseIterable {
   case nibble = 1
   case byte = 2
