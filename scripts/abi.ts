@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { layoutAssertions } from "./abi/c.ts";
 import { parseHeaders } from "./abi/header.ts";
+import { withOperations } from "./abi/readme.ts";
 import { samplesModule } from "./abi/samples.ts";
 import { codesSource, exportsSource, layoutSource } from "./abi/swift.ts";
 import { codesModule, layoutsModule, structsModule, symbolsModule } from "./abi/typescript.ts";
@@ -29,6 +30,8 @@ export async function generatedFiles(): Promise<Map<string, string>> {
     files.set(`swift/Sources/MetalAttention/Generated/${name}.swift`, note + write(header));
   }
   files.set("swift/Sources/CMetalAttention/generated/layout.c", note + layoutAssertions(header));
+  const readme = await Bun.file(join(root, "README.md")).text();
+  files.set("README.md", await withOperations(readme, join(root, "src/ops")));
   return files;
 }
 

@@ -77,3 +77,41 @@ enum StatusCode {
   /// the device reported an error while it ran a pass
   static let execution: Int32 = -11
 }
+
+/// The kind of a dispatch, as `ma_pass_describe` names it.
+enum Operation: UInt8 {
+  case kernel
+  case kvCacheCopy
+  case kvCacheCopyBatch
+  case kvCacheCopySeq
+  case kvCacheCopyHeadMajor
+  case hadamardQuantizeKv
+  case hadamardQuantizeKvSeq
+  case dequantizeKv
+  case flashAttnPrefill
+  case buildMask
+  case classifyMaskTiles
+}
+
+/// The tensor arguments of the operations.
+enum TensorName: UInt8 {
+  case src
+  case cache
+  case srcK
+  case cacheK
+  case srcV
+  case cacheV
+  case packedK
+  case normsK
+  case packedV
+  case normsV
+  case rmsScratch
+  case outK
+  case outV
+  case q
+  case k
+  case v
+  case out
+  case mask
+  case tileClasses
+}
