@@ -1,7 +1,7 @@
 #!/usr/bin/env bun
 /**
- * Writes what follows from the C headers: `bun scripts/abi.ts`. A test fails
- * where a file is not what this writes.
+ * Writes what follows from the C headers, and the README's table of operations:
+ * `bun scripts/abi.ts`. A test fails where a file is not what this writes.
  */
 import { join } from "node:path";
 import { layoutAssertions } from "./abi/c.ts";
@@ -30,9 +30,12 @@ export async function generatedFiles(): Promise<Map<string, string>> {
     files.set(`swift/Sources/MetalAttention/Generated/${name}.swift`, note + write(header));
   }
   files.set("swift/Sources/CMetalAttention/generated/layout.c", note + layoutAssertions(header));
-  const readme = await Bun.file(join(root, "README.md")).text();
-  files.set("README.md", await withOperations(readme, join(root, "src/ops")));
   return files;
+}
+
+/** The README with its table of operations as the sources have them. */
+export async function readmeText(): Promise<string> {
+  return withOperations(await Bun.file(join(root, "README.md")).text(), join(root, "src/ops"));
 }
 
 /** TypeScript as the project's formatter has it. */
@@ -49,4 +52,5 @@ async function formatted(text: string): Promise<string> {
 
 if (import.meta.main) {
   for (const [path, text] of await generatedFiles()) await Bun.write(join(root, path), text);
+  await Bun.write(join(root, "README.md"), await readmeText());
 }
