@@ -8,7 +8,7 @@
 ///   per lane      64  40  48   56   64   48   64   64
 ///   run (R)       16   8  16    8   16   16   16   16
 /// Coordinate c belongs to lane (c / R) % L. The butterflies between lanes come
-/// first: a lane reads the L runs that meet in its own and adds them up with its
+/// first: a lane reads the L runs that its own depends on and adds them up with its
 /// signs, so lanes exchange nothing: no shuffle, no barrier, no divergence, and
 /// every lane has seen all of x, which gives it the norm (|H S x| = |x| sqrt(B)).
 /// On an Apple GPU the L lanes of a vector read the same addresses in the same

@@ -99,7 +99,7 @@ function passes(device: Device): number {
     using pass = device.pass();
     kvCacheCopy(pass, { src: rows, cache, writePos: 100, isSliding: true });
     kvCacheCopyBatch(pass, { src: token, cache: heads, seqPos: 3 });
-    kvCacheCopySeq(pass, { src: tokens, cache: heads, seqPosStart: 2 });
+    kvCacheCopySeq(pass, { src: tokens, cache: heads, seqPosStart: 2, isSliding: true });
     kvCacheCopyHeadMajor(pass, { src: bf16, cache: copy, seqPosStart: 1, nTokens: 3 });
     buildSlidingWindowMask(pass, { mask, window: 1 });
     tileClasses = classifyMaskTiles(pass, { mask, headDim: 64, ...(tileClasses && { reuse: tileClasses }) });
