@@ -93,6 +93,7 @@ export function runLayer(
       k: { src: prompt.k, cache: ring.k },
       v: { src: prompt.v, cache: ring.v },
       seqPosStart: ringStart,
+      isSliding: true,
       srcTokOffset: ringStart,
     });
   const decoded = Array.from({ length: decodeTokens }, (_, i) => ({
@@ -105,7 +106,8 @@ export function runLayer(
       kvCacheCopyBatch(pass, {
         k: { src: k, cache: ring.k },
         v: { src: v, cache: ring.v },
-        seqPos: position % ringSlots,
+        seqPos: position,
+        isSliding: true,
       });
     }
   };
