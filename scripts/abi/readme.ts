@@ -36,7 +36,8 @@ function calls(text: string, all: string): Call[] {
   return [...text.matchAll(pattern)].map(([, comment = "", name = "", type = ""]) => {
     const list = new RegExp(`new OptionNames<${type}>\\("${name}", \\{([^}]*)\\}`).exec(text)?.[1];
     if (list === undefined) throw new Error(`${name} lists no names of its arguments`);
-    const names = [...list.matchAll(/(\w+): true/g)].map(([, argument]) => argument as string);
+    const whole = list.replace(/\.\.\.(\w+)/, (_, shared: string) => sharedNames(shared, all));
+    const names = [...whole.matchAll(/(\w+): true/g)].map(([, argument]) => argument as string);
     return {
       name,
       args: names.map((argument) => (isOptional(argument, names, text, all) ? `${argument}?` : argument)),
@@ -44,6 +45,11 @@ function calls(text: string, all: string): Call[] {
       functions: [...new Set([...text.matchAll(/native\.(ma_\w+)\(/g)].map(([, each]) => each as string))],
     };
   });
+}
+
+/** The names that several calls have, by the name of their list. */
+function sharedNames(name: string, all: string): string {
+  return new RegExp(`const ${name} = \\{([^}]*)\\}`).exec(all)?.[1] ?? "";
 }
 
 /** Whether an argument may be left out: as its declaration says, or since a call has one stream or K and V. */
