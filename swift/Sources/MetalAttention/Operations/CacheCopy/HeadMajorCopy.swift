@@ -53,7 +53,7 @@ struct HeadMajorCopy {
   @inline(__always)
   func requireRun(of nTokens: UInt32, from seqPosStart: UInt32, capacity: UInt32) throws(StatusError) {
     try CacheRange.requireRun(
-      of: nTokens, "nTokens", from: seqPosStart, "seqPosStart", capacity: capacity, "capacity", isRing: isRing,
-      "isSliding")
+      of: nTokens, "nTokens", from: seqPosStart, "seqPosStart", capacity: capacity, "capacity", of: k.cache.name,
+      isRing: isRing, "isSliding")
   }
 }

@@ -10,7 +10,8 @@ enum KvCacheCopyBatch {
     if copy.nHeads == 0 || params.headDim == 0 { return nil }
 
     try CacheRange.requireSlot(
-      params.seqPos, "seqPos", capacity: params.capacity, "capacity", isRing: copy.isRing, "isSliding")
+      params.seqPos, "seqPos", capacity: params.capacity, "capacity", of: copy.k.cache.name, isRing: copy.isRing,
+      "isSliding")
     let source = Count(copy.nHeads) * params.headDim
     let cache = source * params.capacity
     try CopyStream.requireRoom(
