@@ -1,0 +1,217 @@
+/// Functions of a SIMD group: they act on the active lanes.
+#include "Widen.hpp"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace lanes {
+
+void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
+  switch (primitive) {
+    case Primitive::kernel: {
+      Value *lanes = splat(scalar(call.getArgOperand(0)));
+      mask_ = builder_.CreateICmpULT(ramp(builder_.getInt32Ty(), 1), lanes);
+      if (AllocaInst *mask = states_[blocks_.order[size_t(index_)]].mask) builder_.CreateStore(mask_, mask);
+      return;
+    }
+    case Primitive::order:
+      return;
+    case Primitive::lane:
+      return set(call, {builder_.getInt32(0)});
+    case Primitive::active:
+      return set(call, {bits(mask_)});
+    case Primitive::ballot:
+      return set(call, {bits(both(mask_, vector(call.getArgOperand(0))))});
+    case Primitive::shuffle:
+      return set(call, {shuffle(call)});
+    case Primitive::reduce:
+      return set(call, {reduce(call)});
+    case Primitive::prefix:
+      return set(call, {prefix(call)});
+    case Primitive::barrier:
+      return barrier(call);
+    case Primitive::matrixLoad:
+      return set(call, {matrixLoad(call)});
+    case Primitive::matrixStore:
+      return matrixStore(call);
+    case Primitive::matrixMultiply:
+      return set(call, {multiply(matrix(call.getArgOperand(0)), matrix(call.getArgOperand(1)),
+                                 matrix(call.getArgOperand(2)))});
+    case Primitive::regular:
+    case Primitive::none:
+      break;
+  }
+  throw Declined{"a primitive that is not known"};
+}
+
+/// What the last active lane has.
+Value *Widener::lastActive(Value *value) {
+  if (shapes_.of(value).isUniform()) return scalar(value);
+  Value *zeros = builder_.CreateBinaryIntrinsic(Intrinsic::ctlz, bits(mask_), builder_.getTrue());
+  Value *lane = builder_.CreateXor(zeros, builder_.getInt32(width - 1));
+  return builder_.CreateExtractElement(vector(value), lane);
+}
+
+Value *Widener::shuffle(CallBase &call) {
+  Value *value = call.getArgOperand(0), *lane = call.getArgOperand(1);
+  const Shape place = shapes_.of(lane);
+  if (shapes_.of(value).isUniform()) return scalar(value);
+  if (place.isUniform()) {
+    Value *index = builder_.CreateAnd(scalar(lane), width - 1);
+    return builder_.CreateExtractElement(vector(value), index);
+  }
+  Value *indices = builder_.CreateAnd(vector(lane), ConstantInt::get(vectorType(lane->getType()), width - 1));
+  Value *from = vector(value);
+  // A permutation known at compile time.
+  if (auto *known = dyn_cast<ConstantDataVector>(indices)) {
+    SmallVector<int, width> places;
+    for (unsigned i = 0; i < width; ++i) places.push_back(int(known->getElementAsInteger(i)));
+    return builder_.CreateShuffleVector(from, places);
+  }
+  // Lane l asks for lane l ^ m, with one m for all: exchanges by one bit of m after another.
+  if (auto *exchange = dyn_cast<BinaryOperator>(lane); exchange && exchange->getOpcode() == Instruction::Xor) {
+    for (unsigned i = 0; i < 2; ++i) {
+      Value *own = exchange->getOperand(i), *distance = exchange->getOperand(1 - i);
+      const Shape lanes = shapes_.of(own);
+      if (lanes.stride != 1 || lanes.limit != width - 1 || !shapes_.of(distance).isUniform()) continue;
+      for (unsigned bit = 1; bit < width; bit *= 2) {
+        SmallVector<int, width> places;
+        for (unsigned l = 0; l < width; ++l) places.push_back(int(l ^ bit));
+        Value *isSet = builder_.CreateICmpNE(builder_.CreateAnd(scalar(distance), bit), builder_.getInt32(0));
+        from = builder_.CreateSelect(isSet, builder_.CreateShuffleVector(from, places), from);
+      }
+      return from;
+    }
+  }
+  AllocaInst *box = slot(from->getType(), "shuffle");
+  builder_.CreateStore(from, box);
+  Type *element = from->getType()->getScalarType();
+  const unsigned size = element->getScalarSizeInBits() / 8;
+  Value *places = builder_.CreateGEP(element, box, builder_.CreateZExt(indices, vectorType(builder_.getInt64Ty())));
+  return builder_.CreateMaskedGather(from->getType(), places, Align(size),
+                                     Constant::getAllOnesValue(vectorType(builder_.getInt1Ty())),
+                                     PoisonValue::get(from->getType()));
+}
+
+/// One step of a reduction, on vectors or scalars of the lanes' type. `type` is the language's.
+Value *Widener::combine(StringRef operation, const Reduction &reduction, Type *type, Value *a, Value *b) {
+  const bool isFloat = type->isFloatingPointTy();
+  if (operation == "min" || operation == "max") {
+    const bool isMinimum = operation == "min";
+    if (!isFloat) {
+      const auto predicate = reduction.isSigned() ? (isMinimum ? CmpInst::ICMP_SLT : CmpInst::ICMP_SGT)
+                                                  : (isMinimum ? CmpInst::ICMP_ULT : CmpInst::ICMP_UGT);
+      return builder_.CreateSelect(builder_.CreateICmp(predicate, b, a), b, a);
+    }
+    Value *x = widerFloat(a, type), *y = widerFloat(b, type);
+    Value *isBetter = isMinimum ? builder_.CreateFCmpOLT(y, x) : builder_.CreateFCmpOGT(y, x);
+    return builder_.CreateSelect(builder_.CreateOr(isBetter, builder_.CreateFCmpUNO(x, x)), b, a);
+  }
+  if (isFloat) {
+    Value *x = widerFloat(a, type), *y = widerFloat(b, type);
+    return narrowFloat(operation == "add" ? builder_.CreateFAdd(x, y) : builder_.CreateFMul(x, y), type);
+  }
+  if (operation == "add") return builder_.CreateAdd(a, b);
+  if (operation == "mul") return builder_.CreateMul(a, b);
+  if (operation == "and") return builder_.CreateAnd(a, b);
+  if (operation == "or") return builder_.CreateOr(a, b);
+  if (operation == "xor") return builder_.CreateXor(a, b);
+  throw Declined{("a reduction: " + operation).str()};
+}
+
+/// A tree. Sums and the like combine halves; minimum and maximum neighbours, which keeps the order of lanes, and with
+/// it which of two equal zeros wins.
+Value *Widener::reduce(CallBase &call) {
+  const Reduction reduction = reductionOf(call);
+  Type *type = call.getType();
+  Value *values = vector(call.getArgOperand(0));
+  Type *element = values->getType()->getScalarType();
+  const bool isExtreme = reduction.operation == "min" || reduction.operation == "max";
+  Value *neutral;
+  if (isExtreme) {
+    // The first active lane's value changes no result.
+    Value *first = builder_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask_), builder_.getTrue());
+    neutral = builder_.CreateExtractElement(values, first);
+  } else if (reduction.operation == "and") {
+    neutral = Constant::getAllOnesValue(element);
+  } else if (reduction.operation == "mul") {
+    Constant *one = type->isFloatingPointTy() ? ConstantFP::get(type, 1.0) : ConstantInt::get(type, 1);
+    neutral = element == type ? one : ConstantInt::get(element, cast<ConstantFP>(one)->getValueAPF().bitcastToAPInt());
+  } else {
+    neutral = Constant::getNullValue(element);
+  }
+  values = builder_.CreateSelect(mask_, values, builder_.CreateVectorSplat(width, neutral));
+  for (unsigned half = width / 2; half > 0; half /= 2) {
+    SmallVector<int, width / 2> left, right;
+    for (unsigned i = 0; i < half; ++i) {
+      left.push_back(int(isExtreme ? 2 * i : i));
+      right.push_back(int(isExtreme ? 2 * i + 1 : i + half));
+    }
+    Value *a = builder_.CreateShuffleVector(values, left), *b = builder_.CreateShuffleVector(values, right);
+    values = combine(reduction.operation, reduction, type, a, b);
+  }
+  Value *result = builder_.CreateExtractElement(values, uint64_t(0));
+  return element == type ? result : builder_.CreateBitCast(result, type);
+}
+
+/// Lane after lane, as the language's order is for prefixes.
+Value *Widener::prefix(CallBase &call) {
+  const Reduction reduction = reductionOf(call);
+  Type *type = call.getType();
+  Value *values = vector(call.getArgOperand(0));
+  Type *element = values->getType()->getScalarType();
+  Value *isInclusive = scalar(call.getArgOperand(1));
+  Value *sum = Constant::getNullValue(element);
+  if (reduction.operation == "mul") {
+    Constant *one = type->isFloatingPointTy() ? ConstantFP::get(type, 1.0) : ConstantInt::get(type, 1);
+    sum = element == type ? one : ConstantInt::get(element, cast<ConstantFP>(one)->getValueAPF().bitcastToAPInt());
+  }
+  Value *result = PoisonValue::get(values->getType());
+  for (unsigned lane = 0; lane < width; ++lane) {
+    Value *next = combine(reduction.operation, reduction, type, sum,
+                          builder_.CreateExtractElement(values, uint64_t(lane)));
+    next = builder_.CreateSelect(builder_.CreateExtractElement(mask_, uint64_t(lane)), next, sum);
+    result = builder_.CreateInsertElement(result, builder_.CreateSelect(isInclusive, next, sum), uint64_t(lane));
+    sum = next;
+  }
+  return result;
+}
+
+/// Lanes that wait elsewhere and may yet come to a barrier would wait at another one.
+void Widener::barrier(CallBase &call) {
+  Value *wait = scalar(call.getArgOperand(0)), *diverged = scalar(call.getArgOperand(1));
+  Value *group = scalar(call.getArgOperand(2));
+  FunctionType *type = FunctionType::get(builder_.getVoidTy(), {group->getType()}, false);
+  Value *elsewhere = nullptr;
+  for (const int pending : steps_[index_].pending) {
+    DenseSet<const BasicBlock *> seen;
+    SmallVector<const BasicBlock *, 16> todo{blocks_.order[size_t(pending)]};
+    bool reaches = false;
+    while (!todo.empty() && !reaches) {
+      const BasicBlock *block = todo.pop_back_val();
+      if (!seen.insert(block).second) continue;
+      for (const Instruction &instruction : *block) reaches |= primitiveOf(&instruction) == Primitive::barrier;
+      for (const BasicBlock *next : successors(block)) todo.push_back(next);
+    }
+    if (!reaches) continue;
+    AllocaInst *arriving = states_[blocks_.order[size_t(pending)]].arriving;
+    Value *waiting = builder_.CreateLoad(arriving->getAllocatedType(), arriving);
+    elsewhere = elsewhere ? builder_.CreateOr(elsewhere, waiting) : waiting;
+  }
+  if (elsewhere) {
+    LLVMContext &context = source_.getContext();
+    BasicBlock *error = BasicBlock::Create(context, "diverged", &target_);
+    BasicBlock *together = BasicBlock::Create(context, "together", &target_);
+    builder_.CreateCondBr(any(elsewhere), error, together);
+    builder_.SetInsertPoint(error);
+    builder_.CreateCall(type, diverged, {group});
+    builder_.CreateBr(together);
+    builder_.SetInsertPoint(together);
+  }
+  builder_.CreateCall(type, wait, {group});
+}
+
+}  // namespace lanes

@@ -1,0 +1,84 @@
+#include "Prepare.hpp"
+
+#include "Primitives.hpp"
+#include "Private.hpp"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+using namespace llvm;
+
+namespace lanes {
+namespace {
+
+FunctionPassManager parse(PassBuilder &builder, StringRef text) {
+  FunctionPassManager passes;
+  if (Error error = builder.parsePassPipeline(passes, text)) report_fatal_error(std::move(error));
+  return passes;
+}
+
+/// Lanes that come to where none can come end there.
+void endUnreachable(Function &function) {
+  for (BasicBlock &block : function) {
+    auto *end = dyn_cast<UnreachableInst>(block.getTerminator());
+    if (!end) continue;
+    ReturnInst::Create(function.getContext(), nullptr, end->getIterator());
+    end->eraseFromParent();
+  }
+}
+
+/// The edge back to a header gets a block that does nothing else.
+void separateLatches(Function &function) {
+  const DominatorTree dominators(function);
+  const LoopInfo loops(dominators);
+  SmallVector<std::pair<BasicBlock *, BasicBlock *>, 8> edges;
+  for (const Loop *loop : loops.getLoopsInPreorder()) {
+    BasicBlock *latch = loop->getLoopLatch();
+    if (!latch) throw Declined{"a loop with several ways back"};
+    edges.push_back({latch, loop->getHeader()});
+  }
+  for (const auto &[from, to] : edges) SplitEdge(from, to);
+}
+
+void replaceRegular(Function &function, bool isRegular) {
+  SmallVector<CallBase *, 4> calls;
+  for (Instruction &instruction : instructions(function)) {
+    const Primitive primitive = primitiveOf(&instruction);
+    if (primitive == Primitive::regular || (isRegular && primitive == Primitive::kernel))
+      calls.push_back(cast<CallBase>(&instruction));
+  }
+  for (CallBase *call : calls) {
+    if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(ConstantInt::getBool(call->getType(), isRegular));
+    call->eraseFromParent();
+  }
+}
+
+}  // namespace
+
+FunctionPassManager firstPasses(PassBuilder &builder) {
+  return parse(builder,
+               "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
+               "loop-mssa(loop-rotate<no-header-duplication>),loop(indvars,loop-unroll-full),"
+               "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
+}
+
+void prepare(Function &function, FunctionAnalysisManager &analyses, PassBuilder &builder, bool isRegular) {
+  const auto run = [&](StringRef text) {
+    parse(builder, text).run(function, analyses);
+    analyses.clear(function, function.getName());
+  };
+  replaceRegular(function, isRegular);
+  run("simplifycfg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
+  expandCopies(function);
+  dividePrivateMemory(function);
+  endUnreachable(function);
+  run("early-cse,mergereturn,lower-switch,fix-irreducible,loop-simplify,lcssa");
+  separateLatches(function);
+  analyses.clear(function, function.getName());
+}
+
+}  // namespace lanes
