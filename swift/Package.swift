@@ -25,7 +25,7 @@ var targets: [Target] = [.target(name: "CMetalAttention")]
 #if os(Linux)
   let device: [Target.Dependency] = ["SoftMetal"]
   targets += [
-    .target(name: "CSoftMetal", exclude: ["msl"], cxxSettings: [.unsafeFlags(["-O3"])]),
+    .target(name: "CSoftMetal", exclude: ["msl", "lanes"], cxxSettings: [.unsafeFlags(["-O3"])]),
     .target(
       name: "SoftMetal", dependencies: ["CSoftMetal"],
       resources: [.embedInCode("Headers")],

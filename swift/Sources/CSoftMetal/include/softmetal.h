@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a struct in this header.
-#define SM_OBJECT_VERSION 2
+#define SM_OBJECT_VERSION 3
 
 enum {
   SM_MAX_BUFFERS = 31,
@@ -54,6 +54,7 @@ typedef struct SmFunctionConstant {
 enum {
   SM_EXECUTION_LOOP = 0,    ///< threads as iterations of a plain loop
   SM_EXECUTION_FIBRES = 1,  ///< one fibre a thread
+  SM_EXECUTION_VECTORS = 2,  ///< one flow of control a SIMD group
 };
 
 struct SmThreadgroup;
@@ -74,8 +75,10 @@ typedef struct SmKernel {
   /// Bytes of `threadgroup` variables; known once the object is loaded.
   const uint32_t *staticThreadgroupMemory;
   /// LOOP: runs every thread of the threadgroup. FIBRES: runs the calling
-  /// fibre's thread.
+  /// fibre's thread. VECTORS: null.
   void (*run)(const struct SmThreadgroup *group);
+  /// VECTORS: runs a SIMD group. Otherwise null.
+  void (*runSimdgroup)(const struct SmThreadgroup *group, uint32_t simdgroup);
 } SmKernel;
 
 /// The table a compiled shader exports under the name `sm_object`.

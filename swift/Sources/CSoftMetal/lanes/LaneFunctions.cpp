@@ -21,6 +21,11 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
       return;
     case Primitive::lane:
       return set(call, {builder_.getInt32(0)});
+    case Primitive::position: {
+      Value *a = call.getArgOperand(0), *b = call.getArgOperand(1);
+      const bool isScalar = shapes_.of(&call).isScalar();
+      return set(call, {isScalar ? builder_.CreateAdd(scalar(a), scalar(b)) : builder_.CreateAdd(vector(a), vector(b))});
+    }
     case Primitive::active:
       return set(call, {bits(mask_)});
     case Primitive::ballot:
@@ -41,6 +46,8 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
       return set(call, {multiply(matrix(call.getArgOperand(0)), matrix(call.getArgOperand(1)),
                                  matrix(call.getArgOperand(2)))});
     case Primitive::regular:
+    case Primitive::group:
+    case Primitive::simdgroup:
     case Primitive::none:
       break;
   }

@@ -28,8 +28,10 @@ CallBase *kernelCall(Function &function) {
 /// The user's function among the template arguments of the front end's.
 std::string readableName(const Function &function) {
   const std::string name = demangle(function.getName().str());
-  const size_t begin = name.find("&(");
-  return begin == std::string::npos ? name : name.substr(begin + 2, name.find_first_of("(<", begin + 2) - begin - 2);
+  const size_t begin = name.find(", &");
+  if (begin == std::string::npos) return name;
+  const size_t first = name.find_first_not_of(", &(", begin);
+  return name.substr(first, name.find_first_of("(<", first) - first);
 }
 
 class LanesPass : public PassInfoMixin<LanesPass> {
@@ -44,6 +46,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     if (!hasKernels) return PreservedAnalyses::all();
     AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
     auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+    functions.clear();
     SmallVector<Function *, 16> kernels;
     for (Function &function : module)
       if (!function.isDeclaration() && kernelCall(function)) kernels.push_back(&function);
@@ -60,6 +63,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
 
  private:
   void widen(Function &kernel, FunctionAnalysisManager &analyses) {
+    replaceArguments(kernel);
     FunctionPassManager first = firstPasses(*builder_);
     first.run(kernel, analyses);
     analyses.clear(kernel, kernel.getName());

@@ -44,16 +44,12 @@ void separateLatches(Function &function) {
   for (const auto &[from, to] : edges) SplitEdge(from, to);
 }
 
-void replaceRegular(Function &function, bool isRegular) {
-  SmallVector<CallBase *, 4> calls;
-  for (Instruction &instruction : instructions(function)) {
-    const Primitive primitive = primitiveOf(&instruction);
-    if (primitive == Primitive::regular || (isRegular && primitive == Primitive::kernel))
-      calls.push_back(cast<CallBase>(&instruction));
-  }
-  for (CallBase *call : calls) {
-    if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(ConstantInt::getBool(call->getType(), isRegular));
-    call->eraseFromParent();
+template <typename Replacement>
+void replace(Function &function, Primitive primitive, Replacement replacement) {
+  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+    if (primitiveOf(&instruction) != primitive) continue;
+    instruction.replaceAllUsesWith(replacement(instruction));
+    instruction.eraseFromParent();
   }
 }
 
@@ -66,12 +62,18 @@ FunctionPassManager firstPasses(PassBuilder &builder) {
                "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
 }
 
+void replaceArguments(Function &function) {
+  replace(function, Primitive::group, [&](Instruction &) { return function.getArg(0); });
+  replace(function, Primitive::simdgroup, [&](Instruction &) { return function.getArg(1); });
+}
+
 void prepare(Function &function, FunctionAnalysisManager &analyses, PassBuilder &builder, bool isRegular) {
   const auto run = [&](StringRef text) {
     parse(builder, text).run(function, analyses);
     analyses.clear(function, function.getName());
   };
-  replaceRegular(function, isRegular);
+  replace(function, Primitive::regular, [&](Instruction &call) { return ConstantInt::getBool(call.getType(), isRegular); });
+  if (isRegular) replace(function, Primitive::kernel, [](Instruction &call) { return &call; });
   run("simplifycfg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
   expandCopies(function);
   dividePrivateMemory(function);

@@ -13,6 +13,9 @@ namespace lanes {
 /// what lanes share.
 llvm::FunctionPassManager firstPasses(llvm::PassBuilder &builder);
 
+/// `sm_group` and `sm_simdgroup` become what they stand for.
+void replaceArguments(llvm::Function &function);
+
 /// Brings one version of a kernel into the form that `Blocks` and `Widener` expect: one end, loops with a preheader, a
 /// latch of their own and exits of their own, no value used outside of its loop but by phis, no copies of memory, and
 /// private memory divided. `isRegular`: what `sm_regular` says.

@@ -242,7 +242,10 @@ Shape Shapes::arithmetic(const BinaryOperator &operation) const {
   }
   if (a.isUniform() && b.isUniform()) {
     result = Shape::uniform();
-    if (operation.getOpcode() == Instruction::And) result.limit = std::min(a.limit, b.limit);
+    const auto opcode = operation.getOpcode();
+    if (opcode == Instruction::And) result.limit = std::min(a.limit, b.limit);
+    if (opcode == Instruction::UDiv || opcode == Instruction::URem || opcode == Instruction::LShr)
+      result.limit = a.limit;
     return result;
   }
   return Shape::different();
@@ -317,8 +320,16 @@ Shape Shapes::call(const CallBase &call) const {
   switch (primitiveOf(&call)) {
     case Primitive::lane:
       return {Shape::strided, false, 1, 63, width - 1};
+    case Primitive::position: {
+      const Shape a = of(call.getArgOperand(0)), b = of(call.getArgOperand(1));
+      if (a.kind == Shape::unknown || b.kind == Shape::unknown) return {};
+      if (!a.isUniform() || !b.isScalar() || b.isAssumed) return Shape::different();
+      return {Shape::strided, false, b.stride, std::min(a.zeros, b.zeros), largest(32)};
+    }
     case Primitive::kernel:
     case Primitive::regular:
+    case Primitive::group:
+    case Primitive::simdgroup:
     case Primitive::active:
     case Primitive::ballot:
     case Primitive::reduce:

@@ -6,6 +6,7 @@
 #include <csetjmp>
 #include <memory>
 
+#include "simdgroups.hpp"
 #include "softmetal_worker.h"
 
 namespace softmetal {
@@ -50,6 +51,7 @@ class Worker {
   void *mapping_;
   size_t mappingSize_;
   SmWorker *state_;
+  std::unique_ptr<SimdgroupFibres> simdgroups_;
   const SmKernel *kernel_ = nullptr;
   void *mainStackPointer_ = nullptr;
   uint32_t stacksReady_ = 0;

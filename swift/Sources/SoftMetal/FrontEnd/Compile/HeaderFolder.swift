@@ -27,8 +27,14 @@ enum HeaderFolder {
     ("softmetal_assignment", PackageResources.softmetal_assignment),
     ("softmetal_components", PackageResources.softmetal_components),
     ("softmetal_executor", PackageResources.softmetal_executor),
+    ("softmetal_fibre_lanes", PackageResources.softmetal_fibre_lanes),
+    ("softmetal_fibre_matrix", PackageResources.softmetal_fibre_matrix),
+    ("softmetal_fibres", PackageResources.softmetal_fibres),
     ("softmetal_member", PackageResources.softmetal_member),
     ("softmetal_object", PackageResources.softmetal_object),
+    ("softmetal_vector_lanes", PackageResources.softmetal_vector_lanes),
+    ("softmetal_vector_matrix", PackageResources.softmetal_vector_matrix),
+    ("softmetal_vectors", PackageResources.softmetal_vectors),
     ("softmetal_worker.h", PackageResources.softmetal_worker_h),
   ]
 

@@ -34,9 +34,10 @@ enum ShaderCompiler {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
       if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
     }
+    let clang = try Clang.find(settings)
     let job = Job(
-      source: text, label: label, options: options, kernel: kernel, clang: try Clang.find(settings),
-      cache: ShaderCache.open(settings))
+      source: text, label: label, options: options, kernel: kernel, clang: clang,
+      executor: Executor.chosen(for: clang), cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
@@ -63,6 +64,7 @@ private struct Job {
   let options: ShaderCompiler.Options
   let kernel: String?
   let clang: Clang
+  let executor: Executor
   let cache: ShaderCache?
 
   /// Identifies the source as the user gave it, for this build of the library.
@@ -87,7 +89,8 @@ private struct Job {
     var hash = HeaderFolder.hash
     hash.combine(clang.identity)
     hash.combine(HostIdentity.processor)
-    for flag in CompilerFlags.code(options, clang) { hash.combine(flag) }
+    hash.combine(executor.identity)
+    for flag in CompilerFlags.code(options, clang, executor) { hash.combine(flag) }
     return hash
   }
 
@@ -134,10 +137,18 @@ private struct Job {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
-    let arguments =
-      CompilerFlags.compile(input, to: output, headers: headers, options: options, clang: clang)
-      + (isCheckOnly ? ["-fsyntax-only"] : [])
-    let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
+    func compile(_ executor: Executor) throws(ShaderCompilerError) -> String {
+      let arguments =
+        CompilerFlags.compile(input, to: output, headers: headers, options: options, clang: clang, executor: executor)
+        + (isCheckOnly ? ["-fsyntax-only"] : [])
+      return try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
+    }
+    let log: String
+    do {
+      log = try compile(executor)
+    } catch let error where error.message.contains(Executor.refusal) && executor != .fibres {
+      log = try compile(.fibres)
+    }
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
     let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, log: log)
@@ -147,7 +158,7 @@ private struct Job {
   /// Runs clang; returns its warnings.
   private func run(
     _ arguments: [String], output: String?, _ map: SourceMap, headers: String, _ work: WorkFolder
-  ) throws -> String {
+  ) throws(ShaderCompilerError) -> String {
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path) else {
       throw ShaderCompilerError(kind: .hostFailure, message: "cannot start \(clang.path): \(Files.lastError)")
     }
