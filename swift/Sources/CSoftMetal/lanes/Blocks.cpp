@@ -59,7 +59,7 @@ bool Blocks::part(const std::vector<BasicBlock *> &seeds, Loop *loop) {
       return;
     }
     const auto [place, isNew] = names.try_emplace(block, name);
-    if (isNew || place->second == name || place->second == block) return;
+    if (isNew || place->second == name) return;
     place->second = block;
     changed |= joins_.insert(block).second;
   };

@@ -137,17 +137,15 @@ private struct Job {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
-    func compile(_ executor: Executor) throws(ShaderCompilerError) -> String {
-      let arguments =
-        CompilerFlags.compile(input, to: output, headers: headers, options: options, clang: clang, executor: executor)
-        + (isCheckOnly ? ["-fsyntax-only"] : [])
-      return try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
-    }
-    let log: String
-    do {
-      log = try compile(executor)
-    } catch let error where error.message.contains(Executor.refusal) && executor != .fibres {
-      log = try compile(.fibres)
+    var arguments = CompilerFlags.compile(
+      input, to: output, headers: headers, options: options, clang: clang, executor: executor)
+    if isCheckOnly { arguments.append("-fsyntax-only") }
+    let outcome = try runOrDecline(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers, work)
+    var log = outcome ?? ""
+    if outcome == nil {
+      let fibres = CompilerFlags.compile(
+        input, to: output, headers: headers, options: options, clang: clang, executor: .fibres)
+      log = try run(fibres, output: output, lowered.sourceMap, headers: headers, work)
     }
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
@@ -155,10 +153,22 @@ private struct Job {
     return (metadata, object)
   }
 
+  /// Runs clang; returns its warnings, or nil where the pass leaves a kernel to fibres.
+  private func runOrDecline(
+    _ arguments: [String], output: String?, _ map: SourceMap, _ headers: String, _ work: WorkFolder
+  ) throws -> String? {
+    do {
+      return try run(arguments, output: output, map, headers: headers, work)
+    } catch let error as ShaderCompilerError {
+      if executor != .fibres, error.message.contains(Executor.refusal) { return nil }
+      throw error
+    }
+  }
+
   /// Runs clang; returns its warnings.
   private func run(
     _ arguments: [String], output: String?, _ map: SourceMap, headers: String, _ work: WorkFolder
-  ) throws(ShaderCompilerError) -> String {
+  ) throws -> String {
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path) else {
       throw ShaderCompilerError(kind: .hostFailure, message: "cannot start \(clang.path): \(Files.lastError)")
     }
