@@ -193,7 +193,13 @@ class KernelGenerator {
     if (kind < 56) return { head: `t[${this.integer(2)} & 7u] ${this.pick(["=", "+=", "^="])} ${this.integer(2)};` };
     if (kind < 62) return { head: `out[i * ${outputCount}u + ${this.pick(["0u", "1u", "2u", `(${this.integer(1)} & 3u)`])}] = ${this.integer(2)};` };
     if (kind < 65 && this.canReturn && this.divergent > 0) return { head: `if (${this.condition(2)}) { out[i * ${outputCount}u + 3u] = a; return; }` };
-    if (kind < 68) return { head: `atomic_fetch_${this.pick(["add", "xor", "max"])}_explicit(counters + (${this.integer(1)} & 7u), ${this.integer(1)}, memory_order_relaxed);` };
+    if (kind < 68) {
+      // Operations of one kind on a counter: their order does not show.
+      const operation = this.below(3);
+      return {
+        head: `atomic_fetch_${["add", "xor", "max"][operation]}_explicit(counters + ((${this.integer(1)} & 7u) + ${8 * operation}u), ${this.integer(1)}, memory_order_relaxed);`,
+      };
+    }
     if (kind < 74 && this.withBarriers && this.divergent === 0) {
       return {
         head: `threadgroup_barrier(mem_flags::mem_threadgroup); box[local] = ${this.integer(2)}; threadgroup_barrier(mem_flags::mem_threadgroup); a ^= box[(local + ${this.integer(1)} % 7u) % size]; threadgroup_barrier(mem_flags::mem_threadgroup);`,

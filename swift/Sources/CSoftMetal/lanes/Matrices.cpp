@@ -84,6 +84,17 @@ Value *Widener::fromMatrix(Value *matrix, unsigned component) {
   return builder_.CreateShuffleVector(matrix, places);
 }
 
+/// The bits of the lanes' shares: each lane's two elements side by side.
+Value *Widener::carrier(Value *value) {
+  Value *even = fromMatrix(matrix(value), 0), *odd = fromMatrix(matrix(value), 1);
+  SmallVector<int, elements> places;
+  for (unsigned lane = 0; lane < width; ++lane) {
+    places.push_back(int(lane));
+    places.push_back(int(width + lane));
+  }
+  return builder_.CreateBitCast(builder_.CreateShuffleVector(even, odd, places), vectorType(value->getType()));
+}
+
 Value *Widener::toMatrix(Value *even, Value *odd) {
   int places[elements] = {};
   for (unsigned lane = 0; lane < width; ++lane)

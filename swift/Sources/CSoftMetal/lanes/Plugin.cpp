@@ -5,6 +5,7 @@
 #include "Primitives.hpp"
 #include "Widen.hpp"
 #include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -58,10 +59,24 @@ class LanesPass : public PassInfoMixin<LanesPass> {
                                       "' cannot run as vectors: " + declined.reason);
       }
     }
+    dropHelpers(module);
     return PreservedAnalyses::none();
   }
 
  private:
+  /// Functions that kernels have taken into themselves are of no use but to them.
+  static void dropHelpers(Module &module) {
+    for (Function &function : make_early_inc_range(module)) {
+      if (function.isDeclaration() || none_of(instructions(function), [](const Instruction &instruction) {
+            return primitiveOf(&instruction) != Primitive::none;
+          }))
+        continue;
+      function.setComdat(nullptr);
+      function.setLinkage(GlobalValue::InternalLinkage);
+      if (function.use_empty()) function.eraseFromParent();
+    }
+  }
+
   void widen(Function &kernel, FunctionAnalysisManager &analyses) {
     replaceArguments(kernel);
     FunctionPassManager first = firstPasses(*builder_);

@@ -76,8 +76,11 @@ Value *Widener::splat(Value *value, unsigned count) {
 Value *Widener::vector(Value *value, unsigned component) {
   const Shape shape = shapes_.of(value);
   if (shape.kind == Shape::varying) {
-    if (isMatrix(value)) return fromMatrix(matrix(value), component);
-    return parts(value)[component];
+    if (isMatrix(value) && value->getType()->isVectorTy()) return fromMatrix(matrix(value), component);
+    if (isMatrix(value)) return carrier(value);
+    const Parts &known = parts(value);
+    if (component >= known.size()) throw Declined{"a component that is not there"};
+    return known[component];
   }
   if (shape.isAssumed) return exact(*cast<Instruction>(value));
   Value *first = scalar(value);

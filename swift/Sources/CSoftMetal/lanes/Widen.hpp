@@ -96,6 +96,7 @@ class Widener {
   llvm::Value *multiply(llvm::Value *a, llvm::Value *b, llvm::Value *c);
   llvm::Value *transpose(llvm::Value *matrix);
   llvm::Value *fromMatrix(llvm::Value *matrix, unsigned component);
+  llvm::Value *carrier(llvm::Value *value);
   llvm::Value *toMatrix(llvm::Value *even, llvm::Value *odd);
   llvm::Value *lastActive(llvm::Value *value);
 
