@@ -156,6 +156,6 @@ void registerPasses(PassBuilder &builder) {
 }  // namespace
 }  // namespace lanes
 
-extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
+extern "C" __attribute__((weak, visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "softmetal-lanes", "1", lanes::registerPasses};
 }
