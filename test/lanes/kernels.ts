@@ -3,7 +3,8 @@
  *
  * Statements are kept as a tree, so that a kernel that fails can be shrunk. What the language leaves open is kept out:
  * divisors are not 0, shifts are masked, floats become integers by their bits, values from lanes that are not active
- * are not used, and lanes that part over a lane function meet again (`simdgroup_barrier`) before the next one.
+ * are not used. Which lanes meet in a lane function below two branches is open too; below one, all lanes meet again at
+ * a barrier before the next.
  */
 import { seededBits } from "../../scripts/lib/random.ts";
 
@@ -168,28 +169,43 @@ class KernelGenerator {
     return Array.from({ length: 1 + this.below(size) }, () => this.statement(depth));
   }
 
+  /** One that all lanes agree on. */
+  private uniformCondition(): string {
+    return `(uni & ${1 << this.below(4)}u) ${this.pick(["==", "!="])} 0`;
+  }
+
+  /** Inside of what lanes part over, where `isUniform` does not hold. */
+  private inside(isUniform: boolean, depth: number, size: number): Statement[] {
+    this.divergent += isUniform ? 0 : 1;
+    const body = this.block(depth - 1, size);
+    this.divergent -= isUniform ? 0 : 1;
+    return body;
+  }
+
   private statement(depth: number): Statement {
     const kind = this.below(100);
-    const meet = "simdgroup_barrier(mem_flags::mem_none);";
+    const isUniform = this.chance(35);
+    // Where all lanes meet again after parting.
+    const meet = isUniform || this.divergent > 0 ? "" : " threadgroup_barrier(mem_flags::mem_none);";
     if (depth > 0 && kind < 22) {
-      this.divergent += 1;
-      const body = this.block(depth - 1, 4);
-      const otherwise = this.chance(50) ? this.block(depth - 1, 3) : undefined;
-      this.divergent -= 1;
-      return { head: `if (${this.condition(2)}) {`, body, ...(otherwise ? { otherwise } : {}), tail: `} ${meet}` };
+      const body = this.inside(isUniform, depth, 4);
+      const otherwise = this.chance(50) ? this.inside(isUniform, depth, 3) : undefined;
+      const condition = isUniform ? this.uniformCondition() : this.condition(2);
+      return { head: `if (${condition}) {`, body, ...(otherwise ? { otherwise } : {}), tail: `}${meet}` };
     }
     if (depth > 0 && kind < 38) {
       const k = `k${this.loops++}`;
-      const bound = this.pick(["7u", "(uni & 7u)", `(${this.integer(2)} & 7u)`, "(lane & 5u)"]);
-      this.divergent += 1;
-      const body = this.block(depth - 1, 4);
-      if (this.chance(30)) body.splice(this.below(body.length + 1), 0, { head: `if (${this.condition(2)}) { break; }` });
-      if (this.chance(20) && !body.some(asksLanes))
-        body.splice(this.below(body.length + 1), 0, { head: `if (${this.condition(1)}) { continue; }` });
-      this.divergent -= 1;
-      return { head: `for (uint ${k} = ${this.pick(["0u", "lane & 3u"])}; ${k} < ${bound}; ++${k}) { a += ${k};`, body, tail: `${meet} } ${meet}` };
+      const body = this.inside(isUniform, depth, 4);
+      for (const [leave, percent] of [["break", 30], ["continue", 20]] as const) {
+        if (!this.chance(percent) || (leave === "continue" && !isUniform && body.some(asksLanes))) continue;
+        const condition = isUniform ? this.uniformCondition() : this.condition(1);
+        body.splice(this.below(body.length + 1), 0, { head: `if (${condition}) { ${leave}; }` });
+      }
+      const start = isUniform ? "0u" : this.pick(["0u", "lane & 3u"]);
+      const end = isUniform ? this.pick(["7u", "(uni & 7u)"]) : this.pick([`(${this.integer(2)} & 7u)`, "(lane & 5u)"]);
+      return { head: `for (uint ${k} = ${start}; ${k} < ${end}; ++${k}) { a += ${k};`, body, tail: `}${meet}` };
     }
-    if (kind < 50) return this.laneFunction();
+    if (kind < 50 && this.divergent < 2) return this.laneFunction();
     if (kind < 56) return { head: `t[${this.integer(2)} & 7u] ${this.pick(["=", "+=", "^="])} ${this.integer(2)};` };
     if (kind < 62) return { head: `out[i * ${outputCount}u + ${this.pick(["0u", "1u", "2u", `(${this.integer(1)} & 3u)`])}] = ${this.integer(2)};` };
     if (kind < 65 && this.canReturn && this.divergent > 0) return { head: `if (${this.condition(2)}) { out[i * ${outputCount}u + 3u] = a; return; }` };

@@ -60,11 +60,10 @@ void Widener::widen(Instruction &instruction) {
   Parts results;
   for (unsigned i = 0; i < (type ? type->getNumElements() : 1); ++i) {
     SmallVector<Value *, 3> operands;
-    for (Value *operand : instruction.operands()) operands.push_back(vector(operand, i));
-    // One condition for a whole vector of the language.
-    if (isa<SelectInst>(instruction) && !instruction.getOperand(0)->getType()->isVectorTy()) {
-      Value *condition = instruction.getOperand(0);
-      operands[0] = shapes_.of(condition).isUniform() ? scalar(condition) : vector(condition);
+    for (Value *operand : instruction.operands()) {
+      // A select may have one condition for a whole vector of the language.
+      const bool isOne = type && !operand->getType()->isVectorTy();
+      operands.push_back(shapes_.of(operand).isUniform() && isOne ? scalar(operand) : vector(operand, isOne ? 0 : i));
     }
     results.push_back(element(instruction, operands, mask_));
   }

@@ -144,11 +144,8 @@ Value *Widener::reduce(CallBase &call) {
     neutral = builder_.CreateExtractElement(values, first);
   } else if (reduction.operation == "and") {
     neutral = Constant::getAllOnesValue(element);
-  } else if (reduction.operation == "mul") {
-    Constant *one = type->isFloatingPointTy() ? ConstantFP::get(type, 1.0) : ConstantInt::get(type, 1);
-    neutral = element == type ? one : ConstantInt::get(element, cast<ConstantFP>(one)->getValueAPF().bitcastToAPInt());
   } else {
-    neutral = Constant::getNullValue(element);
+    neutral = startOf(reduction, type);
   }
   values = builder_.CreateSelect(mask_, values, builder_.CreateVectorSplat(width, neutral));
   for (unsigned half = width / 2; half > 0; half /= 2) {
@@ -164,27 +161,45 @@ Value *Widener::reduce(CallBase &call) {
   return element == type ? result : builder_.CreateBitCast(result, type);
 }
 
-/// Lane after lane, as the language's order is for prefixes.
+/// The neutral element of a sum or product, in the type that lanes hold.
+Constant *Widener::startOf(const Reduction &reduction, Type *type) {
+  Type *element = laneType(type);
+  if (reduction.operation != "mul") return Constant::getNullValue(element);
+  if (!type->isFloatingPointTy()) return ConstantInt::get(type, 1);
+  Constant *one = ConstantFP::get(type, 1.0);
+  return element == type ? one : ConstantInt::get(element, cast<ConstantFP>(one)->getValueAPF().bitcastToAPInt());
+}
+
+/// Lane after lane, as the language's order is for prefixes: a function of its own, since it is long.
 Value *Widener::prefix(CallBase &call) {
   const Reduction reduction = reductionOf(call);
   Type *type = call.getType();
-  Value *values = vector(call.getArgOperand(0));
-  Type *element = values->getType()->getScalarType();
-  Value *isInclusive = scalar(call.getArgOperand(1));
-  Value *sum = Constant::getNullValue(element);
-  if (reduction.operation == "mul") {
-    Constant *one = type->isFloatingPointTy() ? ConstantFP::get(type, 1.0) : ConstantInt::get(type, 1);
-    sum = element == type ? one : ConstantInt::get(element, cast<ConstantFP>(one)->getValueAPF().bitcastToAPInt());
+  Value *values = vector(call.getArgOperand(0)), *isInclusive = scalar(call.getArgOperand(1));
+  const std::string name = ("lanes.prefix." + reduction.operation + "." + reduction.type).str();
+  Module *module = source_.getParent();
+  Function *function = module->getFunction(name);
+  if (!function) {
+    auto *signature = FunctionType::get(values->getType(),
+                                        {values->getType(), mask_->getType(), isInclusive->getType()}, false);
+    function = Function::Create(signature, GlobalValue::InternalLinkage, name, module);
+    function->copyAttributesFrom(&target_);
+    function->setAttributes(AttributeList().addFnAttributes(
+        module->getContext(), AttrBuilder(module->getContext(), target_.getAttributes().getFnAttrs())));
+    function->addFnAttr(Attribute::NoInline);
+    const IRBuilder<>::InsertPointGuard guard(builder_);
+    builder_.SetInsertPoint(BasicBlock::Create(module->getContext(), "", function));
+    Value *sum = startOf(reduction, type), *result = PoisonValue::get(values->getType());
+    for (unsigned lane = 0; lane < width; ++lane) {
+      Value *next = combine(reduction.operation, reduction, type, sum,
+                            builder_.CreateExtractElement(function->getArg(0), uint64_t(lane)));
+      next = builder_.CreateSelect(builder_.CreateExtractElement(function->getArg(1), uint64_t(lane)), next, sum);
+      Value *own = builder_.CreateSelect(function->getArg(2), next, sum);
+      result = builder_.CreateInsertElement(result, own, uint64_t(lane));
+      sum = next;
+    }
+    builder_.CreateRet(result);
   }
-  Value *result = PoisonValue::get(values->getType());
-  for (unsigned lane = 0; lane < width; ++lane) {
-    Value *next = combine(reduction.operation, reduction, type, sum,
-                          builder_.CreateExtractElement(values, uint64_t(lane)));
-    next = builder_.CreateSelect(builder_.CreateExtractElement(mask_, uint64_t(lane)), next, sum);
-    result = builder_.CreateInsertElement(result, builder_.CreateSelect(isInclusive, next, sum), uint64_t(lane));
-    sum = next;
-  }
-  return result;
+  return builder_.CreateCall(function, {values, mask_, isInclusive});
 }
 
 /// Lanes that wait elsewhere and may yet come to a barrier would wait at another one.

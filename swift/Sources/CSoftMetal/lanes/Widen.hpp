@@ -90,6 +90,7 @@ class Widener {
   llvm::Value *prefix(llvm::CallBase &call);
   llvm::Value *combine(llvm::StringRef operation, const Reduction &reduction, llvm::Type *type, llvm::Value *a,
                        llvm::Value *b);
+  llvm::Constant *startOf(const Reduction &reduction, llvm::Type *type);
   void barrier(llvm::CallBase &call);
   llvm::Value *matrixLoad(llvm::CallBase &call);
   void matrixStore(llvm::CallBase &call);
