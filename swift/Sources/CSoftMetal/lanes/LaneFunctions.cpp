@@ -30,6 +30,8 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
       return set(call, {bits(mask_)});
     case Primitive::ballot:
       return set(call, {bits(both(mask_, vector(call.getArgOperand(0))))});
+    case Primitive::all:
+      return set(call, {holdsInAll(call.getArgOperand(0))});
     case Primitive::shuffle:
       return set(call, {shuffle(call)});
     case Primitive::reduce:
@@ -52,6 +54,33 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
       break;
   }
   throw Declined{"a primitive that is not known"};
+}
+
+/// Whether a condition holds in all active lanes. Where a value that grows from lane to lane stays below a bound, lane 31
+/// tells for all.
+Value *Widener::holdsInAll(Value *condition) {
+  Value *exact = builder_.CreateNot(any(both(mask_, builder_.CreateNot(vector(condition)))));
+  auto *compare = dyn_cast<ICmpInst>(condition);
+  if (!compare) return exact;
+  auto predicate = compare->getPredicate();
+  Value *growing = compare->getOperand(0), *bound = compare->getOperand(1);
+  if (shapes_.of(growing).isUniform()) {
+    std::swap(growing, bound);
+    predicate = CmpInst::getSwappedPredicate(predicate);
+  }
+  const Shape shape = shapes_.of(growing);
+  const bool isBelow = predicate == CmpInst::ICMP_ULT || predicate == CmpInst::ICMP_ULE ||
+                       predicate == CmpInst::ICMP_SLT || predicate == CmpInst::ICMP_SLE;
+  if (!shape.isScalar() || shape.isAssumed || shape.stride <= 0 || !shapes_.of(bound).isUniform() || !isBelow)
+    return exact;
+  const unsigned bits = growing->getType()->getIntegerBitWidth();
+  if (uint64_t(shape.stride) * (width - 1) >= uint64_t(1) << std::min(bits - 1, 40u)) return exact;
+  Value *first = scalar(growing);
+  Value *last = builder_.CreateAdd(first, ConstantInt::get(first->getType(), uint64_t(shape.stride) * (width - 1)));
+  const bool isSigned = CmpInst::isSigned(predicate);
+  // If not so, the loop that follows does what is left.
+  return builder_.CreateAnd(builder_.CreateICmp(predicate, last, scalar(bound)),
+                            isSigned ? builder_.CreateICmpSGE(last, first) : builder_.CreateICmpUGE(last, first));
 }
 
 /// What the last active lane has.

@@ -1,5 +1,6 @@
 #include "Prepare.hpp"
 
+#include "FullLoops.hpp"
 #include "Primitives.hpp"
 #include "Private.hpp"
 #include "llvm/Analysis/LoopInfo.h"
@@ -79,6 +80,11 @@ void prepare(Function &function, FunctionAnalysisManager &analyses, PassBuilder 
   dividePrivateMemory(function);
   endUnreachable(function);
   run("early-cse,mergereturn,lower-switch,fix-irreducible,loop-simplify,lcssa");
+  separateLatches(function);
+  analyses.clear(function, function.getName());
+  // Only the version that is to be fast has loops twice.
+  if (!isRegular || !addFullLoops(function, isRegular)) return;
+  run("loop-simplify,lcssa");
   separateLatches(function);
   analyses.clear(function, function.getName());
 }

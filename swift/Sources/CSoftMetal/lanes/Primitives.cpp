@@ -20,6 +20,7 @@ Primitive primitiveOf(const Value *value) {
       .Case("position", Primitive::position)
       .Case("active", Primitive::active)
       .Case("ballot", Primitive::ballot)
+      .Case("all", Primitive::all)
       .Case("barrier", Primitive::barrier)
       .Case("order", Primitive::order)
       .Case("matrix_multiply", Primitive::matrixMultiply)

@@ -58,6 +58,7 @@ enum class Primitive {
   position,
   active,
   ballot,
+  all,  ///< `sm_all(i1)`, of the pass's own making: whether it holds in all active lanes
   shuffle,
   reduce,
   prefix,

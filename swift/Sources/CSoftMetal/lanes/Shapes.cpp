@@ -332,6 +332,7 @@ Shape Shapes::call(const CallBase &call) const {
     case Primitive::simdgroup:
     case Primitive::active:
     case Primitive::ballot:
+    case Primitive::all:
     case Primitive::reduce:
     case Primitive::barrier:
     case Primitive::order:

@@ -85,6 +85,7 @@ class Widener {
 
   // Functions of several lanes (LaneFunctions.cpp, Matrices.cpp)
   void widenPrimitive(llvm::CallBase &call, Primitive primitive);
+  llvm::Value *holdsInAll(llvm::Value *condition);
   llvm::Value *shuffle(llvm::CallBase &call);
   llvm::Value *reduce(llvm::CallBase &call);
   llvm::Value *prefix(llvm::CallBase &call);
