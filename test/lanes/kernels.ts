@@ -84,25 +84,40 @@ class KernelGenerator {
         `${this.below(40)}u`,
         "in[lane]",
         "uni",
-        ...variables.filter(([, type]) => type !== "half" && type !== "bfloat" && type !== "float").map(([n]) => `(uint)${n}`),
+        ...variables
+          .filter(([, type]) => type !== "half" && type !== "bfloat" && type !== "float")
+          .map(([n]) => `(uint)${n}`),
       ]);
     }
     const x = this.integer(depth - 1);
     const y = this.integer(depth - 1);
     switch (this.below(13)) {
-      case 0: return `(${x} + ${y})`;
-      case 1: return `(${x} - ${y})`;
-      case 2: return `(${x} * ${y})`;
-      case 3: return `(${x} ${this.pick(["&", "|", "^"])} ${y})`;
-      case 4: return `(${x} ${this.pick(["/", "%"])} ((${y} & 31u) + 1u))`;
-      case 5: return `(${x} ${this.pick(["<<", ">>"])} (${y} & 7u))`;
-      case 6: return `(uint)((int)${x} ${this.pick(["/", "%", ">>"])} (int)((${y} & 7u) + 1u))`;
-      case 7: return `in[${x} & ${inputCount - 1}u]`;
-      case 8: return `(${this.condition(depth - 1)} ? ${x} : ${y})`;
-      case 9: return `t[${x} & 7u]`;
-      case 10: return `bits_of(${this.number(depth - 1)})`;
-      case 11: return `(uint)(${this.pick(integers)})${x}`;
-      default: return `in[(${this.pick(["i", "lane", "local", "lane * 2u", "lane * 4u + 1u", "i - 3u"])} + ${this.pick(["0u", "uni", "5u"])}) & ${inputCount - 1}u]`;
+      case 0:
+        return `(${x} + ${y})`;
+      case 1:
+        return `(${x} - ${y})`;
+      case 2:
+        return `(${x} * ${y})`;
+      case 3:
+        return `(${x} ${this.pick(["&", "|", "^"])} ${y})`;
+      case 4:
+        return `(${x} ${this.pick(["/", "%"])} ((${y} & 31u) + 1u))`;
+      case 5:
+        return `(${x} ${this.pick(["<<", ">>"])} (${y} & 7u))`;
+      case 6:
+        return `(uint)((int)${x} ${this.pick(["/", "%", ">>"])} (int)((${y} & 7u) + 1u))`;
+      case 7:
+        return `in[${x} & ${inputCount - 1}u]`;
+      case 8:
+        return `(${this.condition(depth - 1)} ? ${x} : ${y})`;
+      case 9:
+        return `t[${x} & 7u]`;
+      case 10:
+        return `bits_of(${this.number(depth - 1)})`;
+      case 11:
+        return `(uint)(${this.pick(integers)})${x}`;
+      default:
+        return `in[(${this.pick(["i", "lane", "local", "lane * 2u", "lane * 4u + 1u", "i - 3u"])} + ${this.pick(["0u", "uni", "5u"])}) & ${inputCount - 1}u]`;
     }
   }
 
@@ -113,31 +128,46 @@ class KernelGenerator {
     const x = this.number(depth - 1);
     const y = this.number(depth - 1);
     switch (this.below(8)) {
-      case 0: return `(${x} + ${y})`;
-      case 1: return `(${x} - ${y})`;
-      case 2: return `(${x} * ${y})`;
-      case 3: return `(${x} / (fabs(${y}) + 1.0f))`;
-      case 4: return `fma(${x}, ${y}, p)`;
-      case 5: return `(${this.condition(depth - 1)} ? ${x} : ${y})`;
-      case 6: return `(float)((${this.pick(["half", "bfloat"])})${x})`;
-      default: return `number_of(${this.integer(depth - 1)})`;
+      case 0:
+        return `(${x} + ${y})`;
+      case 1:
+        return `(${x} - ${y})`;
+      case 2:
+        return `(${x} * ${y})`;
+      case 3:
+        return `(${x} / (fabs(${y}) + 1.0f))`;
+      case 4:
+        return `fma(${x}, ${y}, p)`;
+      case 5:
+        return `(${this.condition(depth - 1)} ? ${x} : ${y})`;
+      case 6:
+        return `(float)((${this.pick(["half", "bfloat"])})${x})`;
+      default:
+        return `number_of(${this.integer(depth - 1)})`;
     }
   }
 
   private condition(depth: number): string {
     switch (this.below(6)) {
-      case 0: return `(lane & ${this.pick(["1u", "3u", "8u", "16u"])}) != 0`;
-      case 1: return `${this.number(depth)} < ${this.number(depth)}`;
-      case 2: return `(${this.integer(depth)} & 1u) == 0`;
-      case 3: return `(int)${this.integer(depth)} > (int)${this.integer(depth)}`;
-      case 4: return `(uni & ${1 << this.below(4)}u) != 0`;
-      default: return `${this.integer(depth)} % 3u == ${this.below(3)}u`;
+      case 0:
+        return `(lane & ${this.pick(["1u", "3u", "8u", "16u"])}) != 0`;
+      case 1:
+        return `${this.number(depth)} < ${this.number(depth)}`;
+      case 2:
+        return `(${this.integer(depth)} & 1u) == 0`;
+      case 3:
+        return `(int)${this.integer(depth)} > (int)${this.integer(depth)}`;
+      case 4:
+        return `(uni & ${1 << this.below(4)}u) != 0`;
+      default:
+        return `${this.integer(depth)} % 3u == ${this.below(3)}u`;
     }
   }
 
   private assignment(): Statement {
     const [name, type] = this.pick(variables);
-    if (type === "float" || type === "half" || type === "bfloat") return { head: `${name} = (${type})${this.number(3)};` };
+    if (type === "float" || type === "half" || type === "bfloat")
+      return { head: `${name} = (${type})${this.number(3)};` };
     return { head: `${name} = (${type})${this.integer(3)};` };
   }
 
@@ -147,21 +177,38 @@ class KernelGenerator {
     const [, type] = variables.find(([name]) => name === integer) ?? ["", "uint"];
     const value = `(${type})${x}`;
     switch (this.below(12)) {
-      case 0: return { head: `${integer} = simd_${this.pick(["sum", "product", "and", "or", "xor", "min", "max"])}(${value});` };
-      case 1: return { head: `${integer} = simd_prefix_${this.pick(["inclusive", "exclusive"])}_${this.pick(["sum", "product"])}(${value});` };
-      case 2: return { head: `p = simd_${this.pick(["sum", "min", "max"])}(${this.number(2)});` };
-      case 3: return { head: `r = simd_${this.pick(["sum", "max", "min"])}((half)${this.number(1)});` };
-      case 4: return { head: `s = simd_${this.pick(["sum", "max", "prefix_inclusive_sum"])}((bfloat)${this.number(1)});` };
+      case 0:
+        return {
+          head: `${integer} = simd_${this.pick(["sum", "product", "and", "or", "xor", "min", "max"])}(${value});`,
+        };
+      case 1:
+        return {
+          head: `${integer} = simd_prefix_${this.pick(["inclusive", "exclusive"])}_${this.pick(["sum", "product"])}(${value});`,
+        };
+      case 2:
+        return { head: `p = simd_${this.pick(["sum", "min", "max"])}(${this.number(2)});` };
+      case 3:
+        return { head: `r = simd_${this.pick(["sum", "max", "min"])}((half)${this.number(1)});` };
+      case 4:
+        return { head: `s = simd_${this.pick(["sum", "max", "prefix_inclusive_sum"])}((bfloat)${this.number(1)});` };
       case 5: {
         const form = this.pick(["w", "lane ^ 5u", "lane ^ (w & 31u)", "lane + w", "uni", "(lane & ~3u) | 1u"]);
-        return { head: `{ const uint w = ${x}, from = (${form}) & 31u; const bool here = is_active(from); const ${type} v = simd_shuffle((${type})${this.integer(1)}, (ushort)from); if (here) { ${integer} = v; } }` };
+        return {
+          head: `{ const uint w = ${x}, from = (${form}) & 31u; const bool here = is_active(from); const ${type} v = simd_shuffle((${type})${this.integer(1)}, (ushort)from); if (here) { ${integer} = v; } }`,
+        };
       }
-      case 6: return { head: `a = (uint)(ulong)simd_ballot(${this.condition(2)});` };
-      case 7: return { head: `if (simd_any(${this.condition(2)})) { b ^= 21; }` };
-      case 8: return { head: `if (simd_all(${this.condition(1)})) { b += 3; }` };
-      case 9: return { head: `if (simd_is_first()) { a += 5u; }` };
-      case 10: return { head: `q = quad_${this.pick(["sum", "max", "min"])}(${this.number(1)});` };
-      default: return { head: `q = simd_prefix_exclusive_sum(${this.number(1)});` };
+      case 6:
+        return { head: `a = (uint)(ulong)simd_ballot(${this.condition(2)});` };
+      case 7:
+        return { head: `if (simd_any(${this.condition(2)})) { b ^= 21; }` };
+      case 8:
+        return { head: `if (simd_all(${this.condition(1)})) { b += 3; }` };
+      case 9:
+        return { head: `if (simd_is_first()) { a += 5u; }` };
+      case 10:
+        return { head: `q = quad_${this.pick(["sum", "max", "min"])}(${this.number(1)});` };
+      default:
+        return { head: `q = simd_prefix_exclusive_sum(${this.number(1)});` };
     }
   }
 
@@ -196,7 +243,10 @@ class KernelGenerator {
     if (depth > 0 && kind < 38) {
       const k = `k${this.loops++}`;
       const body = this.inside(isUniform, depth, 4);
-      for (const [leave, percent] of [["break", 30], ["continue", 20]] as const) {
+      for (const [leave, percent] of [
+        ["break", 30],
+        ["continue", 20],
+      ] as const) {
         if (!this.chance(percent) || (leave === "continue" && !isUniform && body.some(asksLanes))) continue;
         const condition = isUniform ? this.uniformCondition() : this.condition(1);
         body.splice(this.below(body.length + 1), 0, { head: `if (${condition}) { ${leave}; }` });
@@ -207,8 +257,12 @@ class KernelGenerator {
     }
     if (kind < 50 && this.divergent < 2) return this.laneFunction();
     if (kind < 56) return { head: `t[${this.integer(2)} & 7u] ${this.pick(["=", "+=", "^="])} ${this.integer(2)};` };
-    if (kind < 62) return { head: `out[i * ${outputCount}u + ${this.pick(["0u", "1u", "2u", `(${this.integer(1)} & 3u)`])}] = ${this.integer(2)};` };
-    if (kind < 65 && this.canReturn && this.divergent > 0) return { head: `if (${this.condition(2)}) { out[i * ${outputCount}u + 3u] = a; return; }` };
+    if (kind < 62)
+      return {
+        head: `out[i * ${outputCount}u + ${this.pick(["0u", "1u", "2u", `(${this.integer(1)} & 3u)`])}] = ${this.integer(2)};`,
+      };
+    if (kind < 65 && this.canReturn && this.divergent > 0)
+      return { head: `if (${this.condition(2)}) { out[i * ${outputCount}u + 3u] = a; return; }` };
     if (kind < 68) {
       // Operations of one kind on a counter: their order does not show.
       const operation = this.below(3);
@@ -277,30 +331,40 @@ ${bodyText(kernel)}
  * Leaves out statements, or what is around others, as long as `fails` holds of what is left.
  * `fails` is asked about whole kernels.
  */
-export function shrink(statements: readonly Statement[], fails: (statements: readonly Statement[]) => boolean): readonly Statement[] {
+export async function shrink(
+  statements: readonly Statement[],
+  fails: (statements: readonly Statement[]) => Promise<boolean> | boolean,
+): Promise<readonly Statement[]> {
   let list = statements;
   for (let index = 0; index < list.length; ) {
     const before = list.slice(0, index);
     const after = list.slice(index + 1);
     const each = list[index] as Statement;
     const inside = [...(each.body ?? []), ...(each.otherwise ?? [])];
-    if (fails([...before, ...after])) {
+    if (await fails([...before, ...after])) {
       list = [...before, ...after];
       continue;
     }
-    if (inside.length > 0 && fails([...before, ...inside, ...after])) {
+    if (inside.length > 0 && (await fails([...before, ...inside, ...after]))) {
       list = [...before, ...inside, ...after];
       continue;
     }
     let kept = each;
     if (kept.otherwise !== undefined) {
       const { otherwise, ...rest } = kept;
-      if (fails([...before, rest, ...after])) kept = rest;
-      else kept = { ...kept, otherwise: shrink(otherwise, (next) => fails([...before, { ...kept, otherwise: next }, ...after])) };
+      if (await fails([...before, rest, ...after])) kept = rest;
+      else
+        kept = {
+          ...kept,
+          otherwise: await shrink(otherwise, (next) => fails([...before, { ...kept, otherwise: next }, ...after])),
+        };
     }
     if (kept.body !== undefined) {
       const outer = kept;
-      kept = { ...kept, body: shrink(kept.body, (next) => fails([...before, { ...outer, body: next }, ...after])) };
+      kept = {
+        ...kept,
+        body: await shrink(kept.body, (next) => fails([...before, { ...outer, body: next }, ...after])),
+      };
     }
     list = [...before, kept, ...after];
     index += 1;

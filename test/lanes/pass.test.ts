@@ -20,7 +20,17 @@ async function compiled(name: string): Promise<(group: Int32Array) => void> {
   const object = join(folder, `${name}.so`);
   const source = join(import.meta.dir, "ir", `${name}.ll`);
   await runChecked([
-    "clang-19", "-O3", "-march=native", "-shared", "-fPIC", "-nostdlib", "-w", `-fpass-plugin=${lanesPlugin()}`, source, "-o", object,
+    "clang-19",
+    "-O3",
+    "-march=native",
+    "-shared",
+    "-fPIC",
+    "-nostdlib",
+    "-w",
+    `-fpass-plugin=${lanesPlugin()}`,
+    source,
+    "-o",
+    object,
   ]);
   const { symbols } = dlopen(object, { kernel: { args: ["ptr", "u32"], returns: "void" } });
   return (group) => symbols.kernel(ptr(group), 0);
@@ -86,7 +96,13 @@ test("what the pass leaves alone is refused with the kernel's name and the reaso
      }`,
   );
   const { status, errors } = await (await import("../helpers/run.ts")).run([
-    "clang-19", "-O3", "-c", `-fpass-plugin=${lanesPlugin()}`, source, "-o", join(folder, "refused.o"),
+    "clang-19",
+    "-O3",
+    "-c",
+    `-fpass-plugin=${lanesPlugin()}`,
+    source,
+    "-o",
+    join(folder, "refused.o"),
   ]);
   expect(status).not.toBe(0);
   expect(errors).toContain("softmetal: kernel 'kernel' cannot run as vectors: a call through a pointer");

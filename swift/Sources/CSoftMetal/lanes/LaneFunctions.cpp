@@ -248,8 +248,15 @@ void Widener::barrier(CallBase &call) {
       for (const BasicBlock *next : successors(block)) todo.push_back(next);
     }
     if (!reaches) continue;
-    AllocaInst *arriving = states_[blocks_.order[size_t(pending)]].arriving;
-    Value *waiting = builder_.CreateLoad(arriving->getAllocatedType(), arriving);
+    const Block &there = states_[blocks_.order[size_t(pending)]];
+    Value *waiting;
+    if (there.equivalent) {
+      // All that set out with the equivalent block come there: those not here are on their way.
+      Value *all = builder_.CreateLoad(mask_->getType(), states_[there.equivalent].mask);
+      waiting = builder_.CreateAnd(all, builder_.CreateNot(mask_));
+    } else {
+      waiting = builder_.CreateLoad(mask_->getType(), there.arriving);
+    }
     elsewhere = elsewhere ? builder_.CreateOr(elsewhere, waiting) : waiting;
   }
   if (elsewhere) {
