@@ -25,7 +25,8 @@ class Division {
     const auto *count = dyn_cast<ConstantInt>(own_.getArraySize());
     if (!count) throw Declined{"a private array of unknown size"};
     size_ = layout_.getTypeAllocSize(own_.getAllocatedType()).getFixedValue() * count->getZExtValue();
-    sideBySide_ = size_ > 0 && visit(own_) && unit_ != 0 && size_ % unit_ == 0;
+    sideBySide_ = size_ > 0 && visit(own_) && unit_ != 0 && size_ % unit_ == 0 &&
+                  all_of(offsets_, [&](uint64_t offset) { return offset % unit_ == 0; });
     const uint64_t each = sideBySide_ ? size_ : alignTo(std::max<uint64_t>(size_, 1), own_.getAlign());
     if (each * width > mostBytes) throw Declined{"private arrays of more than 64 KiB a thread"};
     Function *lane = cast<Function>(own_.getModule()->getOrInsertFunction("sm_lane", builder_.getInt32Ty()).getCallee());
@@ -67,8 +68,6 @@ class Division {
         if (!call || !call->isLifetimeStartOrEnd()) return false;
       }
     }
-    for (const uint64_t offset : offsets_)
-      if (unit_ != 0 && offset % unit_ != 0) return false;
     return true;
   }
 
@@ -76,8 +75,22 @@ class Division {
     const uint64_t size = layout_.getTypeStoreSize(type->getScalarType()).getFixedValue();
     if (type->isStructTy() || type->isArrayTy() || type->getScalarType()->isIntegerTy(1)) return false;
     if (size != layout_.getTypeAllocSize(type->getScalarType()).getFixedValue()) return false;
-    if (unit_ == 0) unit_ = size;
-    return unit_ == size;
+    // Wider accesses are taken apart.
+    unit_ = unit_ == 0 ? size : std::min(unit_, size);
+    return isPowerOf2_64(size);
+  }
+
+  /// What an access of `type` is taken apart into: elements of the unit's size.
+  FixedVectorType *pieces(Type *type) {
+    Type *element = type->getScalarType();
+    const uint64_t size = layout_.getTypeStoreSize(element).getFixedValue();
+    const auto *vector = dyn_cast<FixedVectorType>(type);
+    const uint64_t count = (vector ? vector->getNumElements() : 1) * size / unit_;
+    // The share of a matrix is two floats.
+    Type *piece = size == unit_                             ? element
+                  : element->isDoubleTy() && unit_ == 4 ? builder_.getFloatTy()
+                                                            : builder_.getIntNTy(unsigned(unit_ * 8));
+    return FixedVectorType::get(piece, unsigned(count));
   }
 
   /// Moves all that is done with `pointer` to `place`, where every offset counts 32 times.
@@ -118,23 +131,24 @@ class Division {
 
   Value *divide(LoadInst &load, Value *place) {
     const Align align(unit_);
-    auto *vector = dyn_cast<FixedVectorType>(load.getType());
-    if (!vector) return builder_.CreateAlignedLoad(load.getType(), place, align);
+    FixedVectorType *vector = pieces(load.getType());
+    if (vector->getNumElements() == 1) return builder_.CreateAlignedLoad(load.getType(), place, align);
     Value *result = PoisonValue::get(vector);
     for (uint64_t i = 0; i < vector->getNumElements(); ++i)
       result = builder_.CreateInsertElement(
           result, builder_.CreateAlignedLoad(vector->getElementType(), component(place, i), align), i);
-    return result;
+    return builder_.CreateBitCast(result, load.getType());
   }
 
   void divide(StoreInst &store, Value *place) {
     const Align align(unit_);
     Value *value = store.getValueOperand();
-    auto *vector = dyn_cast<FixedVectorType>(value->getType());
-    if (!vector) {
+    FixedVectorType *vector = pieces(value->getType());
+    if (vector->getNumElements() == 1) {
       builder_.CreateAlignedStore(value, place, align);
       return;
     }
+    value = builder_.CreateBitCast(value, vector);
     for (uint64_t i = 0; i < vector->getNumElements(); ++i)
       builder_.CreateAlignedStore(builder_.CreateExtractElement(value, i), component(place, i), align);
   }
