@@ -96,9 +96,12 @@ class Graph {
         blocks[at].isDivergent = below(2);
         const int next = add();
         connect(at, next);
-        if (kind == 2) returning_.push_back(at);
-        else if (kind == 0) around[below(unsigned(around.size()))].leaving->push_back(at);
-        else around.back().continuing->push_back(at);
+        if (kind == 2)
+          returning_.push_back(at);
+        else if (kind == 0)
+          around[below(unsigned(around.size()))].leaving->push_back(at);
+        else
+          around.back().continuing->push_back(at);
         return next;
       }
       default:

@@ -69,8 +69,10 @@ bool Blocks::part(const std::vector<BasicBlock *> &seeds, Loop *loop) {
     if (place == names.end()) continue;
     BasicBlock *name = place->second;
     for (BasicBlock *next : successors(block))
-      if (index[next] > index[block]) reach(next, name);
-      else if (loop && next == loop->getHeader()) leaving.insert(name);
+      if (index[next] > index[block])
+        reach(next, name);
+      else if (loop && next == loop->getHeader())
+        leaving.insert(name);
   }
   if (!loop || leaving.size() < 2 || !leftApart_.insert(loop).second) return changed;
   SmallVector<BasicBlock *, 8> exits;

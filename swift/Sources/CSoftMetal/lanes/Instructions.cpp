@@ -130,8 +130,7 @@ void Widener::widenCall(CallBase &call) {
     SmallVector<Value *, 4> operands;
     SmallVector<Type *, 2> types;
     const bool isPromoted = isNarrow(call.getType());
-    Type *resultType = isPromoted ? FixedVectorType::get(builder_.getFloatTy(), width)
-                                  : vectorType(call.getType());
+    Type *resultType = isPromoted ? FixedVectorType::get(builder_.getFloatTy(), width) : vectorType(call.getType());
     if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(resultType);
     for (unsigned k = 0; k < call.arg_size(); ++k) {
       Value *operand = call.getArgOperand(k);
@@ -222,7 +221,7 @@ void Widener::widenBitcast(Instruction &cast) {
   Type *to = cast.getType();
   const auto *source = dyn_cast<FixedVectorType>(from->getType()), *target = dyn_cast<FixedVectorType>(to);
   if (isMatrix(&cast)) {
-    Type *element = to->isDoubleTy() ? builder_.getFloatTy()
+    Type *element = to->isDoubleTy()  ? builder_.getFloatTy()
                     : to->isFloatTy() ? static_cast<Type *>(builder_.getInt16Ty())
                                       : laneType(to);
     return set(cast, {builder_.CreateBitCast(matrix(from), FixedVectorType::get(element, 64))});
@@ -270,7 +269,8 @@ void Widener::widenShuffle(Instruction &instruction) {
   Parts results;
   if (auto *extract = dyn_cast<ExtractElementInst>(&instruction)) {
     Value *from = extract->getVectorOperand(), *index = extract->getIndexOperand();
-    if (const auto *known = dyn_cast<ConstantInt>(index)) return set(instruction, {vector(from, unsigned(known->getZExtValue()))});
+    if (const auto *known = dyn_cast<ConstantInt>(index))
+      return set(instruction, {vector(from, unsigned(known->getZExtValue()))});
     const unsigned count = cast<FixedVectorType>(from->getType())->getNumElements();
     Value *place = vector(index), *result = vector(from, 0);
     for (unsigned i = 1; i < count; ++i)
@@ -297,9 +297,11 @@ void Widener::widenShuffle(Instruction &instruction) {
   auto &shuffle = cast<ShuffleVectorInst>(instruction);
   const int first = int(cast<FixedVectorType>(shuffle.getOperand(0)->getType())->getNumElements());
   for (const int place : shuffle.getShuffleMask()) {
-    if (place < 0) results.push_back(PoisonValue::get(vectorType(shuffle.getType())));
-    else results.push_back(place < first ? vector(shuffle.getOperand(0), unsigned(place))
-                                         : vector(shuffle.getOperand(1), unsigned(place - first)));
+    if (place < 0)
+      results.push_back(PoisonValue::get(vectorType(shuffle.getType())));
+    else
+      results.push_back(place < first ? vector(shuffle.getOperand(0), unsigned(place))
+                                      : vector(shuffle.getOperand(1), unsigned(place - first)));
   }
   set(instruction, std::move(results));
 }

@@ -24,7 +24,8 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
     case Primitive::position: {
       Value *a = call.getArgOperand(0), *b = call.getArgOperand(1);
       const bool isScalar = shapes_.of(&call).isScalar();
-      return set(call, {isScalar ? builder_.CreateAdd(scalar(a), scalar(b)) : builder_.CreateAdd(vector(a), vector(b))});
+      return set(call,
+                 {isScalar ? builder_.CreateAdd(scalar(a), scalar(b)) : builder_.CreateAdd(vector(a), vector(b))});
     }
     case Primitive::active:
       return set(call, {bits(mask_)});
@@ -56,8 +57,8 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
   throw Declined{"a primitive that is not known"};
 }
 
-/// Whether a condition holds in all active lanes. Where a value that grows from lane to lane stays below a bound, lane 31
-/// tells for all.
+/// Whether a condition holds in all active lanes. Where a value that grows from lane to lane stays below a bound, lane
+/// 31 tells for all.
 Value *Widener::holdsInAll(Value *condition) {
   Value *exact = builder_.CreateNot(any(both(mask_, builder_.CreateNot(vector(condition)))));
   auto *compare = dyn_cast<ICmpInst>(condition);
@@ -208,8 +209,8 @@ Value *Widener::prefix(CallBase &call) {
   Module *module = source_.getParent();
   Function *function = module->getFunction(name);
   if (!function) {
-    auto *signature = FunctionType::get(values->getType(),
-                                        {values->getType(), mask_->getType(), isInclusive->getType()}, false);
+    auto *signature =
+        FunctionType::get(values->getType(), {values->getType(), mask_->getType(), isInclusive->getType()}, false);
     function = Function::Create(signature, GlobalValue::InternalLinkage, name, module);
     function->copyAttributesFrom(&target_);
     function->setAttributes(AttributeList().addFnAttributes(

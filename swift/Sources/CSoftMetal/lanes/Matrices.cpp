@@ -66,9 +66,12 @@ void Widener::findMatrices() {
           continue;
         bool some = false, all = true;
         for (const Value *operand : instruction.operands()) {
-          if (isMatrix(operand)) some = true;
-          else if (isa<PHINode>(instruction)) all &= isa<Constant>(operand);
-          else all &= isa<BinaryOperator>(instruction);
+          if (isMatrix(operand))
+            some = true;
+          else if (isa<PHINode>(instruction))
+            all &= isa<Constant>(operand);
+          else
+            all &= isa<BinaryOperator>(instruction);
         }
         if (some && all) continue;
         matrices_.erase(&instruction);

@@ -70,22 +70,57 @@ void Widener::storeStrided(const Access &access, Value *base, const Parts &value
   builder_.CreateMaskedStore(all, base, access.align, wideMask(access));
 }
 
-Widener::Parts Widener::gather(const Access &access, Value *pointers) {
-  Parts results;
-  for (unsigned i = 0; i < access.count; ++i) {
-    Value *places = i ? builder_.CreateGEP(access.element, pointers, builder_.getInt64(i)) : pointers;
-    Type *type = FixedVectorType::get(access.element, width);
-    results.push_back(builder_.CreateMaskedGather(type, places, commonAlignment(access.align, i * access.size), mask_,
-                                                  PoisonValue::get(type)));
+/// The words that a lane's components of 8 or 16 bits are moved by where each lane has its own address, since
+/// processors gather nothing smaller: how many, and of how many bytes. One component a word where they do not fit.
+std::pair<unsigned, uint64_t> Widener::wordsOf(const Access &access) {
+  const uint64_t bytes = access.count * access.size;
+  if (access.size >= 4 || access.count == 1) return {access.count, access.size};
+  for (const uint64_t word : {8, 4})
+    if (bytes % word == 0) return {unsigned(bytes / word), word};
+  return {access.count, access.size};
+}
+
+/// Vectors of all lanes' parts, `from` a lane, cut into `to` parts a lane of type `element`.
+Widener::Parts Widener::recut(const Parts &parts, Type *element, unsigned to) {
+  const unsigned from = parts.size();
+  Parts given = parts, results;
+  Value *all = from == 1 ? given[0] : concatenateVectors(builder_, given);
+  SmallVector<int, 256> places;
+  for (unsigned lane = 0; lane < width; ++lane)
+    for (unsigned i = 0; i < from; ++i) places.push_back(int(i * width + lane));
+  if (from > 1) all = builder_.CreateShuffleVector(all, places);
+  all = builder_.CreateBitCast(all, FixedVectorType::get(element, width * to));
+  for (unsigned i = 0; i < to; ++i) {
+    places.clear();
+    for (unsigned lane = 0; lane < width; ++lane) places.push_back(int(lane * to + i));
+    results.push_back(to == 1 ? all : builder_.CreateShuffleVector(all, places));
   }
   return results;
 }
 
+Widener::Parts Widener::gather(const Access &access, Value *pointers) {
+  const auto [count, size] = wordsOf(access);
+  const bool isRecut = size != access.size;
+  Type *element = isRecut ? builder_.getIntNTy(unsigned(size * 8)) : access.element;
+  Parts results;
+  for (unsigned i = 0; i < count; ++i) {
+    Value *places = i ? builder_.CreateGEP(element, pointers, builder_.getInt64(i)) : pointers;
+    Type *type = FixedVectorType::get(element, width);
+    results.push_back(builder_.CreateMaskedGather(type, places, commonAlignment(access.align, i * size), mask_,
+                                                  PoisonValue::get(type)));
+  }
+  return isRecut ? recut(results, access.element, access.count) : results;
+}
+
 /// In lane order, a lane's components together: where lanes write to one place the last wins.
 void Widener::scatter(const Access &access, Value *pointers, const Parts &values) {
-  for (unsigned i = 0; i < access.count; ++i) {
-    Value *places = i ? builder_.CreateGEP(access.element, pointers, builder_.getInt64(i)) : pointers;
-    builder_.CreateMaskedScatter(values[i], places, commonAlignment(access.align, i * access.size), mask_);
+  const auto [count, size] = wordsOf(access);
+  const bool isRecut = size != access.size;
+  Type *element = isRecut ? builder_.getIntNTy(unsigned(size * 8)) : access.element;
+  const Parts words = isRecut ? recut(values, element, count) : values;
+  for (unsigned i = 0; i < count; ++i) {
+    Value *places = i ? builder_.CreateGEP(element, pointers, builder_.getInt64(i)) : pointers;
+    builder_.CreateMaskedScatter(words[i], places, commonAlignment(access.align, i * size), mask_);
   }
 }
 

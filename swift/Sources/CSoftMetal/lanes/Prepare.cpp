@@ -73,7 +73,8 @@ void prepare(Function &function, FunctionAnalysisManager &analyses, PassBuilder 
     parse(builder, text).run(function, analyses);
     analyses.clear(function, function.getName());
   };
-  replace(function, Primitive::regular, [&](Instruction &call) { return ConstantInt::getBool(call.getType(), isRegular); });
+  replace(function, Primitive::regular,
+          [&](Instruction &call) { return ConstantInt::getBool(call.getType(), isRegular); });
   if (isRegular) replace(function, Primitive::kernel, [](Instruction &call) { return &call; });
   run("simplifycfg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
   expandCopies(function);

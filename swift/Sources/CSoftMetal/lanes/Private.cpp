@@ -29,15 +29,18 @@ class Division {
                   all_of(offsets_, [&](uint64_t offset) { return offset % unit_ == 0; });
     const uint64_t each = sideBySide_ ? size_ : alignTo(std::max<uint64_t>(size_, 1), own_.getAlign());
     if (each * width > mostBytes) throw Declined{"private arrays of more than 64 KiB a thread"};
-    Function *lane = cast<Function>(own_.getModule()->getOrInsertFunction("sm_lane", builder_.getInt32Ty()).getCallee());
+    Function *lane =
+        cast<Function>(own_.getModule()->getOrInsertFunction("sm_lane", builder_.getInt32Ty()).getCallee());
     builder_.SetInsertPoint(&own_);
     AllocaInst *all = builder_.CreateAlloca(ArrayType::get(builder_.getInt8Ty(), each * width), nullptr, "private");
     all->setAlignment(std::max(own_.getAlign(), Align(64)));
     Value *place = builder_.CreateMul(builder_.CreateZExt(builder_.CreateCall(lane), builder_.getInt64Ty()),
                                       builder_.getInt64(sideBySide_ ? unit_ : each));
     Value *root = builder_.CreateGEP(builder_.getInt8Ty(), all, place);
-    if (sideBySide_) rewrite(own_, root);
-    else own_.replaceAllUsesWith(root);
+    if (sideBySide_)
+      rewrite(own_, root);
+    else
+      own_.replaceAllUsesWith(root);
     own_.eraseFromParent();
   }
 
@@ -87,9 +90,9 @@ class Division {
     const auto *vector = dyn_cast<FixedVectorType>(type);
     const uint64_t count = (vector ? vector->getNumElements() : 1) * size / unit_;
     // The share of a matrix is two floats.
-    Type *piece = size == unit_                             ? element
+    Type *piece = size == unit_                         ? element
                   : element->isDoubleTy() && unit_ == 4 ? builder_.getFloatTy()
-                                                            : builder_.getIntNTy(unsigned(unit_ * 8));
+                                                        : builder_.getIntNTy(unsigned(unit_ * 8));
     return FixedVectorType::get(piece, unsigned(count));
   }
 
@@ -126,7 +129,8 @@ class Division {
   }
 
   Value *component(Value *place, uint64_t index) {
-    return index == 0 ? place : builder_.CreateGEP(builder_.getInt8Ty(), place, builder_.getInt64(index * unit_ * width));
+    return index == 0 ? place
+                      : builder_.CreateGEP(builder_.getInt8Ty(), place, builder_.getInt64(index * unit_ * width));
   }
 
   Value *divide(LoadInst &load, Value *place) {
@@ -203,9 +207,12 @@ void expandCopies(Function &function) {
     if (auto *call = dyn_cast<MemIntrinsic>(&instruction)) calls.push_back(call);
   for (MemIntrinsic *call : calls) {
     if (!expandShort(*call)) {
-      if (auto *copy = dyn_cast<MemCpyInst>(call)) expandMemCpyAsLoop(copy, target);
-      else if (auto *fill = dyn_cast<MemSetInst>(call)) expandMemSetAsLoop(fill);
-      else if (!expandMemMoveAsLoop(cast<MemMoveInst>(call), target)) throw Declined{"a move of memory"};
+      if (auto *copy = dyn_cast<MemCpyInst>(call))
+        expandMemCpyAsLoop(copy, target);
+      else if (auto *fill = dyn_cast<MemSetInst>(call))
+        expandMemSetAsLoop(fill);
+      else if (!expandMemMoveAsLoop(cast<MemMoveInst>(call), target))
+        throw Declined{"a move of memory"};
     }
     call->eraseFromParent();
   }

@@ -45,7 +45,8 @@ void Widener::serial(Instruction &instruction) {
 
   Value *lanes = bits(mask_);
   BasicBlock *before = builder_.GetInsertBlock();
-  BasicBlock *loop = BasicBlock::Create(context, "each", &target_), *after = BasicBlock::Create(context, "all", &target_);
+  BasicBlock *loop = BasicBlock::Create(context, "each", &target_),
+             *after = BasicBlock::Create(context, "all", &target_);
   builder_.CreateBr(loop);
   builder_.SetInsertPoint(loop);
   PHINode *left = builder_.CreatePHI(lanes->getType(), 2);
@@ -59,8 +60,10 @@ void Widener::serial(Instruction &instruction) {
       Type *element = boxes[i]->getAllocatedType()->getScalarType();
       value = builder_.CreateLoad(element, builder_.CreateGEP(element, boxes[i], place));
       Type *wanted = instruction.getOperand(i)->getType();
-      if (wanted->isIntegerTy(1)) value = builder_.CreateTrunc(value, wanted);
-      else if (wanted != element) value = builder_.CreateBitCast(value, wanted);
+      if (wanted->isIntegerTy(1))
+        value = builder_.CreateTrunc(value, wanted);
+      else if (wanted != element)
+        value = builder_.CreateBitCast(value, wanted);
     }
     copy->setOperand(i, value);
   }
@@ -69,8 +72,10 @@ void Widener::serial(Instruction &instruction) {
   for (unsigned i = 0; i < results.size(); ++i) {
     Value *value = instruction.getType()->isStructTy() ? builder_.CreateExtractValue(copy, i) : copy;
     Type *element = results[i]->getAllocatedType()->getScalarType();
-    if (value->getType()->isIntegerTy(1)) value = builder_.CreateZExt(value, element);
-    else if (value->getType() != element) value = builder_.CreateBitCast(value, element);
+    if (value->getType()->isIntegerTy(1))
+      value = builder_.CreateZExt(value, element);
+    else if (value->getType() != element)
+      value = builder_.CreateBitCast(value, element);
     builder_.CreateStore(value, builder_.CreateGEP(element, results[i], place));
   }
   Value *rest = builder_.CreateAnd(left, builder_.CreateSub(left, ConstantInt::get(left->getType(), 1)));

@@ -62,8 +62,7 @@ Value *Widener::scalar(Value *value) {
 
 Constant *Widener::ramp(Type *type, int64_t stride) const {
   SmallVector<Constant *, width> values;
-  for (unsigned i = 0; i < width; ++i)
-    values.push_back(ConstantInt::get(type, uint64_t(stride) * i, false));
+  for (unsigned i = 0; i < width; ++i) values.push_back(ConstantInt::get(type, uint64_t(stride) * i, false));
   return ConstantVector::get(values);
 }
 
@@ -121,8 +120,8 @@ Value *Widener::check(Value *value) {
     Value *first = scalar(from);
     Type *type = first->getType();
     Value *last = builder_.CreateAdd(first, ConstantInt::get(type, uint64_t(shape.stride) * (width - 1), false));
-    const auto grows = isSigned ? CmpInst::ICMP_SGE : CmpInst::ICMP_UGE, shrinks = isSigned ? CmpInst::ICMP_SLE
-                                                                                             : CmpInst::ICMP_ULE;
+    const auto grows = isSigned ? CmpInst::ICMP_SGE : CmpInst::ICMP_UGE,
+               shrinks = isSigned ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE;
     // One step too long to be seen wrapping once counts as wrapping.
     const unsigned bits = type->getIntegerBitWidth();
     const uint64_t size = uint64_t(shape.stride < 0 ? -shape.stride : shape.stride);

@@ -29,8 +29,7 @@ void Widener::run() {
   findMatrices();
   makeSlots();
   builder_.SetInsertPoint(entry_);
-  builder_.CreateStore(Constant::getAllOnesValue(vectorType(builder_.getInt1Ty())),
-                       states_[blocks_.order[0]].arriving);
+  builder_.CreateStore(Constant::getAllOnesValue(vectorType(builder_.getInt1Ty())), states_[blocks_.order[0]].arriving);
   builder_.CreateBr(states_[blocks_.order[0]].head);
   for (size_t i = 0; i < blocks_.order.size(); ++i) emitBlock(static_cast<int>(i));
 }

@@ -31,7 +31,8 @@ enum Executor: Hashable, Sendable {
         // Loops of matrix operations are empty for all lanes but one: worth a copy of the loop.
         "-mllvm", "-unswitch-threshold=2000",
       ]
-    case .vectors(let plugin): ["-DSM_EXECUTE_VECTORS", "-fpass-plugin=\(plugin)", "-Xclang", "-disable-lifetime-markers"]
+    case .vectors(let plugin):
+      ["-DSM_EXECUTE_VECTORS", "-fpass-plugin=\(plugin)", "-Xclang", "-disable-lifetime-markers"]
     }
   }
 
