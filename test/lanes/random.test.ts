@@ -4,7 +4,8 @@ import { differingSeeds, shrunk } from "./compare.ts";
 
 const perRun = 12;
 
-test.each([1, 13])("random kernels from seed %i on", async (first) => {
-  const seeds = await differingSeeds(first, perRun);
-  expect(seeds.length > 0 ? await shrunk(seeds[0] as number) : "").toBe("");
-});
+if (process.platform === "linux")
+  test.each([1, 13])("random kernels from seed %i on", async (first) => {
+    const seeds = await differingSeeds(first, perRun);
+    expect(seeds.length > 0 ? await shrunk(seeds[0] as number) : "").toBe("");
+  });
