@@ -6,14 +6,16 @@
 ///   sliding window  attends keys p - window < j <= p
 ///
 /// Tile classes tell an attention kernel which of its mask tiles [BQ, BK] it
-/// need not compute (0: all blocked) or need not read (2: nothing masked); 1 is
-/// all others. Keys past kL and rows past qL do not count.
+/// need not compute (blocked) or need not read (unmasked). Keys past kL and rows
+/// past qL do not count.
 ///
 /// No threadgroup memory, no barriers, any threadgroup size. Bound by memory: the
 /// builders write and the classifiers read each mask element once.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/instantiate.h"
+#include "common/mask_tiles.h"
 
 using namespace metal;
 
@@ -51,16 +53,14 @@ template <typename Element, bool kWindow>
 
 /// Grid (NK, NQ, planes): a thread classifies one tile of one mask plane, so that
 /// the 32 threads of a SIMD group read neighbouring tiles, whole lines of memory.
-/// Classes are [planes, NQ, NK]; the mask's planes
-/// are its batches (1 where that stride is 0) times its heads (likewise).
 template <typename Element, short BQ, short BK>
 [[kernel]] void classify_mask_tiles(const device typename Element::Type *mask [[buffer(0)]],
                                     device uchar *tile_classes [[buffer(1)]],
                                     constant ClassifyMaskParams &params [[buffer(2)]],
                                     uint3 position [[thread_position_in_grid]]) {
-  const int head_planes = params.M_strides[1] != 0 ? params.H : 1;
-  const int batch = int(position.z) / head_planes;
-  const int head = int(position.z) % head_planes;
+  const int heads = head_planes(params.M_strides, params.H);
+  const int batch = int(position.z) / heads;
+  const int head = int(position.z) % heads;
   const int first_row = int(position.y) * BQ;
   const int first_key = int(position.x) * BK;
   const int rows = min(int(BQ), params.qL - first_row);
@@ -78,38 +78,18 @@ template <typename Element, short BQ, short BK>
     tile_row += params.M_strides[2];
   }
   const long tile = (long(position.z) * params.NQ + position.y) * params.NK + position.x;
-  tile_classes[tile] = all_blocked ? 0 : (all_unmasked ? 2 : 1);
+  tile_classes[tile] = all_blocked ? kTileBlocked : (all_unmasked ? kTileUnmasked : kTileMixed);
 }
 
 // Entry points.
 
-typedef AdditiveElement<bfloat> BfloatElement;
-typedef AdditiveElement<half> HalfElement;
+/// All of a mask's dtype.
+#define instantiate_mask_kernels(dtype, Element)                                                     \
+  instantiate_kernel("build_causal_mask_" dtype, build_mask, Element, false);                        \
+  instantiate_kernel("build_sliding_window_mask_" dtype, build_mask, Element, true);                 \
+  instantiate_kernel("classify_mask_tiles_" dtype "_q32_k16", classify_mask_tiles, Element, 32, 16); \
+  instantiate_kernel("classify_mask_tiles_" dtype "_q8_k8", classify_mask_tiles, Element, 8, 8)
 
-template [[host_name("build_causal_mask_bf16")]] [[kernel]]
-decltype(build_mask<BfloatElement, false>) build_mask<BfloatElement, false>;
-template [[host_name("build_causal_mask_f16")]] [[kernel]]
-decltype(build_mask<HalfElement, false>) build_mask<HalfElement, false>;
-template [[host_name("build_causal_mask_bool")]] [[kernel]]
-decltype(build_mask<BoolElement, false>) build_mask<BoolElement, false>;
-
-template [[host_name("build_sliding_window_mask_bf16")]] [[kernel]]
-decltype(build_mask<BfloatElement, true>) build_mask<BfloatElement, true>;
-template [[host_name("build_sliding_window_mask_f16")]] [[kernel]]
-decltype(build_mask<HalfElement, true>) build_mask<HalfElement, true>;
-template [[host_name("build_sliding_window_mask_bool")]] [[kernel]]
-decltype(build_mask<BoolElement, true>) build_mask<BoolElement, true>;
-
-template [[host_name("classify_mask_tiles_bf16_q32_k16")]] [[kernel]]
-decltype(classify_mask_tiles<BfloatElement, 32, 16>) classify_mask_tiles<BfloatElement, 32, 16>;
-template [[host_name("classify_mask_tiles_f16_q32_k16")]] [[kernel]]
-decltype(classify_mask_tiles<HalfElement, 32, 16>) classify_mask_tiles<HalfElement, 32, 16>;
-template [[host_name("classify_mask_tiles_bool_q32_k16")]] [[kernel]]
-decltype(classify_mask_tiles<BoolElement, 32, 16>) classify_mask_tiles<BoolElement, 32, 16>;
-
-template [[host_name("classify_mask_tiles_bf16_q8_k8")]] [[kernel]]
-decltype(classify_mask_tiles<BfloatElement, 8, 8>) classify_mask_tiles<BfloatElement, 8, 8>;
-template [[host_name("classify_mask_tiles_f16_q8_k8")]] [[kernel]]
-decltype(classify_mask_tiles<HalfElement, 8, 8>) classify_mask_tiles<HalfElement, 8, 8>;
-template [[host_name("classify_mask_tiles_bool_q8_k8")]] [[kernel]]
-decltype(classify_mask_tiles<BoolElement, 8, 8>) classify_mask_tiles<BoolElement, 8, 8>;
+instantiate_mask_kernels("bf16", AdditiveElement<bfloat>);
+instantiate_mask_kernels("f16", AdditiveElement<half>);
+instantiate_mask_kernels("bool", BoolElement);

@@ -40,6 +40,9 @@
 #include <metal_simdgroup_matrix>
 
 #include "ShaderTypes.h"
+#include "common/instantiate.h"
+#include "common/mask_tiles.h"
+#include "common/simdgroup_tile.h"
 
 using namespace metal;
 
@@ -63,32 +66,9 @@ constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
 /// precise as below 1, and most tiles leave the accumulators alone.
 constant constexpr float kRescaleThreshold = 8.0f;
 
-/// Classes of a mask tile [BQ, BK].
-constant constexpr uchar kTileBlocked = 0;
-constant constexpr uchar kTileUnmasked = 2;
-
-/// Copies tile [ROWS, D] from rows `stride` apart to rows LD apart; rows from
-/// `valid` on become 0 and are not read. 8 threads share a row: 8 x 16 bytes are
-/// one 128-byte line of memory. Packed vectors have the alignment of an element,
-/// since strides may be odd.
-template <typename T, short ROWS, short D, short LD, short THREADS>
-inline void load_tile(threadgroup T *tile, const device T *source, long stride, int valid, short thread_index) {
-  constexpr short kRowsAtOnce = THREADS / 8;
-  for (short row = thread_index / 8; row < ROWS; row += kRowsAtOnce) {
-    for (short column = (thread_index % 8) * 8; column < D; column += 64) {
-      threadgroup packed_ushort4 *to = reinterpret_cast<threadgroup packed_ushort4 *>(tile + row * LD + column);
-      if (row < valid) {
-        const device packed_ushort4 *from =
-            reinterpret_cast<const device packed_ushort4 *>(source + row * stride + column);
-        to[0] = from[0];
-        to[1] = from[1];
-      } else {
-        to[0] = ushort4(0);
-        to[1] = ushort4(0);
-      }
-    }
-  }
-}
+// The steps of a SIMD group with a tile of keys. TK and TD are the 8x8 matrices
+// of BK keys and of D values. A lane holds scores (8 k + column) and the next of
+// its row in s[k].
 
 /// log2(e) * bias of an additive mask.
 template <typename T>
@@ -98,6 +78,125 @@ inline float masked_score(float score, T bias) {
 
 /// A bool mask: non-zero attends.
 inline float masked_score(float score, uchar attends) { return attends != 0 ? score : -INFINITY; }
+
+/// S [8, BK] = Q [8, D] * K^T [D, BK], from rows LD apart.
+template <typename T, short TK, short TD, short LD>
+inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_tile, thread Accumulator *scores) {
+  for (short k = 0; k < TK; k++) {
+    scores[k] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+  for (short d = 0; d < TD; d++) {
+    simdgroup_matrix<T, 8, 8> q;
+    simdgroup_load(q, q_rows + d * 8, LD);
+    for (short k = 0; k < TK; k++) {
+      simdgroup_matrix<T, 8, 8> k_transposed;
+      simdgroup_load(k_transposed, k_tile + k * 8 * LD + d * 8, LD, ulong2(0, 0), true);
+      simdgroup_multiply_accumulate(scores[k], q, k_transposed, scores[k]);
+    }
+  }
+}
+
+/// The lane's scores, in powers of two.
+template <short TK>
+inline void scale_scores(thread Accumulator *scores, float score_scale, thread float2 *s) {
+  for (short k = 0; k < TK; k++) {
+    thread auto &elements = scores[k].thread_elements();
+    s[k] = float2(elements[0] * score_scale, elements[1] * score_scale);
+  }
+}
+
+/// Applies the mask of the row, `mask_keys` being that of the tile's first key.
+template <short TK, typename Mask>
+inline void mask_scores(thread float2 *s, const device Mask *mask_keys, short column, int valid_keys) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      const short key = k * 8 + column + i;
+      if (key < valid_keys) {
+        s[k][i] = masked_score(s[k][i], mask_keys[key]);
+      }
+    }
+  }
+}
+
+/// Blocks the tile's keys from `attended` on.
+template <short TK>
+inline void block_keys(thread float2 *s, short column, int attended) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      s[k][i] = k * 8 + column + i < attended ? s[k][i] : -INFINITY;
+    }
+  }
+}
+
+/// The softmax of a row so far, all in powers of two.
+struct RowSoftmax {
+  float maximum;  ///< of the scores
+  float sum;      ///< of P; this lane's part
+};
+
+/// Brings the row's maximum up to that of the tile, and what was computed with the old one.
+template <short TK, short TD>
+inline void raise_maximum(thread RowSoftmax &softmax, const thread float2 *s, thread Accumulator *output) {
+  float maximum = max(s[0][0], s[0][1]);
+  for (short k = 1; k < TK; k++) {
+    maximum = max(maximum, max(s[k][0], s[k][1]));
+  }
+  if (simd_any(maximum > softmax.maximum + kRescaleThreshold)) {
+    maximum = maximum_of_row(maximum);
+    const bool moves = maximum > softmax.maximum + kRescaleThreshold;
+    const float factor = moves ? fast::exp2(softmax.maximum - maximum) : 1.0f;
+    softmax.maximum = moves ? maximum : softmax.maximum;
+    softmax.sum *= factor;
+#pragma clang loop unroll(full)
+    for (short d = 0; d < TD; d++) {
+      thread auto &elements = output[d].thread_elements();
+      elements[0] *= factor;
+      elements[1] *= factor;
+    }
+  }
+}
+
+/// P = exp2(S - maximum), and its sum.
+template <short TK>
+inline void exponentiate(thread RowSoftmax &softmax, const thread float2 *s, thread Accumulator *probabilities) {
+  for (short k = 0; k < TK; k++) {
+    const float p0 = fast::exp2(s[k][0] - softmax.maximum);
+    const float p1 = fast::exp2(s[k][1] - softmax.maximum);
+    softmax.sum += p0 + p1;
+    thread auto &elements = probabilities[k].thread_elements();
+    elements[0] = p0;
+    elements[1] = p1;
+  }
+}
+
+/// O [8, D] += P [8, BK] * V [BK, D], V in rows LD apart.
+template <typename T, short TK, short TD, short LD>
+inline void accumulate(thread Accumulator *probabilities, const threadgroup T *v_tile, thread Accumulator *output) {
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    for (short k = 0; k < TK; k++) {
+      simdgroup_matrix<T, 8, 8> v;
+      simdgroup_load(v, v_tile + k * 8 * LD + d * 8, LD);
+      simdgroup_multiply_accumulate(output[d], probabilities[k], v, output[d]);
+    }
+  }
+}
+
+/// Divides the lane's part of O by the row's sum; `output_row` is where its first element belongs.
+template <typename T, short TD>
+inline void store_row(thread Accumulator *output, float row_sum, device T *output_row, bool stores) {
+  // A row that attends nothing has sum 0 and output 0.
+  const float normalizer = row_sum == 0 ? 0.0f : 1.0f / row_sum;
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    // Adding +0 makes the sign of a zero independent of the tiles that were skipped.
+    thread auto &elements = output[d].thread_elements();
+    if (stores) {
+      output_row[d * 8] = T((elements[0] + 0.0f) * normalizer);
+      output_row[d * 8 + 1] = T((elements[1] + 0.0f) * normalizer);
+    }
+  }
+}
 
 template <typename T, typename Mask, short BQ, short BK, short D, short WM>
 [[kernel, max_total_threads_per_threadgroup(32 * WM)]] void flash_attn_prefill(
@@ -135,11 +234,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
   V += batch * params.V_strides[0] + kv_head * params.V_strides[1];
   O += batch * params.O_strides[0] + head * params.O_strides[1] + first_row * params.O_strides[2];
 
-  // This lane's two elements of an 8x8 matrix: (lane_row, lane_column) and the next column.
-  const short lane_row = short(((simd_lane / 4) & 4) + (simd_lane / 2) % 4);
-  const short lane_column = short(((simd_lane / 4) & 2) * 2 + (simd_lane % 2) * 2);
+  const LaneElements lane = elements_of_lane(simd_lane);
   const short group_row = short(simd_group * 8);  // first of the SIMD group's rows in the tile
-  const short row = group_row + lane_row;
+  const short row = group_row + lane.row;
 
   // Position among the keys of this lane's row, and of the SIMD group's first and last.
   const int position = first_row + row + params.qL_off;
@@ -153,18 +250,14 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
                min(first_row + row, params.qL - 1) * mask_params.M_strides[2];
   }
   if (has_blk) {
-    // [planes, NQ, NK]: one plane per mask plane, a stride of 0 sharing one.
-    const long heads = mask_params.M_strides[1] != 0 ? params.H : 1;
-    const long plane = (mask_params.M_strides[0] != 0 ? batch * heads : 0) + (mask_params.M_strides[1] != 0 ? head : 0);
-    tile_classes += (plane * params.NQ + group.x) * params.NK;
+    tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + group.x) * params.NK;
   }
 
   load_tile<T, BQ, D, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
 
   const float score_scale = params.scale * M_LOG2E_F;
-  float row_maximum = kLowestMaximum;  // of the scaled scores, in powers of two
-  float row_sum = 0;                   // this lane's part
-  simdgroup_matrix<float, 8, 8> output[TD];
+  RowSoftmax softmax = {kLowestMaximum, 0.0f};
+  Accumulator output[TD];
 #pragma clang loop unroll(full)
   for (short d = 0; d < TD; d++) {
     output[d] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
@@ -176,12 +269,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
   }
 
   for (int tile = 0; tile < key_tiles; tile++) {
-    uchar tile_class = 1;
-    if (has_blk) {
-      tile_class = tile_classes[tile];
-      if (tile_class == kTileBlocked) {
-        continue;
-      }
+    const uchar tile_class = has_blk ? tile_classes[tile] : kTileMixed;
+    if (tile_class == kTileBlocked) {
+      continue;
     }
     const int first_key = tile * BK;
     const int valid_keys = align_K ? BK : min(int(BK), params.kL - first_key);
@@ -197,81 +287,22 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    simdgroup_matrix<float, 8, 8> scores[TK];
+    Accumulator scores[TK];  // then P, in the same registers
     if (contributes) {
-      // S [8, BK] = Q [8, D] * K^T [D, BK]
-      for (short k = 0; k < TK; k++) {
-        scores[k] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-      }
-      for (short d = 0; d < TD; d++) {
-        simdgroup_matrix<T, 8, 8> q;
-        simdgroup_load(q, q_tile + group_row * LD + d * 8, LD);
-        for (short k = 0; k < TK; k++) {
-          simdgroup_matrix<T, 8, 8> k_transposed;
-          simdgroup_load(k_transposed, k_tile + k * 8 * LD + d * 8, LD, ulong2(0, 0), true);
-          simdgroup_multiply_accumulate(scores[k], q, k_transposed, scores[k]);
-        }
-      }
-
-      // This lane's scores: row `position`, keys first_key + 8 k + lane_column + {0, 1}.
-      float s[TK][2];
-      for (short k = 0; k < TK; k++) {
-        thread auto &elements = scores[k].thread_elements();
-        s[k][0] = elements[0] * score_scale;
-        s[k][1] = elements[1] * score_scale;
-      }
+      multiply_scores<T, TK, TD, LD>(q_tile + group_row * LD, k_tile, scores);
+      float2 s[TK];
+      scale_scores<TK>(scores, score_scale, s);
       if (has_mask && tile_class != kTileUnmasked) {
-        for (short k = 0; k < TK; k++) {
-          for (short i = 0; i < 2; i++) {
-            const short key = k * 8 + lane_column + i;
-            if (key < valid_keys) {
-              s[k][i] = masked_score(s[k][i], mask_row[first_key + key]);
-            }
-          }
-        }
+        mask_scores<TK>(s, mask_row + first_key, lane.column, valid_keys);
       }
       if (valid_keys < BK) {
-        for (short k = 0; k < TK; k++) {
-          for (short i = 0; i < 2; i++) {
-            s[k][i] = k * 8 + lane_column + i < valid_keys ? s[k][i] : -INFINITY;
-          }
-        }
+        block_keys<TK>(s, lane.column, valid_keys);
       }
       if (do_causal && first_key + BK - 1 > first_position) {
-        for (short k = 0; k < TK; k++) {
-          for (short i = 0; i < 2; i++) {
-            s[k][i] = first_key + k * 8 + lane_column + i <= position ? s[k][i] : -INFINITY;
-          }
-        }
+        block_keys<TK>(s, lane.column, position - first_key + 1);
       }
-
-      float maximum = max(s[0][0], s[0][1]);
-      for (short k = 1; k < TK; k++) {
-        maximum = max(maximum, max(s[k][0], s[k][1]));
-      }
-      if (simd_any(maximum > row_maximum + kRescaleThreshold)) {
-        // A row is held by the four lanes that differ in bits 0 and 3.
-        maximum = max(maximum, simd_shuffle_xor(maximum, 1));
-        maximum = max(maximum, simd_shuffle_xor(maximum, 8));
-        const bool moves = maximum > row_maximum + kRescaleThreshold;
-        const float factor = moves ? fast::exp2(row_maximum - maximum) : 1.0f;
-        row_maximum = moves ? maximum : row_maximum;
-        row_sum *= factor;
-#pragma clang loop unroll(full)
-        for (short d = 0; d < TD; d++) {
-          thread auto &elements = output[d].thread_elements();
-          elements[0] *= factor;
-          elements[1] *= factor;
-        }
-      }
-      for (short k = 0; k < TK; k++) {
-        const float p0 = fast::exp2(s[k][0] - row_maximum);
-        const float p1 = fast::exp2(s[k][1] - row_maximum);
-        row_sum += p0 + p1;
-        thread auto &elements = scores[k].thread_elements();
-        elements[0] = p0;
-        elements[1] = p1;
-      }
+      raise_maximum<TK, TD>(softmax, s, output);
+      exponentiate<TK>(softmax, s, scores);
     }
 
     if (!kSeparateTiles) {
@@ -282,99 +313,34 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     }
 
     if (contributes) {
-      // O [8, D] += P [8, BK] * V [BK, D]
-#pragma clang loop unroll(full)
-      for (short d = 0; d < TD; d++) {
-        for (short k = 0; k < TK; k++) {
-          simdgroup_matrix<T, 8, 8> v;
-          simdgroup_load(v, v_tile + k * 8 * LD + d * 8, LD);
-          simdgroup_multiply_accumulate(output[d], scores[k], v, output[d]);
-        }
-      }
+      accumulate<T, TK, TD, LD>(scores, v_tile, output);
     }
   }
 
-  row_sum += simd_shuffle_xor(row_sum, 1);
-  row_sum += simd_shuffle_xor(row_sum, 8);
-  // A row that attends nothing has sum 0 and output 0.
-  const float normalizer = row_sum == 0 ? 0.0f : 1.0f / row_sum;
-  const bool stores = row < valid_rows;
-  device T *output_row = O + row * params.O_strides[2] + lane_column;
-#pragma clang loop unroll(full)
-  for (short d = 0; d < TD; d++) {
-    // Adding +0 makes the sign of a zero independent of the tiles that were skipped.
-    thread auto &elements = output[d].thread_elements();
-    if (stores) {
-      output_row[d * 8] = T((elements[0] + 0.0f) * normalizer);
-      output_row[d * 8 + 1] = T((elements[1] + 0.0f) * normalizer);
-    }
-  }
+  store_row<T, TD>(output, sum_of_row(softmax.sum), O + row * params.O_strides[2] + lane.column, row < valid_rows);
 }
 
-// Entry points: dtype, mask kind, BQ, BK, D, WM.
+// Entry points.
 
-template [[host_name("flash_attn_prefill_bf16_d64")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 64, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 64, 4>;
-template [[host_name("flash_attn_prefill_bf16_d64_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 64, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 64, 4>;
-template [[host_name("flash_attn_prefill_bf16_d80")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 80, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 80, 4>;
-template [[host_name("flash_attn_prefill_bf16_d80_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 80, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 80, 4>;
-template [[host_name("flash_attn_prefill_bf16_d96")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 96, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 96, 4>;
-template [[host_name("flash_attn_prefill_bf16_d96_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 96, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 96, 4>;
-template [[host_name("flash_attn_prefill_bf16_d112")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 112, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 112, 4>;
-template [[host_name("flash_attn_prefill_bf16_d112_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 112, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 112, 4>;
-template [[host_name("flash_attn_prefill_bf16_d128")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 128, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 128, 4>;
-template [[host_name("flash_attn_prefill_bf16_d128_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 128, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 128, 4>;
-template [[host_name("flash_attn_prefill_bf16_d192")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 192, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 192, 4>;
-template [[host_name("flash_attn_prefill_bf16_d192_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 192, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 192, 4>;
-template [[host_name("flash_attn_prefill_bf16_d256")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 32, 16, 256, 4>) flash_attn_prefill<bfloat, bfloat, 32, 16, 256, 4>;
-template [[host_name("flash_attn_prefill_bf16_d256_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 32, 16, 256, 4>) flash_attn_prefill<bfloat, uchar, 32, 16, 256, 4>;
-template [[host_name("flash_attn_prefill_bf16_d512")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, bfloat, 8, 8, 512, 1>) flash_attn_prefill<bfloat, bfloat, 8, 8, 512, 1>;
-template [[host_name("flash_attn_prefill_bf16_d512_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<bfloat, uchar, 8, 8, 512, 1>) flash_attn_prefill<bfloat, uchar, 8, 8, 512, 1>;
+/// A head size and dtype: without a mask or with one of its dtype, and with a bool mask.
+#define instantiate_prefill(name, T, BQ, BK, D, WM)                  \
+  instantiate_kernel(name, flash_attn_prefill, T, T, BQ, BK, D, WM); \
+  instantiate_kernel(name "_boolmask", flash_attn_prefill, T, uchar, BQ, BK, D, WM)
 
-template [[host_name("flash_attn_prefill_f16_d64")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 64, 4>) flash_attn_prefill<half, half, 32, 16, 64, 4>;
-template [[host_name("flash_attn_prefill_f16_d64_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 64, 4>) flash_attn_prefill<half, uchar, 32, 16, 64, 4>;
-template [[host_name("flash_attn_prefill_f16_d80")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 80, 4>) flash_attn_prefill<half, half, 32, 16, 80, 4>;
-template [[host_name("flash_attn_prefill_f16_d80_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 80, 4>) flash_attn_prefill<half, uchar, 32, 16, 80, 4>;
-template [[host_name("flash_attn_prefill_f16_d96")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 96, 4>) flash_attn_prefill<half, half, 32, 16, 96, 4>;
-template [[host_name("flash_attn_prefill_f16_d96_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 96, 4>) flash_attn_prefill<half, uchar, 32, 16, 96, 4>;
-template [[host_name("flash_attn_prefill_f16_d112")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 112, 4>) flash_attn_prefill<half, half, 32, 16, 112, 4>;
-template [[host_name("flash_attn_prefill_f16_d112_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 112, 4>) flash_attn_prefill<half, uchar, 32, 16, 112, 4>;
-template [[host_name("flash_attn_prefill_f16_d128")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 128, 4>) flash_attn_prefill<half, half, 32, 16, 128, 4>;
-template [[host_name("flash_attn_prefill_f16_d128_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 128, 4>) flash_attn_prefill<half, uchar, 32, 16, 128, 4>;
-template [[host_name("flash_attn_prefill_f16_d192")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 192, 4>) flash_attn_prefill<half, half, 32, 16, 192, 4>;
-template [[host_name("flash_attn_prefill_f16_d192_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 192, 4>) flash_attn_prefill<half, uchar, 32, 16, 192, 4>;
-template [[host_name("flash_attn_prefill_f16_d256")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 32, 16, 256, 4>) flash_attn_prefill<half, half, 32, 16, 256, 4>;
-template [[host_name("flash_attn_prefill_f16_d256_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 32, 16, 256, 4>) flash_attn_prefill<half, uchar, 32, 16, 256, 4>;
-template [[host_name("flash_attn_prefill_f16_d512")]] [[kernel]]
-decltype(flash_attn_prefill<half, half, 8, 8, 512, 1>) flash_attn_prefill<half, half, 8, 8, 512, 1>;
-template [[host_name("flash_attn_prefill_f16_d512_boolmask")]] [[kernel]]
-decltype(flash_attn_prefill<half, uchar, 8, 8, 512, 1>) flash_attn_prefill<half, uchar, 8, 8, 512, 1>;
+instantiate_prefill("flash_attn_prefill_bf16_d64", bfloat, 32, 16, 64, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d80", bfloat, 32, 16, 80, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d96", bfloat, 32, 16, 96, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d112", bfloat, 32, 16, 112, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d128", bfloat, 32, 16, 128, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d192", bfloat, 32, 16, 192, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d256", bfloat, 32, 16, 256, 4);
+instantiate_prefill("flash_attn_prefill_bf16_d512", bfloat, 8, 8, 512, 1);
+
+instantiate_prefill("flash_attn_prefill_f16_d64", half, 32, 16, 64, 4);
+instantiate_prefill("flash_attn_prefill_f16_d80", half, 32, 16, 80, 4);
+instantiate_prefill("flash_attn_prefill_f16_d96", half, 32, 16, 96, 4);
+instantiate_prefill("flash_attn_prefill_f16_d112", half, 32, 16, 112, 4);
+instantiate_prefill("flash_attn_prefill_f16_d128", half, 32, 16, 128, 4);
+instantiate_prefill("flash_attn_prefill_f16_d192", half, 32, 16, 192, 4);
+instantiate_prefill("flash_attn_prefill_f16_d256", half, 32, 16, 256, 4);
+instantiate_prefill("flash_attn_prefill_f16_d512", half, 8, 8, 512, 1);

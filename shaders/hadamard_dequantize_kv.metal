@@ -18,32 +18,22 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/bfloat.h"
+#include "common/instantiate.h"
 #include "hadamard_formats.h"
+#include "hadamard_rows.h"
 #include "hadamard_transform.h"
 
 using namespace metal;
 
 /// A lane's part of a head vector of D values.
 template <uint D>
-struct Part {
-  /// Coordinates that lie side by side in one lane.
-  static constant constexpr uint run = Head<D>::block / Head<D>::lanes < 32 ? Head<D>::block / Head<D>::lanes : 32;
-  static constant constexpr uint values = D / Head<D>::lanes;
-  /// Values of a group with a norm of its own.
-  static constant constexpr uint group = values / Head<D>::norms;
-};
+using Part = LanePart<D, 32>;
 
 /// What multiplies the sums of the transform: norm / sqrt(D B) for D <= 256, where B is the block.
 template <uint D>
 inline float factor_of(float norm, float scale_factor_d512) {
   return D <= 256 ? norm / sqrt(float(D) * float(Head<D>::block)) : norm / (scale_factor_d512 * sqrt(float(D)));
-}
-
-/// The bits of bf16 nearest to a value, ties to even; NaN stays a quiet NaN.
-inline ushort bfloat_bits(float value) {
-  const uint bits = as_type<uint>(value);
-  const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return ushort((isnan(value) ? bits | 0x400000u : rounded) >> 16);
 }
 
 /// Stores N values; `dtype` is MA_DTYPE_F32, F16 or BF16.
@@ -83,15 +73,14 @@ inline void join_runs(thread float *terms, uint lane, int k, thread float *joine
 
 /// This lane's part of x.
 template <uint D, typename Format>
-inline void dequantize_part(const device uchar *row, const device float *norms, uint lane, float scale_factor_d512,
-                            uint bits, thread float *values) {
+inline void dequantize_part(DecodedStream row, uint lane, float scale_factor_d512, uint bits, thread float *values) {
   typedef Head<D> H;
   typedef Part<D> P;
   constexpr int run = P::run;
   constexpr int terms = D / run / H::norms;
   constexpr int codes = Format::load_codes;
-  const float factor = factor_of<D>(norms[0], scale_factor_d512);
-  const float last_factor = factor_of<D>(norms[H::norms - 1], scale_factor_d512);
+  const float factor = factor_of<D>(row.norms[0], scale_factor_d512);
+  const float last_factor = factor_of<D>(row.norms[H::norms - 1], scale_factor_d512);
   const int bytes = Format::load_bytes(bits);
   // Not in `values`: clang follows an array through few uses only, and would store one float at a time.
   float joined[P::values];
@@ -100,12 +89,12 @@ inline void dequantize_part(const device uchar *row, const device float *norms, 
   for (int k = 0; k < run / codes; k++) {
     float first[terms * codes];
     for (int p = 0; p < terms; p++) {
-      Format::load(row + (p * (run / codes) + k) * bytes, first + p * codes, bits);
+      Format::load(row.packed + (p * (run / codes) + k) * bytes, first + p * codes, bits);
     }
     if (H::norms == 2) {
       float second[terms * codes];
       for (int p = 0; p < terms; p++) {
-        Format::load(row + ((terms + p) * (run / codes) + k) * bytes, second + p * codes, bits);
+        Format::load(row.packed + ((terms + p) * (run / codes) + k) * bytes, second + p * codes, bits);
       }
       for (int i = 0; i < terms * codes; i++) {
         const float low = first[i] * factor;
@@ -120,8 +109,7 @@ inline void dequantize_part(const device uchar *row, const device float *norms, 
   for (int i = 0; i < int(P::values); i++) {
     values[i] = joined[i];
   }
-  // Distances that a lane spans, without those that met on loading.
-  butterflies<P::values, P::run, H::block / (H::lanes * H::norms)>(values);
+  butterflies<P::values, P::run, P::span>(values);
   butterflies<P::values, 1, P::run>(values);
   for (int r = 0; r < int(P::values) / run; r++) {
     const constant float *run_signs = signs + (r * H::lanes + lane) * run;
@@ -149,17 +137,15 @@ template <uint D, typename Format>
     return;
   }
   const uint token = row % params.n_tokens;
-  const uint slot = slot_of(params.read_pos_start, token, params.cache_capacity, params.is_sliding != 0);
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
-  const bool is_v = position.y != 0;
+  const DecodedStream k = {packed_k, norms_k, out_k};
+  const DecodedStream v = {packed_v, norms_v, out_v};
+  const ulong cache_row = cache_row_of(params, head, params.read_pos_start, token);
+  const DecodedStream stored = (position.y != 0 ? v : k).at(cache_row, D, Format::width(params.codebook_bits));
   float values[Part<D>::values];
-  dequantize_part<D, Format>((is_v ? packed_v : packed_k) + cache_row * (D / 8 * Format::width(params.codebook_bits)),
-                             (is_v ? norms_v : norms_k) + cache_row * H::norms, lane, params.scale_factor_d512,
-                             params.codebook_bits, values);
-  device uchar *out = is_v ? out_v : out_k;
+  dequantize_part<D, Format>(stored, lane, params.scale_factor_d512, params.codebook_bits, values);
   constexpr uint run = Part<D>::run;
   for (uint r = 0; r < Part<D>::values / run; r++) {
-    store_run<run>(out, ulong(row) * D + (r * H::lanes + lane) * run, values + r * run, params.out_dtype);
+    store_run<run>(stored.out, ulong(row) * D + (r * H::lanes + lane) * run, values + r * run, params.out_dtype);
   }
 }
 
@@ -190,59 +176,28 @@ template <typename Format>
   const uint width = Format::width(bits);
   const uint head = position.x / params.n_tokens;
   const uint token = position.x % params.n_tokens;
-  const uint slot = slot_of(params.read_pos_start, token, params.cache_capacity, params.is_sliding != 0);
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
-  const bool is_v = position.y != 0;
-  const device uchar *row = (is_v ? packed_v : packed_k) + cache_row * (head_dim * width / 8);
-  const device float *norms = (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256);
+  const DecodedStream k = {packed_k, norms_k, out_k};
+  const DecodedStream v = {packed_v, norms_v, out_v};
+  const ulong cache_row = cache_row_of(params, head, params.read_pos_start, token);
+  const DecodedStream stored = (position.y != 0 ? v : k).at(cache_row, head_dim, width);
   // sqrt(head_dim) y is centroid * norm for up to 256 coordinates.
   const float unit = head_dim <= 256 ? 1.0f : sqrt(float(head_dim)) / params.scale_factor_d512;
   for (uint i = thread_index; i < head_dim; i += threads.x) {
-    values[i] = centroids_of(bits)[code_in_row(row, i, bits, width)] * (norms[i / 256] * unit);
+    values[i] = centroids_of(bits)[code_in_row(stored.packed, i, bits, width)] * (stored.norms[i / 256] * unit);
   }
   transform(values, head_dim, thread_index, threads.x);
-  device uchar *out = is_v ? out_v : out_k;
   for (uint i = thread_index; i < head_dim; i += threads.x) {
     const float value = values[i] / float(head_dim) * signs[i % 512] + 0.0f;
-    const ulong place = ulong(position.x) * head_dim + i;
-    if (params.out_dtype == 1) {
-      ((device float *)out)[place] = value;
-    } else if (params.out_dtype == 2) {
-      ((device half *)out)[place] = half(value);
-    } else {
-      ((device ushort *)out)[place] = bfloat_bits(value);
-    }
+    store_run<1>(stored.out, ulong(position.x) * head_dim + i, &value, params.out_dtype);
   }
 }
 
 // Entry points.
 
-// clang-format off
-template [[host_name("hadamard_dequantize_kv_fast_d64")]] [[kernel]] decltype(decode<64, Nibbles>) decode<64, Nibbles>;
-template [[host_name("hadamard_dequantize_kv_fast_d80")]] [[kernel]] decltype(decode<80, Nibbles>) decode<80, Nibbles>;
-template [[host_name("hadamard_dequantize_kv_fast_d96")]] [[kernel]] decltype(decode<96, Nibbles>) decode<96, Nibbles>;
-template [[host_name("hadamard_dequantize_kv_fast_d112")]] [[kernel]] decltype(decode<112, Nibbles>) decode<112, Nibbles>;
-template [[host_name("hadamard_dequantize_kv_fast_d128")]] [[kernel]] decltype(decode<128, Nibbles>) decode<128, Nibbles>;
-template [[host_name("hadamard_dequantize_kv_fast_d192")]] [[kernel]] decltype(decode<192, Nibbles>) decode<192, Nibbles>;
-template [[host_name("hadamard_dequantize_kv_fast_d256")]] [[kernel]] decltype(decode<256, Nibbles>) decode<256, Nibbles>;
-template [[host_name("hadamard_dequantize_kv_fast_d512")]] [[kernel]] decltype(decode<512, Nibbles>) decode<512, Nibbles>;
-template [[host_name("hadamard_dequantize_kv_hb_d64")]] [[kernel]] decltype(decode<64, Bytes>) decode<64, Bytes>;
-template [[host_name("hadamard_dequantize_kv_hb_d80")]] [[kernel]] decltype(decode<80, Bytes>) decode<80, Bytes>;
-template [[host_name("hadamard_dequantize_kv_hb_d96")]] [[kernel]] decltype(decode<96, Bytes>) decode<96, Bytes>;
-template [[host_name("hadamard_dequantize_kv_hb_d112")]] [[kernel]] decltype(decode<112, Bytes>) decode<112, Bytes>;
-template [[host_name("hadamard_dequantize_kv_hb_d128")]] [[kernel]] decltype(decode<128, Bytes>) decode<128, Bytes>;
-template [[host_name("hadamard_dequantize_kv_hb_d192")]] [[kernel]] decltype(decode<192, Bytes>) decode<192, Bytes>;
-template [[host_name("hadamard_dequantize_kv_hb_d256")]] [[kernel]] decltype(decode<256, Bytes>) decode<256, Bytes>;
-template [[host_name("hadamard_dequantize_kv_hb_d512")]] [[kernel]] decltype(decode<512, Bytes>) decode<512, Bytes>;
-template [[host_name("hadamard_dequantize_kv_dense_d64")]] [[kernel]] decltype(decode<64, Dense>) decode<64, Dense>;
-template [[host_name("hadamard_dequantize_kv_dense_d80")]] [[kernel]] decltype(decode<80, Dense>) decode<80, Dense>;
-template [[host_name("hadamard_dequantize_kv_dense_d96")]] [[kernel]] decltype(decode<96, Dense>) decode<96, Dense>;
-template [[host_name("hadamard_dequantize_kv_dense_d112")]] [[kernel]] decltype(decode<112, Dense>) decode<112, Dense>;
-template [[host_name("hadamard_dequantize_kv_dense_d128")]] [[kernel]] decltype(decode<128, Dense>) decode<128, Dense>;
-template [[host_name("hadamard_dequantize_kv_dense_d192")]] [[kernel]] decltype(decode<192, Dense>) decode<192, Dense>;
-template [[host_name("hadamard_dequantize_kv_dense_d256")]] [[kernel]] decltype(decode<256, Dense>) decode<256, Dense>;
-template [[host_name("hadamard_dequantize_kv_dense_d512")]] [[kernel]] decltype(decode<512, Dense>) decode<512, Dense>;
-template [[host_name("hadamard_dequantize_kv")]] [[kernel]] decltype(decode_any<Nibbles>) decode_any<Nibbles>;
-template [[host_name("hadamard_dequantize_kv_hb")]] [[kernel]] decltype(decode_any<Bytes>) decode_any<Bytes>;
-template [[host_name("hadamard_dequantize_kv_dense")]] [[kernel]] decltype(decode_any<Dense>) decode_any<Dense>;
-// clang-format on
+instantiate_head_sizes("hadamard_dequantize_kv_fast_d", decode, Nibbles);
+instantiate_head_sizes("hadamard_dequantize_kv_hb_d", decode, Bytes);
+instantiate_head_sizes("hadamard_dequantize_kv_dense_d", decode, Dense);
+
+instantiate_kernel("hadamard_dequantize_kv", decode_any, Nibbles);
+instantiate_kernel("hadamard_dequantize_kv_hb", decode_any, Bytes);
+instantiate_kernel("hadamard_dequantize_kv_dense", decode_any, Dense);

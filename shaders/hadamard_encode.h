@@ -19,12 +19,13 @@
 ///     pairwise at distances R, 2R and so on, absent ones as 0, then R / 2 down to 1.
 #pragma once
 
+#include "hadamard_rows.h"
 #include "hadamard_transform.h"
 
 /// Coordinates whose butterflies come last.
 template <uint D>
 constexpr uint order_run() {
-  return Head<D>::block / Head<D>::lanes < 16 ? Head<D>::block / Head<D>::lanes : 16;
+  return LanePart<D, 16>::run;
 }
 
 /// A norm this small counts as 0.

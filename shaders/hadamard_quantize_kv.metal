@@ -8,8 +8,8 @@
 ///   D              64  80  96  112  128  192  256  512
 ///   quads          16  20  24   28   32   48   64  128
 ///   quads a lane    1   1   1    1    1    2    2    4
-/// Where quads do not fill the lanes, the rest are 0. They never meet a quad of
-/// the vector in a butterfly, since a block is a whole number of quads, and
+/// Where quads do not fill the lanes, the rest are 0. No butterfly joins them with a quad of
+/// the vector, since a block is a whole number of quads, and
 /// every lane takes part in every shuffle: no SIMD-group function is in
 /// divergent flow, since a SIMD group without a row leaves as a whole.
 ///
@@ -21,6 +21,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/instantiate.h"
 #include "hadamard_encode.h"
 #include "hadamard_formats.h"
 
@@ -46,7 +47,7 @@ inline float4 signed_quad(const device float *x, uint first) {
 
 /// Butterflies between quads of this lane, `step` apart.
 template <uint COUNT>
-inline void meet_own(thread float4 *quads, uint step) {
+inline void butterflies_in_lane(thread float4 *quads, uint step) {
   for (uint i = 0; i < COUNT; i += 2 * step) {
     for (uint j = i; j < i + step; j++) {
       const float4 low = quads[j];
@@ -59,7 +60,7 @@ inline void meet_own(thread float4 *quads, uint step) {
 
 /// Butterflies between lanes, from FIRST apart up to below END.
 template <uint COUNT, uint FIRST, uint END>
-inline void meet_lanes(thread float4 *quads, uint lane) {
+inline void butterflies_across_lanes(thread float4 *quads, uint lane) {
   for (uint step = FIRST; step < END; step *= 2) {
     const float4 sign = float4((lane & step) != 0 ? -1.0f : 1.0f);
     for (uint i = 0; i < COUNT; i++) {
@@ -69,7 +70,7 @@ inline void meet_lanes(thread float4 *quads, uint lane) {
 }
 
 /// Butterflies inside a quad.
-inline float4 meet_inside(float4 quad) {
+inline float4 butterflies_in_quad(float4 quad) {
   const float4 at_1 = float4(quad.xz + quad.yw, quad.xz - quad.yw).xzyw;
   return float4(at_1.xy + at_1.zw, at_1.xy - at_1.zw);
 }
@@ -91,11 +92,10 @@ inline float square_sum(const thread float4 *quads) {
   return sum_of<1>(&sum);
 }
 
-/// Writes a head vector; all lanes of a SIMD group call it. `probe`, unless
-/// null, gets the scaled coordinates.
+/// Writes a head vector; all lanes of a SIMD group call it. `probe`
+/// gets the scaled coordinates.
 template <uint D, typename Format>
-inline void quantize_vector(const device float *x, device uchar *row, device float *norms, uint lane,
-                            float scale_factor_d512, uint bits, device float *probe) {
+inline void quantize_vector(EncodedStream row, uint lane, float scale_factor_d512, uint bits, Probe probe) {
   typedef Head<D> H;
   typedef Quads<D> Q;
   constexpr uint run = order_run<D>() / 4;
@@ -105,37 +105,37 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
     quads[i] = float4(0.0f);
     const uint q = i * simd_width + lane;
     if (q < Q::count) {
-      quads[i] = signed_quad(x, 4 * q);
+      quads[i] = signed_quad(row.x, 4 * q);
     }
   }
   if (H::norms == 2) {
-    meet_own<Q::a_lane>(quads, Q::group);
+    butterflies_in_lane<Q::a_lane>(quads, Q::group);
   }
   float square_sums[H::norms];
   for (uint n = 0; n < H::norms; n++) {
     square_sums[n] = square_sum<Q::group, run>(quads + n * Q::group);
   }
-  meet_lanes<Q::a_lane, run, (block < simd_width ? block : simd_width)>(quads, lane);
+  butterflies_across_lanes<Q::a_lane, run, (block < simd_width ? block : simd_width)>(quads, lane);
   if (block > simd_width) {
-    meet_own<Q::a_lane>(quads, 1);
+    butterflies_in_lane<Q::a_lane>(quads, 1);
   }
   for (uint i = 0; i < Q::a_lane; i++) {
-    quads[i] = meet_inside(quads[i]);
+    quads[i] = butterflies_in_quad(quads[i]);
   }
-  meet_lanes<Q::a_lane, 1, run>(quads, lane);
+  butterflies_across_lanes<Q::a_lane, 1, run>(quads, lane);
 
   const uint width = Format::width(bits);
   for (uint i = 0; i < Q::a_lane; i++) {
     const uint n = i / Q::group;
     const Scale scale = scale_of_sums<D>(square_sums[n], scale_factor_d512);
     if (lane == 0 && i % Q::group == 0) {
-      norms[n] = scale.norm;
+      row.norms[n] = scale.norm;
     }
     const float4 z = quads[i] * scale.factor;
     const uint q = i * simd_width + lane;
-    if (probe != nullptr && q < Q::count) {
+    if (q < Q::count) {
       for (uint j = 0; j < 4; j++) {
-        probe[4 * q + j] = z[j];
+        probe.store(4 * q + j, z[j], D);
       }
     }
     // 8 codes are a whole number of bytes: an even lane stores its own and the next lane's.
@@ -148,30 +148,36 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
       encoded[size + j] = others[j];
     }
     if (lane % 2 == 0 && q < Q::count) {
-      Format::template store<8>(row + q / 2 * width, encoded, bits);
+      Format::template store<8>(row.packed + q / 2 * width, encoded, bits);
     }
   }
 }
 
-/// 4 bits; `scratch` gets the scaled coordinates [heads, D] of stream 0 if asked for.
-template <uint D>
+/// Writes the head vector that a thread of the grid takes part in.
+template <uint D, typename Format, typename Params>
+inline void quantize_token(EncodedStream stream, constant Params &params, uint bits, Probe probe,
+                           uint thread_position) {
+  const uint head = thread_position / simd_width;
+  if (head >= params.num_kv_heads) {
+    return;
+  }
+  const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
+  quantize_vector<D, Format>(stream.at(head, cache_row, D, Format::width(bits)), thread_position % simd_width,
+                             params.scale_factor_d512, bits, probe.at(head, D));
+}
+
+/// 4 bits; `scratch` gets the scaled coordinates of K if asked for.
+template <uint D, typename Format>
 [[kernel]] void nibbles(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
                         device float *norms_k [[buffer(2)]], constant HadamardQuantizeParams &params [[buffer(3)]],
                         device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
                         device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
                         uint3 position [[thread_position_in_grid]]) {
-  const uint head = position.x / simd_width;
-  if (head >= params.num_kv_heads) {
-    return;
-  }
-  const uint slot = slot_of(params.write_pos, 0, params.cache_capacity, params.is_sliding != 0);
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
   const bool is_v = position.y != 0;
-  device float *probe = params.rms_probe_enabled != 0 && !is_v ? scratch + ulong(head) * D : nullptr;
-  quantize_vector<D, Nibbles>((is_v ? source_v : source_k) + ulong(head) * D,
-                              (is_v ? packed_v : packed_k) + cache_row * (D / 2),
-                              (is_v ? norms_v : norms_k) + cache_row * Head<D>::norms, position.x % simd_width,
-                              params.scale_factor_d512, 4, probe);
+  const EncodedStream k = {source_k, packed_k, norms_k};
+  const EncodedStream v = {source_v, packed_v, norms_v};
+  const Probe probe = {params.rms_probe_enabled != 0 && !is_v ? scratch : nullptr, params.rms_probe_enabled};
+  quantize_token<D, Format>(is_v ? v : k, params, 4, probe, position.x);
 }
 
 /// Any other format.
@@ -180,44 +186,13 @@ template <uint D, typename Format>
                       device float *norms_k [[buffer(2)]], constant HadamardQuantizeHbParams &params [[buffer(3)]],
                       const device float *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
                       device float *norms_v [[buffer(7)]], uint3 position [[thread_position_in_grid]]) {
-  const uint head = position.x / simd_width;
-  if (head >= params.num_kv_heads) {
-    return;
-  }
-  const uint slot = slot_of(params.write_pos, 0, params.cache_capacity, params.is_sliding != 0);
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
-  const bool is_v = position.y != 0;
-  quantize_vector<D, Format>((is_v ? source_v : source_k) + ulong(head) * D,
-                             (is_v ? packed_v : packed_k) + cache_row * (D / 8 * Format::width(params.codebook_bits)),
-                             (is_v ? norms_v : norms_k) + cache_row * Head<D>::norms, position.x % simd_width,
-                             params.scale_factor_d512, params.codebook_bits, nullptr);
+  const EncodedStream k = {source_k, packed_k, norms_k};
+  const EncodedStream v = {source_v, packed_v, norms_v};
+  quantize_token<D, Format>(position.y != 0 ? v : k, params, params.codebook_bits, no_probe(), position.x);
 }
 
 // Entry points.
 
-// clang-format off
-template [[host_name("hadamard_quantize_kv_fast_d64")]] [[kernel]] decltype(nibbles<64>) nibbles<64>;
-template [[host_name("hadamard_quantize_kv_fast_d80")]] [[kernel]] decltype(nibbles<80>) nibbles<80>;
-template [[host_name("hadamard_quantize_kv_fast_d96")]] [[kernel]] decltype(nibbles<96>) nibbles<96>;
-template [[host_name("hadamard_quantize_kv_fast_d112")]] [[kernel]] decltype(nibbles<112>) nibbles<112>;
-template [[host_name("hadamard_quantize_kv_fast_d128")]] [[kernel]] decltype(nibbles<128>) nibbles<128>;
-template [[host_name("hadamard_quantize_kv_fast_d192")]] [[kernel]] decltype(nibbles<192>) nibbles<192>;
-template [[host_name("hadamard_quantize_kv_fast_d256")]] [[kernel]] decltype(nibbles<256>) nibbles<256>;
-template [[host_name("hadamard_quantize_kv_fast_d512")]] [[kernel]] decltype(nibbles<512>) nibbles<512>;
-template [[host_name("hadamard_quantize_kv_hb_d64")]] [[kernel]] decltype(codes<64, Bytes>) codes<64, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d80")]] [[kernel]] decltype(codes<80, Bytes>) codes<80, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d96")]] [[kernel]] decltype(codes<96, Bytes>) codes<96, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d112")]] [[kernel]] decltype(codes<112, Bytes>) codes<112, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d128")]] [[kernel]] decltype(codes<128, Bytes>) codes<128, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d192")]] [[kernel]] decltype(codes<192, Bytes>) codes<192, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d256")]] [[kernel]] decltype(codes<256, Bytes>) codes<256, Bytes>;
-template [[host_name("hadamard_quantize_kv_hb_d512")]] [[kernel]] decltype(codes<512, Bytes>) codes<512, Bytes>;
-template [[host_name("hadamard_quantize_kv_dense_d64")]] [[kernel]] decltype(codes<64, Dense>) codes<64, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d80")]] [[kernel]] decltype(codes<80, Dense>) codes<80, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d96")]] [[kernel]] decltype(codes<96, Dense>) codes<96, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d112")]] [[kernel]] decltype(codes<112, Dense>) codes<112, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d128")]] [[kernel]] decltype(codes<128, Dense>) codes<128, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d192")]] [[kernel]] decltype(codes<192, Dense>) codes<192, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d256")]] [[kernel]] decltype(codes<256, Dense>) codes<256, Dense>;
-template [[host_name("hadamard_quantize_kv_dense_d512")]] [[kernel]] decltype(codes<512, Dense>) codes<512, Dense>;
-// clang-format on
+instantiate_head_sizes("hadamard_quantize_kv_fast_d", nibbles, Nibbles);
+instantiate_head_sizes("hadamard_quantize_kv_hb_d", codes, Bytes);
+instantiate_head_sizes("hadamard_quantize_kv_dense_d", codes, Dense);

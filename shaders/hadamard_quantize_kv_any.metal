@@ -3,7 +3,7 @@
 /// what is computed. The order of sums is that of a transform in memory:
 /// butterflies at distances 1, 2, 4 and so on, squares pairwise.
 ///
-/// One threadgroup per head vector. Grid: threadgroups (rows, streams, 1) with
+/// One threadgroup per head vector. Grid: threadgroups (rows, streams, batch size) with
 /// rows = heads * tokens, y the stream; up to head_dim threads, each of which
 /// takes every thread_count-th item; 8 * head_dim bytes of threadgroup memory,
 /// half for the coordinates and half for the sums of their squares.
@@ -11,6 +11,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/instantiate.h"
 #include "hadamard_encode.h"
 #include "hadamard_formats.h"
 
@@ -28,12 +29,12 @@ inline uchar byte_of_row(const threadgroup float *codes, uint byte, uint width) 
 }
 
 /// Writes a head vector, with codes of `bits` bits that take `width` bits of the
-/// row. All threads of the threadgroup call it.
-inline void quantize_vector(const device float *x, device uchar *row, device float *norms, uint head_dim,
-                            float scale_factor_d512, uint bits, uint width, device float *probe,
-                            threadgroup float *values, uint thread_index, uint thread_count) {
+/// row. All threads of the threadgroup call it. `probe` gets the
+/// scaled coordinates.
+inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor_d512, uint bits, uint width,
+                            Probe probe, threadgroup float *values, uint thread_index, uint thread_count) {
   for (uint i = thread_index; i < head_dim; i += thread_count) {
-    values[i] = x[i] * signs[i % 512];
+    values[i] = row.x[i] * signs[i % 512];
   }
   transform(values, head_dim, thread_index, thread_count);
   // Of y, since the squares of sqrt(head_dim) y leave f32 earlier.
@@ -55,19 +56,17 @@ inline void quantize_vector(const device float *x, device uchar *row, device flo
   for (uint i = thread_index; i < head_dim; i += thread_count) {
     const Scale scale = scale_of_group(squares[i / group * group], head_dim, scale_factor_d512);
     if (i % group == 0) {
-      norms[i / group] = scale.norm;
+      row.norms[i / group] = scale.norm;
     }
     const float z = values[i] * scale.factor;
     uchar code;
     codes_of<1>(&z, bits, &code);
     values[i] = as_type<float>(uint(code));
-    if (probe != nullptr) {
-      probe[i] = z;
-    }
+    probe.store(i, z, head_dim);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint byte = thread_index; byte < head_dim * width / 8; byte += thread_count) {
-    row[byte] = byte_of_row(values, byte, width);
+    row.packed[byte] = byte_of_row(values, byte, width);
   }
 }
 
@@ -79,40 +78,35 @@ template <typename Format>
                      device float *norms_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
                      uint3 position [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
                      uint3 threads [[threads_per_threadgroup]]) {
-  const uint head_dim = params.head_dim;
   const uint token = position.x / params.num_kv_heads;
   const uint head = position.x % params.num_kv_heads;
-  const uint slot = slot_of(params.write_pos_start, token, params.cache_capacity, params.is_sliding != 0);
-  const ulong source_row = (ulong(params.src_tok_offset) + token) * params.num_kv_heads + head;
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
-  const bool is_v = position.y != 0;
+  const ulong source_row = source_row_of(params, position.z, head, token);
+  const ulong cache_row = cache_row_of(params, position.z * params.num_kv_heads + head, params.write_pos_start, token);
+  const EncodedStream k = {source_k, packed_k, norms_k};
+  const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(params.codebook_bits);
-  quantize_vector((is_v ? source_v : source_k) + source_row * head_dim,
-                  (is_v ? packed_v : packed_k) + cache_row * (head_dim * width / 8),
-                  (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256), head_dim, params.scale_factor_d512,
-                  params.codebook_bits, width, nullptr, values, thread_index, threads.x);
+  quantize_vector((position.y != 0 ? v : k).at(source_row, cache_row, params.head_dim, width), params.head_dim,
+                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index,
+                  threads.x);
 }
 
-/// One token, 4 bits; `scratch` gets the scaled coordinates [heads, head_dim] of stream 0 if asked for.
-[[kernel]] void hadamard_quantize_kv(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
-                                     device float *norms_k [[buffer(2)]],
-                                     constant HadamardQuantizeParams &params [[buffer(3)]],
-                                     device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
-                                     device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
-                                     threadgroup float *values [[threadgroup(0)]],
-                                     uint3 position [[threadgroup_position_in_grid]],
-                                     uint thread_index [[thread_index_in_threadgroup]],
-                                     uint3 threads [[threads_per_threadgroup]]) {
-  const uint head_dim = params.head_dim;
+/// One token, 4 bits; `scratch` gets the scaled coordinates [heads, head_dim] of K if asked for.
+template <typename Format>
+[[kernel]] void nibbles(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                        device float *norms_k [[buffer(2)]], constant HadamardQuantizeParams &params [[buffer(3)]],
+                        device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
+                        device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
+                        threadgroup float *values [[threadgroup(0)]], uint3 position [[threadgroup_position_in_grid]],
+                        uint thread_index [[thread_index_in_threadgroup]], uint3 threads [[threads_per_threadgroup]]) {
   const uint head = position.x;
-  const uint slot = slot_of(params.write_pos, 0, params.cache_capacity, params.is_sliding != 0);
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
+  const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
   const bool is_v = position.y != 0;
-  device float *probe = params.rms_probe_enabled != 0 && !is_v ? scratch + ulong(head) * head_dim : nullptr;
-  quantize_vector((is_v ? source_v : source_k) + ulong(head) * head_dim,
-                  (is_v ? packed_v : packed_k) + cache_row * (head_dim / 2),
-                  (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256), head_dim, params.scale_factor_d512,
-                  4, 4, probe, values, thread_index, threads.x);
+  const EncodedStream k = {source_k, packed_k, norms_k};
+  const EncodedStream v = {source_v, packed_v, norms_v};
+  const uint width = Format::width(4);
+  const Probe probe = {params.rms_probe_enabled != 0 && !is_v ? scratch : nullptr, params.rms_probe_enabled};
+  quantize_vector((is_v ? v : k).at(head, cache_row, params.head_dim, width), params.head_dim, params.scale_factor_d512,
+                  4, width, probe.at(head, params.head_dim), values, thread_index, threads.x);
 }
 
 /// One token, any other format.
@@ -123,24 +117,21 @@ template <typename Format>
                       device float *norms_v [[buffer(7)]], threadgroup float *values [[threadgroup(0)]],
                       uint3 position [[threadgroup_position_in_grid]],
                       uint thread_index [[thread_index_in_threadgroup]], uint3 threads [[threads_per_threadgroup]]) {
-  const uint head_dim = params.head_dim;
   const uint head = position.x;
-  const uint slot = slot_of(params.write_pos, 0, params.cache_capacity, params.is_sliding != 0);
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
-  const bool is_v = position.y != 0;
+  const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
+  const EncodedStream k = {source_k, packed_k, norms_k};
+  const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(params.codebook_bits);
-  quantize_vector((is_v ? source_v : source_k) + ulong(head) * head_dim,
-                  (is_v ? packed_v : packed_k) + cache_row * (head_dim * width / 8),
-                  (is_v ? norms_v : norms_k) + cache_row * max(1u, head_dim / 256), head_dim, params.scale_factor_d512,
-                  params.codebook_bits, width, nullptr, values, thread_index, threads.x);
+  quantize_vector((position.y != 0 ? v : k).at(head, cache_row, params.head_dim, width), params.head_dim,
+                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index,
+                  threads.x);
 }
 
 // Entry points.
 
-// clang-format off
-template [[host_name("hadamard_quantize_kv_hb")]] [[kernel]] decltype(codes<Bytes>) codes<Bytes>;
-template [[host_name("hadamard_quantize_kv_dense")]] [[kernel]] decltype(codes<Dense>) codes<Dense>;
-template [[host_name("hadamard_quantize_kv_seq")]] [[kernel]] decltype(bulk<Nibbles>) bulk<Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_hb")]] [[kernel]] decltype(bulk<Bytes>) bulk<Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_dense")]] [[kernel]] decltype(bulk<Dense>) bulk<Dense>;
-// clang-format on
+instantiate_kernel("hadamard_quantize_kv", nibbles, Nibbles);
+instantiate_kernel("hadamard_quantize_kv_hb", codes, Bytes);
+instantiate_kernel("hadamard_quantize_kv_dense", codes, Dense);
+instantiate_kernel("hadamard_quantize_kv_seq", bulk, Nibbles);
+instantiate_kernel("hadamard_quantize_kv_seq_hb", bulk, Bytes);
+instantiate_kernel("hadamard_quantize_kv_seq_dense", bulk, Dense);

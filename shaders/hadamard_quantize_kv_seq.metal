@@ -17,28 +17,22 @@
 /// On a CPU the loops over the coordinates of a run become vector instructions,
 /// and a thread runs from start to end, where a shuffle would switch 32 fibres.
 ///
-/// Grid: threads (rows * L, streams, 1) with rows = heads * tokens; any
+/// Grid: threads (rows * L, streams, batch size) with rows = heads * tokens; any
 /// threadgroup size, whole threadgroups allowed. No threadgroup memory.
 /// Work per vector: D (L + log2 B) additions, then the search; bound by memory
 /// on a GPU. Register floats per lane: 64 and the runs being added.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/instantiate.h"
 #include "hadamard_encode.h"
 #include "hadamard_formats.h"
 
 using namespace metal;
 
-/// A lane's part of a head vector of D values.
+/// A lane's part of a head vector of D values, in the runs of the order.
 template <uint D>
-struct Part {
-  static constant constexpr uint run = order_run<D>();
-  static constant constexpr uint values = D / Head<D>::lanes;
-  /// Values of a group with a norm of its own.
-  static constant constexpr uint group = values / Head<D>::norms;
-  /// Values of a transform, without the halves that meet on loading.
-  static constant constexpr uint span = Head<D>::block / Head<D>::lanes / Head<D>::norms;
-};
+using Part = LanePart<D, order_run<D>()>;
 
 /// The sum of the squares of COUNT values, neighbours first.
 template <int COUNT>
@@ -122,17 +116,16 @@ inline void rotate(const device float *x, uint lane, thread float *values, threa
 
 /// Writes this lane's part of a head vector.
 template <uint D, typename Format>
-inline void quantize_part(const device float *x, device uchar *row, device float *norms, uint lane,
-                          float scale_factor_d512, uint bits) {
+inline void quantize_part(EncodedStream row, uint lane, float scale_factor_d512, uint bits) {
   typedef Head<D> H;
   typedef Part<D> P;
   float values[P::values];
   float square_sums[H::norms];
-  rotate<D>(x, lane, values, square_sums);
+  rotate<D>(row.x, lane, values, square_sums);
   for (uint n = 0; n < H::norms; n++) {
     const Scale scale = scale_of_sums<D>(square_sums[n], scale_factor_d512);
     if (lane == 0) {
-      norms[n] = scale.norm;
+      row.norms[n] = scale.norm;
     }
     for (uint i = n * P::group; i < (n + 1) * P::group; i++) {
       values[i] *= scale.factor;
@@ -141,12 +134,12 @@ inline void quantize_part(const device float *x, device uchar *row, device float
   uchar encoded[Format::encoded_size(P::values)];
   Format::template encode<P::values>(values, bits, encoded);
   for (int i = 0; i < int(P::values); i += P::run) {
-    device uchar *run = row + (i * H::lanes + lane * P::run) / 8 * Format::width(bits);
+    device uchar *run = row.packed + (i * H::lanes + lane * P::run) / 8 * Format::width(bits);
     Format::template store<P::run>(run, encoded + Format::encoded_size(i), bits);
   }
 }
 
-/// y of the grid is the stream: K, or V.
+/// y of the grid is the stream, K or V, z the batch.
 template <uint D, typename Format>
 [[kernel]] void bulk(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
                      device float *norms_k [[buffer(2)]], constant HadamardQuantizeSeqParams &params [[buffer(3)]],
@@ -158,41 +151,16 @@ template <uint D, typename Format>
     return;
   }
   const uint head = row % params.num_kv_heads;
-  const uint slot = slot_of(params.write_pos_start, token, params.cache_capacity, params.is_sliding != 0);
-  const ulong source_row = (ulong(params.src_tok_offset) + token) * params.num_kv_heads + head;
-  const ulong cache_row = ulong(head) * params.cache_capacity + slot;
-  const bool is_v = position.y != 0;
-  quantize_part<D, Format>((is_v ? source_v : source_k) + source_row * D,
-                           (is_v ? packed_v : packed_k) + cache_row * (D / 8 * Format::width(params.codebook_bits)),
-                           (is_v ? norms_v : norms_k) + cache_row * Head<D>::norms, position.x % Head<D>::lanes,
-                           params.scale_factor_d512, params.codebook_bits);
+  const ulong source_row = source_row_of(params, position.z, head, token);
+  const ulong cache_row = cache_row_of(params, position.z * params.num_kv_heads + head, params.write_pos_start, token);
+  const EncodedStream k = {source_k, packed_k, norms_k};
+  const EncodedStream v = {source_v, packed_v, norms_v};
+  quantize_part<D, Format>((position.y != 0 ? v : k).at(source_row, cache_row, D, Format::width(params.codebook_bits)),
+                           position.x % Head<D>::lanes, params.scale_factor_d512, params.codebook_bits);
 }
 
 // Entry points.
 
-// clang-format off
-template [[host_name("hadamard_quantize_kv_seq_fast_d64")]] [[kernel]] decltype(bulk<64, Nibbles>) bulk<64, Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_fast_d80")]] [[kernel]] decltype(bulk<80, Nibbles>) bulk<80, Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_fast_d96")]] [[kernel]] decltype(bulk<96, Nibbles>) bulk<96, Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_fast_d112")]] [[kernel]] decltype(bulk<112, Nibbles>) bulk<112, Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_fast_d128")]] [[kernel]] decltype(bulk<128, Nibbles>) bulk<128, Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_fast_d192")]] [[kernel]] decltype(bulk<192, Nibbles>) bulk<192, Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_fast_d256")]] [[kernel]] decltype(bulk<256, Nibbles>) bulk<256, Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_fast_d512")]] [[kernel]] decltype(bulk<512, Nibbles>) bulk<512, Nibbles>;
-template [[host_name("hadamard_quantize_kv_seq_hb_d64")]] [[kernel]] decltype(bulk<64, Bytes>) bulk<64, Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_hb_d80")]] [[kernel]] decltype(bulk<80, Bytes>) bulk<80, Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_hb_d96")]] [[kernel]] decltype(bulk<96, Bytes>) bulk<96, Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_hb_d112")]] [[kernel]] decltype(bulk<112, Bytes>) bulk<112, Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_hb_d128")]] [[kernel]] decltype(bulk<128, Bytes>) bulk<128, Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_hb_d192")]] [[kernel]] decltype(bulk<192, Bytes>) bulk<192, Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_hb_d256")]] [[kernel]] decltype(bulk<256, Bytes>) bulk<256, Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_hb_d512")]] [[kernel]] decltype(bulk<512, Bytes>) bulk<512, Bytes>;
-template [[host_name("hadamard_quantize_kv_seq_dense_d64")]] [[kernel]] decltype(bulk<64, Dense>) bulk<64, Dense>;
-template [[host_name("hadamard_quantize_kv_seq_dense_d80")]] [[kernel]] decltype(bulk<80, Dense>) bulk<80, Dense>;
-template [[host_name("hadamard_quantize_kv_seq_dense_d96")]] [[kernel]] decltype(bulk<96, Dense>) bulk<96, Dense>;
-template [[host_name("hadamard_quantize_kv_seq_dense_d112")]] [[kernel]] decltype(bulk<112, Dense>) bulk<112, Dense>;
-template [[host_name("hadamard_quantize_kv_seq_dense_d128")]] [[kernel]] decltype(bulk<128, Dense>) bulk<128, Dense>;
-template [[host_name("hadamard_quantize_kv_seq_dense_d192")]] [[kernel]] decltype(bulk<192, Dense>) bulk<192, Dense>;
-template [[host_name("hadamard_quantize_kv_seq_dense_d256")]] [[kernel]] decltype(bulk<256, Dense>) bulk<256, Dense>;
-template [[host_name("hadamard_quantize_kv_seq_dense_d512")]] [[kernel]] decltype(bulk<512, Dense>) bulk<512, Dense>;
-// clang-format on
+instantiate_head_sizes("hadamard_quantize_kv_seq_fast_d", bulk, Nibbles);
+instantiate_head_sizes("hadamard_quantize_kv_seq_hb_d", bulk, Bytes);
+instantiate_head_sizes("hadamard_quantize_kv_seq_dense_d", bulk, Dense);

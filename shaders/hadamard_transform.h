@@ -22,14 +22,29 @@ constant float signs[512] = {
     SIGNS(0x58), SIGNS(0x2f), SIGNS(0x94), SIGNS(0xe1), SIGNS(0xb6), SIGNS(0x3d), SIGNS(0x0a), SIGNS(0x7c),
     SIGNS(0xc5), SIGNS(0x61), SIGNS(0xd8), SIGNS(0x4f), SIGNS(0xa3), SIGNS(0x97), SIGNS(0x1e), SIGNS(0x85)};
 
+/// Norms of a head vector.
+inline constexpr uint norms_of(uint head_dim) { return head_dim <= 256 ? 1 : head_dim / 256; }
+
 /// Head sizes known at compile time.
 template <uint D>
 struct Head {
   /// Coordinates of one transform: the largest power of two that divides D.
   static constant constexpr uint block = D & (~D + 1);
-  static constant constexpr uint norms = D <= 256 ? 1 : D / 256;
+  static constant constexpr uint norms = norms_of(D);
   /// Lanes that own a head vector together in the kernels without exchange.
   static constant constexpr uint lanes = D <= 64 ? 1 : D <= 128 ? 2 : D <= 256 ? 4 : 8;
+};
+
+/// A lane's part of a head vector of D values: runs of consecutive ones, at most LIMIT each.
+template <uint D, uint LIMIT>
+struct LanePart {
+  static constant constexpr uint run =
+      Head<D>::block / Head<D>::lanes < LIMIT ? Head<D>::block / Head<D>::lanes : LIMIT;
+  static constant constexpr uint values = D / Head<D>::lanes;
+  /// Values of a group with a norm of its own.
+  static constant constexpr uint group = values / Head<D>::norms;
+  /// Values of a transform, without the halves that meet on loading.
+  static constant constexpr uint span = Head<D>::block / Head<D>::lanes / Head<D>::norms;
 };
 
 /// Adds up the runs of LANES lanes, N values each, with the signs of one lane,
@@ -79,12 +94,13 @@ inline void transform(threadgroup float *values, uint count, uint thread_index, 
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-/// The slot of position first + token, for token < capacity.
-inline uint slot_of(uint first, uint token, uint capacity, bool is_ring) {
-  if (!is_ring) {
-    return first + token;
-  }
-  const uint start = first % capacity;
-  const uint before_wrap = capacity - start;
-  return token < before_wrap ? start + token : token - before_wrap;
-}
+/// Entry points for each head size that has kernels of its own: `name`64 and so on, of function<D, ...>.
+#define instantiate_head_sizes(name, function, ...)           \
+  instantiate_kernel(name "64", function, 64, __VA_ARGS__);   \
+  instantiate_kernel(name "80", function, 80, __VA_ARGS__);   \
+  instantiate_kernel(name "96", function, 96, __VA_ARGS__);   \
+  instantiate_kernel(name "112", function, 112, __VA_ARGS__); \
+  instantiate_kernel(name "128", function, 128, __VA_ARGS__); \
+  instantiate_kernel(name "192", function, 192, __VA_ARGS__); \
+  instantiate_kernel(name "256", function, 256, __VA_ARGS__); \
+  instantiate_kernel(name "512", function, 512, __VA_ARGS__)

@@ -10,7 +10,7 @@
 /// `four_elements` (the row length is a multiple of 4), else 1.
 ///   kv_cache_copy*            (rowSize / w, nNew,   1)
 ///   kv_cache_copy_batch*      (headDim / w, nHeads, 1)
-///   kv_cache_copy_seq*        (headDim / w, nHeads, nTokens)
+///   kv_cache_copy_seq*        (headDim / w, B * nHeads, nTokens)
 /// Any threadgroup size; no threadgroup memory, no barriers.
 /// Work: reads sizeof(source) and writes sizeof(destination) bytes an element;
 /// bound by memory bandwidth. 32 lanes with w = 4 touch whole 128-byte lines.
@@ -19,6 +19,9 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/bfloat.h"
+#include "common/instantiate.h"
+#include "common/ring.h"
 
 using namespace metal;
 
@@ -44,23 +47,18 @@ struct FloatToHalf {
   static half apply(float value) { return half(value); }
 };
 
-/// bf16 to f32, exact: bf16 is the upper half of f32.
+/// bf16 to f32, exact.
 struct BfloatToFloat {
   typedef ushort Source;
   typedef float Destination;
-  static float apply(ushort bits) { return as_type<float>(uint(bits) << 16); }
+  static float apply(ushort bits) { return float_of_bfloat(bits); }
 };
 
 /// f32 to bf16, to nearest even; NaN stays a (quiet) NaN.
 struct FloatToBfloat {
   typedef float Source;
   typedef ushort Destination;
-  static ushort apply(float value) {
-    const uint bits = as_type<uint>(value);
-    const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-    const uint quiet = bits | 0x400000u;
-    return ushort(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
-  }
+  static ushort apply(float value) { return bfloat_bits(value); }
 };
 
 /// Moves W elements from `column` on. All loads come before the stores, so that
@@ -88,13 +86,6 @@ inline void copy_part_of_row(const device typename C::Source *source_row, device
   }
 }
 
-/// The slot of position first + token, for token < capacity.
-inline uint ring_slot(uint first_position, uint token, uint capacity) {
-  const uint first = first_position % capacity;
-  const uint before_wrap = capacity - first;
-  return token < before_wrap ? first + token : token - before_wrap;
-}
-
 /// Where a row starts, in elements, in the source and in the cache.
 template <typename Index>
 struct RowOffsets {
@@ -106,8 +97,7 @@ struct RowOffsets {
 template <typename Index>
 inline RowOffsets<Index> row_offsets(constant KvCacheCopyParams &params, uint3 position) {
   const uint token = position.y;
-  const uint slot =
-      params.isSliding != 0 ? ring_slot(params.writePos, token, params.cacheCap) : params.writePos + token;
+  const uint slot = slot_of(params.writePos, token, params.cacheCap, params.isSliding != 0);
   return {Index(token) * params.rowSize, Index(slot) * params.rowSize};
 }
 
@@ -118,14 +108,17 @@ inline RowOffsets<Index> row_offsets(constant KvCacheCopyBatchParams &params, ui
   return {head * params.headDim, (head * params.capacity + params.seqPos) * params.headDim};
 }
 
-/// source [nSrcTokens, nHeads, headDim], cache [nHeads, capacity, headDim];
-/// position (column, head, token).
+/// source [B, nSrcTokens, nHeads, headDim], cache [B, nHeads, capacity, headDim];
+/// position (column, batch * nHeads + head, token).
 template <typename Index>
 inline RowOffsets<Index> row_offsets(constant KvCacheCopySeqParams &params, uint3 position) {
-  const Index head = position.y;
-  const Index source_token = Index(params.srcTokOffset) + position.z;
+  const Index cache_head = position.y;
+  const Index batch = position.y / params.nHeads;
+  const Index head = position.y % params.nHeads;
+  const Index source_token = batch * params.nSrcTokens + params.srcTokOffset + position.z;
   const uint slot = ring_slot(params.seqPosStart, position.z, params.capacity);
-  return {(source_token * params.nHeads + head) * params.headDim, (head * params.capacity + slot) * params.headDim};
+  return {(source_token * params.nHeads + head) * params.headDim,
+          (cache_head * params.capacity + slot) * params.headDim};
 }
 
 /// source [nHeads, srcSeqLen, headDim], cache [nHeads, capacity, headDim];
@@ -138,6 +131,16 @@ inline RowOffsets<Index> row_offsets(constant KvCacheCopyHeadMajorParams &params
   return {(head * params.srcSeqLen + source_token) * params.headDim, (head * params.capacity + slot) * params.headDim};
 }
 
+/// The same with offsets of the width that this dispatch needs.
+template <typename Params>
+inline RowOffsets<ulong> offsets_of_row(constant Params &params, uint3 position) {
+  if (wide_index) {
+    return row_offsets<ulong>(params, position);
+  }
+  const RowOffsets<uint> row = row_offsets<uint>(params, position);
+  return {row.source, row.cache};
+}
+
 // Kernels. `C` is the conversion, `Params` names the layouts.
 
 /// One stream: K or V.
@@ -145,13 +148,8 @@ template <typename C, typename Params>
 [[kernel]] void copy(const device typename C::Source *source [[buffer(0)]],
                      device typename C::Destination *cache [[buffer(1)]], constant Params &params [[buffer(2)]],
                      uint3 position [[thread_position_in_grid]]) {
-  if (wide_index) {
-    const RowOffsets<ulong> row = row_offsets<ulong>(params, position);
-    copy_part_of_row<C>(source + row.source, cache + row.cache, position.x);
-  } else {
-    const RowOffsets<uint> row = row_offsets<uint>(params, position);
-    copy_part_of_row<C>(source + row.source, cache + row.cache, position.x);
-  }
+  const RowOffsets<ulong> row = offsets_of_row(params, position);
+  copy_part_of_row<C>(source + row.source, cache + row.cache, position.x);
 }
 
 /// K and V, which share every parameter.
@@ -161,15 +159,9 @@ template <typename C, typename Params>
                           device typename C::Destination *cache_k [[buffer(2)]],
                           device typename C::Destination *cache_v [[buffer(3)]], constant Params &params [[buffer(4)]],
                           uint3 position [[thread_position_in_grid]]) {
-  if (wide_index) {
-    const RowOffsets<ulong> row = row_offsets<ulong>(params, position);
-    copy_part_of_row<C>(source_k + row.source, cache_k + row.cache, position.x);
-    copy_part_of_row<C>(source_v + row.source, cache_v + row.cache, position.x);
-  } else {
-    const RowOffsets<uint> row = row_offsets<uint>(params, position);
-    copy_part_of_row<C>(source_k + row.source, cache_k + row.cache, position.x);
-    copy_part_of_row<C>(source_v + row.source, cache_v + row.cache, position.x);
-  }
+  const RowOffsets<ulong> row = offsets_of_row(params, position);
+  copy_part_of_row<C>(source_k + row.source, cache_k + row.cache, position.x);
+  copy_part_of_row<C>(source_v + row.source, cache_v + row.cache, position.x);
 }
 
 // Entry points.
@@ -178,46 +170,24 @@ typedef Move<float, float> MoveFloat;
 typedef Move<half, ushort> MoveHalf;
 typedef Move<bfloat, ushort> MoveBfloat;
 
-template [[host_name("kv_cache_copy")]] [[kernel]]
-decltype(copy<MoveBfloat, KvCacheCopyParams>) copy<MoveBfloat, KvCacheCopyParams>;
-template [[host_name("kv_cache_copy_f32")]] [[kernel]]
-decltype(copy<MoveFloat, KvCacheCopyParams>) copy<MoveFloat, KvCacheCopyParams>;
-template [[host_name("kv_cache_copy_f16")]] [[kernel]]
-decltype(copy<MoveHalf, KvCacheCopyParams>) copy<MoveHalf, KvCacheCopyParams>;
+/// One stream, and two.
+#define instantiate_copy(name, C, Params)    \
+  instantiate_kernel(name, copy, C, Params); \
+  instantiate_kernel(name "_kv_dual", copy_dual, C, Params)
 
-template [[host_name("kv_cache_copy_batch_f32")]] [[kernel]]
-decltype(copy<MoveFloat, KvCacheCopyBatchParams>) copy<MoveFloat, KvCacheCopyBatchParams>;
-template [[host_name("kv_cache_copy_batch_f32_kv_dual")]] [[kernel]]
-decltype(copy_dual<MoveFloat, KvCacheCopyBatchParams>) copy_dual<MoveFloat, KvCacheCopyBatchParams>;
-template [[host_name("kv_cache_copy_batch_f32_to_f16")]] [[kernel]]
-decltype(copy<FloatToHalf, KvCacheCopyBatchParams>) copy<FloatToHalf, KvCacheCopyBatchParams>;
-template [[host_name("kv_cache_copy_batch_f32_to_f16_kv_dual")]] [[kernel]]
-decltype(copy_dual<FloatToHalf, KvCacheCopyBatchParams>) copy_dual<FloatToHalf, KvCacheCopyBatchParams>;
+/// Every pair of dtypes.
+#define instantiate_head_copies(name, Params)                   \
+  instantiate_copy(name "_f32", MoveFloat, Params);             \
+  instantiate_copy(name "_f32_to_f16", FloatToHalf, Params);    \
+  instantiate_copy(name "_f32_to_bf16", FloatToBfloat, Params); \
+  instantiate_copy(name "_bf16", BfloatToFloat, Params);        \
+  instantiate_copy(name "_bf16_to_bf16", MoveBfloat, Params);   \
+  instantiate_copy(name "_f16_to_f16", MoveHalf, Params)
 
-template [[host_name("kv_cache_copy_seq_f32")]] [[kernel]]
-decltype(copy<MoveFloat, KvCacheCopySeqParams>) copy<MoveFloat, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_f32_kv_dual")]] [[kernel]]
-decltype(copy_dual<MoveFloat, KvCacheCopySeqParams>) copy_dual<MoveFloat, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_f32_to_f16")]] [[kernel]]
-decltype(copy<FloatToHalf, KvCacheCopySeqParams>) copy<FloatToHalf, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_f32_to_f16_kv_dual")]] [[kernel]]
-decltype(copy_dual<FloatToHalf, KvCacheCopySeqParams>) copy_dual<FloatToHalf, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_f32_to_bf16")]] [[kernel]]
-decltype(copy<FloatToBfloat, KvCacheCopySeqParams>) copy<FloatToBfloat, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_f32_to_bf16_kv_dual")]] [[kernel]]
-decltype(copy_dual<FloatToBfloat, KvCacheCopySeqParams>) copy_dual<FloatToBfloat, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_bf16")]] [[kernel]]
-decltype(copy<BfloatToFloat, KvCacheCopySeqParams>) copy<BfloatToFloat, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_bf16_kv_dual")]] [[kernel]]
-decltype(copy_dual<BfloatToFloat, KvCacheCopySeqParams>) copy_dual<BfloatToFloat, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_bf16_to_bf16")]] [[kernel]]
-decltype(copy<MoveBfloat, KvCacheCopySeqParams>) copy<MoveBfloat, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_bf16_to_bf16_kv_dual")]] [[kernel]]
-decltype(copy_dual<MoveBfloat, KvCacheCopySeqParams>) copy_dual<MoveBfloat, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_f16_to_f16")]] [[kernel]]
-decltype(copy<MoveHalf, KvCacheCopySeqParams>) copy<MoveHalf, KvCacheCopySeqParams>;
-template [[host_name("kv_cache_copy_seq_f16_to_f16_kv_dual")]] [[kernel]]
-decltype(copy_dual<MoveHalf, KvCacheCopySeqParams>) copy_dual<MoveHalf, KvCacheCopySeqParams>;
+instantiate_kernel("kv_cache_copy", copy, MoveBfloat, KvCacheCopyParams);
+instantiate_kernel("kv_cache_copy_f32", copy, MoveFloat, KvCacheCopyParams);
+instantiate_kernel("kv_cache_copy_f16", copy, MoveHalf, KvCacheCopyParams);
 
-template [[host_name("kv_cache_copy_seq_bf16_to_bf16_head_major")]] [[kernel]]
-decltype(copy<MoveBfloat, KvCacheCopyHeadMajorParams>) copy<MoveBfloat, KvCacheCopyHeadMajorParams>;
+instantiate_head_copies("kv_cache_copy_batch", KvCacheCopyBatchParams);
+instantiate_head_copies("kv_cache_copy_seq", KvCacheCopySeqParams);
+instantiate_kernel("kv_cache_copy_seq_bf16_to_bf16_head_major", copy, MoveBfloat, KvCacheCopyHeadMajorParams);

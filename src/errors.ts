@@ -57,11 +57,12 @@ export class MetalAttentionError extends Error {
   /** What went wrong. */
   readonly code: MetalAttentionErrorCode;
   /** The argument at fault, where one can be named. */
-  readonly argument: string | undefined;
+  declare readonly argument?: string;
 
   constructor(code: MetalAttentionErrorCode, message: string, details: MetalAttentionErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
-    this.argument = details.argument;
+    // No property at all where there is none, so that a printed error has no empty line.
+    if (details.argument !== undefined) this.argument = details.argument;
   }
 }

@@ -31,16 +31,15 @@ export type { AttentionLayout, AttentionStrides, StridedLayout } from "./ops/att
 export { type FlashAttnPrefillArgs, flashAttnPrefill } from "./ops/attention/flashAttnPrefill.ts";
 export {
   type AttentionDType,
-  type AttentionHeadDim,
   type AttentionMaskKind,
   type FlashAttnPrefillSupport,
   flashAttnPrefillSupport,
 } from "./ops/attention/flashAttnPrefillSupport.ts";
+export type { CopyStream, CopyStreams } from "./ops/cacheCopy/copyStreams.ts";
 export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/cacheCopy/kvCacheCopy.ts";
 export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/cacheCopy/kvCacheCopyBatch.ts";
 export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/cacheCopy/kvCacheCopyHeadMajor.ts";
 export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/cacheCopy/kvCacheCopySeq.ts";
-export type { CopyStream, CopyStreams } from "./ops/cacheCopy/streams.ts";
 export {
   type BuildCausalMaskArgs,
   type BuildSlidingWindowMaskArgs,

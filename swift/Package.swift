@@ -20,16 +20,19 @@ let argumentParser: Package.Dependency =
 /// targets that touch Metal stay in Swift 5 language mode.
 let metalLanguageMode: [SwiftSetting] = [.swiftLanguageMode(.v5)]
 
-var targets: [Target] = [.target(name: "CMetalAttention")]
+var targets: [Target] = [
+  .target(name: "CMetalAttention"),
+  .executableTarget(name: "embed-texts"),
+  .plugin(name: "EmbedTexts", capability: .buildTool(), dependencies: ["embed-texts"]),
+]
 
 #if os(Linux)
   let device: [Target.Dependency] = ["SoftMetal"]
   targets += [
-    .target(name: "CSoftMetal", exclude: ["msl", "lanes"], cxxSettings: [.unsafeFlags(["-O3"])]),
+    .target(name: "CSoftMetal", exclude: ["msl", "opencl", "lanes"], cxxSettings: [.unsafeFlags(["-O3"])]),
     .target(
       name: "SoftMetal", dependencies: ["CSoftMetal"],
-      resources: [.embedInCode("Headers")],
-      swiftSettings: metalLanguageMode),
+      swiftSettings: metalLanguageMode, plugins: ["EmbedTexts"]),
     .testTarget(name: "SoftMetalTests", dependencies: ["SoftMetal"], swiftSettings: metalLanguageMode),
   ]
 #else
@@ -39,13 +42,13 @@ var targets: [Target] = [.target(name: "CMetalAttention")]
 targets += [
   .target(
     name: "MetalAttention", dependencies: ["CMetalAttention"] + device,
-    resources: [.embedInCode("Shaders")],
     swiftSettings: metalLanguageMode,
     linkerSettings: [
       // A command-line process gets no default device without CoreGraphics.
       .linkedFramework("Metal", .when(platforms: [.macOS])),
       .linkedFramework("CoreGraphics", .when(platforms: [.macOS])),
-    ]),
+    ],
+    plugins: ["EmbedTexts"]),
   .testTarget(
     name: "MetalAttentionTests", dependencies: ["MetalAttention", "CMetalAttention"],
     swiftSettings: metalLanguageMode),

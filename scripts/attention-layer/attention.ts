@@ -1,4 +1,5 @@
 import {
+  type AttentionDType,
   type AttentionLayout,
   buildCausalMask,
   buildSlidingWindowMask,
@@ -14,14 +15,14 @@ import type { AttentionChoice } from "./choice.ts";
 
 /** The prompt, sequence-major: [1, tokens, heads, headDim] and [1, tokens, kvHeads, headDim]. */
 export interface Prompt {
-  readonly q: Tensor;
-  readonly k: Tensor;
-  readonly v: Tensor;
+  readonly q: Tensor<AttentionDType>;
+  readonly k: Tensor<AttentionDType>;
+  readonly v: Tensor<AttentionDType>;
 }
 
 /** A mask on the device, and its tiles. */
 export interface BuiltMask {
-  readonly mask: Tensor;
+  readonly mask: Tensor<AttentionDType | "bool">;
   readonly tileClasses: TileClasses;
 }
 
@@ -34,7 +35,7 @@ export function encodeMask(
   first: number,
   rows: number,
 ): BuiltMask {
-  const mask: Tensor = device.tensor(kind === "bool" ? "bool" : dtype, [rows, first + rows]);
+  const mask = device.tensor(kind === "bool" ? "bool" : dtype, [rows, first + rows]);
   if (window === undefined) buildCausalMask(pass, { mask, qOffsetInK: first });
   else buildSlidingWindowMask(pass, { mask, window, qOffsetInK: first });
   return { mask, tileClasses: classifyMaskTiles(pass, { mask, headDim }) };
@@ -44,7 +45,7 @@ export function encodeMask(
 export function encodeWhole(
   pass: Pass,
   { q, k, v }: Prompt,
-  out: Tensor,
+  out: Tensor<AttentionDType>,
   built: BuiltMask | undefined,
   layout: AttentionLayout | StridedLayout = "sequence-major",
 ): void {
@@ -59,7 +60,7 @@ export function encodeChunks(
   choice: AttentionChoice,
   chunk: number,
   { q, k, v }: Prompt,
-  out: Tensor,
+  out: Tensor<AttentionDType>,
 ): void {
   const [, tokens = 0, , headDim = 0] = q.shape;
   for (let first = 0; first < tokens; first += chunk) {
@@ -81,7 +82,7 @@ export function encodeChunks(
 }
 
 /** Tokens from `first` on of [1, tokens, heads, headDim]. */
-function tokensOf(tensor: Tensor, first: number, rows: number): Tensor {
+function tokensOf<T extends AttentionDType>(tensor: Tensor<T>, first: number, rows: number): Tensor<T> {
   const [, ...shape] = tensor.shape;
   using all = tensor.reshape(shape);
   using part = all.slice(first, first + rows);

@@ -13,6 +13,7 @@ import { prefillWindow } from "./prefill-window.ts";
 import { quantiseBenchmarks } from "./quantise.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
+import { tinyDispatches } from "./tiny-dispatch.ts";
 
 /** Every benchmark, in the order of the report. */
 export const benchmarks: readonly Benchmark[] = [
@@ -33,4 +34,5 @@ export const benchmarks: readonly Benchmark[] = [
   mmaMatrixStyle,
   mmaElementStyle,
   plainLoop,
+  ...tinyDispatches,
 ];

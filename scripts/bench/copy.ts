@@ -9,11 +9,11 @@ export const sourceBytes = 64 * 2 ** 20;
  * A copy on one thread in GB/s of its source, beside `Uint8Array.set` of the
  * same bytes between memory of the same kind.
  */
-export function prepareCopy(
+export function prepareCopy<T extends "f32" | "f16">(
   srcShape: readonly number[],
-  cacheDType: "f32" | "f16",
+  cacheDType: T,
   cacheShape: readonly number[],
-  encode: (pass: Pass, src: Tensor, cache: Tensor) => void,
+  encode: (pass: Pass, src: Tensor<"f32">, cache: Tensor<T>) => void,
 ): PreparedBenchmark {
   const device = openWithThreads(1);
   const src = device.tensor("f32", srcShape);

@@ -13,9 +13,9 @@ export interface KernelRun {
   readonly repeats?: number;
 }
 
-/** A device of one thread with `source`, and one buffer of zeros that every kernel gets at index 0. */
-export function prepareKernels(source: string, bytes: number) {
-  const device = openWithThreads(1);
+/** A device with `source`, of one thread unless told, and one buffer of zeros that every kernel gets at index 0. */
+export function prepareKernels(source: string, bytes: number, threads = 1) {
+  const device = openWithThreads(threads);
   device.registerSource("bench.metal", source);
   const buffer: Tensor = device.tensor("u8", [bytes]);
   return {

@@ -1,8 +1,8 @@
 import { cpus, release, totalmem } from "node:os";
 import manifest from "../../package.json";
+import { abiVersion } from "../../src/ffi/generated/symbols.ts";
 import { checkLayouts } from "../../src/ffi/layoutCheck.ts";
 import { searchLibrary } from "../../src/ffi/library.ts";
-import { abiVersion } from "../../src/ffi/symbols.ts";
 import { Device, type DeviceInfo } from "../../src/index.ts";
 import { formatBytes } from "../lib/table.ts";
 import { mendLayouts, type Problem, problemOf } from "./problems.ts";

@@ -29,15 +29,17 @@ with_address_sanitizer() {
     UBSAN_OPTIONS=print_stacktrace=1 METAL_ATTENTION_LIBRARY=$library SOFTMETAL_GUARD=1 "$@"
 }
 
-# build_pool NAME SANITIZERS: the pool of worker threads alone, driven by test/sanitize/pool.cpp.
+# build_pool NAME SANITIZERS: the pool of worker threads alone, driven by pool.cpp and by faults.cpp of test/sanitize.
 build_pool() {
-  local runtime
+  local runtime program
   runtime=$(swift_tools)/../lib/swift/linux
   mkdir -p "$sanitized"
   # Swift's ThreadSanitizer follows libdispatch.
-  "$(swift_tools)/clang++" -std=c++17 -O1 -g "-fsanitize=$2" -fno-sanitize-recover=all \
-    -I swift/Sources/CSoftMetal/include swift/Sources/CSoftMetal/src/*.cpp test/sanitize/pool.cpp \
-    -L "$runtime" -ldispatch -lBlocksRuntime "-Wl,-rpath,$runtime" -o "$sanitized/pool-$1"
+  for program in pool faults; do
+    "$(swift_tools)/clang++" -std=c++17 -O1 -g "-fsanitize=$2" -fno-sanitize-recover=all \
+      -I swift/Sources/CSoftMetal/include swift/Sources/CSoftMetal/src/*.cpp "test/sanitize/$program.cpp" \
+      -L "$runtime" -ldispatch -lBlocksRuntime "-Wl,-rpath,$runtime" -o "$sanitized/$program-$1"
+  done
 }
 
 sees_race() {
@@ -60,8 +62,10 @@ test_threads() {
 sanitize_tests() {
   runner status build-pool-address build_pool address address,undefined
   runner status pool-address env ASAN_OPTIONS=detect_stack_use_after_return=0 "$sanitized/pool-address"
+  runner status faults-address env ASAN_OPTIONS=detect_stack_use_after_return=0 "$sanitized/faults-address"
   runner status build-pool-thread build_pool thread thread
   runner status pool-thread "$sanitized/pool-thread"
+  runner status faults-thread "$sanitized/faults-thread"
   runner status planted-race sees_race
   runner status build-address build_with_address_sanitizer
   runner status planted-overflow with_address_sanitizer bun test/sanitize/planted.ts

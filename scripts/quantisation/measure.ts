@@ -4,7 +4,7 @@ import { CODEBOOKS, dequantizeVector, nmse, quantizeVector } from "../../src/ref
 import { type DataSet, structuredVectors } from "./data.ts";
 
 /** Every format, by width. */
-export const formats = quantizedFormats.toSorted((a, b) => a.bits - b.bits);
+export const formats = quantizedFormats().toSorted((a, b) => a.bits - b.bits);
 
 /** What a format does to a data set. */
 export interface RoundTrip {

@@ -59,16 +59,47 @@ function roundToBfloat16(values: Float32Array, target: Uint16Array): void {
   }
 }
 
+const plainPrototypes = new Set<unknown>([
+  Float64Array.prototype,
+  Float32Array.prototype,
+  Float16Array.prototype,
+  Int32Array.prototype,
+  Uint32Array.prototype,
+  Int16Array.prototype,
+  Uint16Array.prototype,
+  Int8Array.prototype,
+  Uint8Array.prototype,
+  Uint8ClampedArray.prototype,
+]);
+
+/**
+ * `values`, or a copy of them, that runs no code of the caller's when it is
+ * read: an array may have getters, and a typed array members of its own, which
+ * could free the tensor that is being written.
+ */
+export function ownValues(values: TensorValues): TensorValues {
+  if (!ArrayBuffer.isView(values)) return Array.from({ length: values.length }, (_, i) => values[i]) as TensorValues;
+  const isPlain =
+    plainPrototypes.has(Object.getPrototypeOf(values)) &&
+    !Object.hasOwn(values, "length") &&
+    !Object.hasOwn(values, "buffer") &&
+    !Object.hasOwn(values, "byteOffset");
+  // Every element type but the 64-bit integers is exact in it.
+  return isPlain ? values : new Float64Array(values as unknown as ArrayLike<number>);
+}
+
 /**
  * Writes `values` into the view of a tensor. Float types round each value to
  * f32 first, as a Float32Array of them does, and then to the type. Integer
  * types and `bool` take whole numbers in their range, and refuse all others.
- * Nothing is written when a value is refused.
+ * Nothing is written when a value is refused. `values` are those of `ownValues`.
  */
 export function encodeValues<T extends DType>(dtype: T, values: TensorValues, view: DTypeViews[T]): void {
   const range = dtypes[dtype].range;
   if (range === undefined) {
-    const floats = values instanceof Float32Array ? values : Float32Array.from(numbers(values));
+    // A source in the tensor's own memory may lie anywhere over it, so it is read before anything is written.
+    const isApart = values instanceof Float32Array && values.buffer !== view.buffer;
+    const floats = isApart ? values : Float32Array.from(numbers(values));
     if (dtype === "bf16") roundToBfloat16(floats, view as Uint16Array);
     else (view as Float32Array | Float16Array).set(floats);
     return;
@@ -81,8 +112,8 @@ export function encodeValues<T extends DType>(dtype: T, values: TensorValues, vi
       throw refusedValue(`a whole number from ${range[0]} to ${range[1]}`, value, i);
     }
   }
-  const target = view as Exclude<DTypeViews[DType], Float16Array>;
-  for (let i = 0; i < values.length; i++) target[i] = Number(values[i]);
+  // Reads a source in the same memory before it writes, and takes booleans for 1 and 0.
+  (view as Exclude<DTypeViews[DType], Float16Array>).set(values as ArrayLike<number>);
 }
 
 /** The values of a tensor's view as floats. Integers beyond 2^24 are rounded; `bool` gives 0 and 1. */

@@ -1,22 +1,22 @@
 import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
+import { passCodes } from "../ffi/generated/codes.ts";
+import { structSizes } from "../ffi/generated/structs.ts";
 import { loadLibrary } from "../ffi/library.ts";
 import type { Pointer } from "../ffi/memory.ts";
-import { type DeviceInfo, readDeviceInfo, recordSizes } from "../ffi/records.ts";
+import { type DeviceInfo, readDeviceInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
-import { readText } from "../ffi/text.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
-import { createPipeline, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
-import { BufferMemory, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
+import { byteText, inspectSymbol } from "./inspect.ts";
+import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
+import { BufferMemory, checkMade, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
 import { deviceOptions, parseOptions, passOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
 import { checkShape, elementCount, Tensor } from "./tensor.ts";
 
 /** Options of `Device.open`: `library` names the native library file, in place of the search for it. */
 export type DeviceOptions = z.input<typeof deviceOptions>;
-
-const passModes = { concurrent: 0, serial: 1 } as const;
 
 /**
  * The Apple GPU; on Linux, the CPU running the same shaders. Tensors, passes
@@ -33,7 +33,7 @@ export class Device {
   readonly #lifetime: DeviceLifetime;
 
   private constructor(lifetime: DeviceLifetime) {
-    this.#lifetime = lifetime;
+    this.#lifetime = checkMade(lifetime, DeviceLifetime, "Device.open()");
     deviceNet.register(this, lifetime, this);
   }
 
@@ -52,7 +52,7 @@ export class Device {
   /** Name, backend and limits. `currentAllocatedSize` changes from one reading to the next. */
   get info(): DeviceInfo {
     const { native, handle } = this.#usable();
-    const block = new Block(recordSizes.MADeviceInfo);
+    const block = new Block(structSizes.MADeviceInfo);
     checkStatus(native, native.ma_device_info(handle, block.bytes));
     return readDeviceInfo(block);
   }
@@ -97,7 +97,7 @@ export class Device {
     const lifetime = this.#usable();
     const { mode } = parseOptions(passOptions, options, "options");
     const out = new Block(8);
-    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, passModes[mode], out.bytes));
+    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, passCodes[mode], out.bytes));
     return new Pass(this, new PassLifetime(lifetime, out.u32[0] as number));
   }
 
@@ -105,7 +105,7 @@ export class Device {
    * Adds Metal Shading Language source, compiled when a kernel of it is first
    * asked for. `name` stands for the file in compiler messages.
    *
-   * Errors: `invalid-argument` when a kernel's name is taken.
+   * Errors: `invalid-argument` when another registered source has a kernel of the same name.
    *
    * @example
    * device.registerSource("scale.metal", await Bun.file("scale.metal").text());
@@ -116,15 +116,12 @@ export class Device {
 
   /** Names of all kernels, built in and registered. */
   get kernelNames(): string[] {
-    const { native, handle } = this.#usable();
-    const names = readText((buffer, capacity, needed) =>
-      checkStatus(native, native.ma_kernel_names(handle, buffer, capacity, needed)),
-    );
-    return names.split("\n").filter((name) => name !== "");
+    return kernelNames(this.#usable());
   }
 
   /**
-   * A kernel by name with its function constants, compiled or found compiled.
+   * A kernel by name with its function constants, compiled or found compiled: one of a registered source, or else a
+   * built-in one.
    *
    * Errors: `kernel-not-found` with the known names, `shader-compilation` with
    * the compiler's log, `invalid-argument` for a constant that does not fit.
@@ -141,14 +138,25 @@ export class Device {
 
   /** Waits for committed passes and frees the device. A second call does nothing. */
   dispose(): void {
-    if (this.#lifetime.disposed) return;
-    this.#lifetime.disposed = true;
     deviceNet.unregister(this);
-    this.#lifetime.letGo();
+    this.#lifetime.dispose();
   }
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** What `console.log` shows: name and limits. */
+  [inspectSymbol](): string {
+    if (!(#lifetime in this)) return "Device";
+    if (this.disposed) return "Device (disposed)";
+    const { name, backend, maxBufferLength, maxThreadgroupMemoryLength, maxThreadsPerThreadgroup } = this.info;
+    const limits = [
+      `buffers of ${byteText(maxBufferLength)}`,
+      `${maxThreadsPerThreadgroup.join(" x ")} threads`,
+      `${byteText(maxThreadgroupMemoryLength)} of threadgroup memory`,
+    ];
+    return `Device ${JSON.stringify(name)} (${backend}; up to ${limits.join(", ")})`;
   }
 
   #usable(): DeviceLifetime {

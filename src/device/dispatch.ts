@@ -1,5 +1,6 @@
 import { checkObject, checkU32, display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
+import { structSizes } from "../ffi/generated/structs.ts";
 import {
   accessBits,
   type BindingRecord,
@@ -8,7 +9,8 @@ import {
   packBindings,
   packKernelDispatch,
 } from "../ffi/records.ts";
-import { nativeError } from "../ffi/status.ts";
+import { checkStatus } from "../ffi/status.ts";
+import { OptionNames } from "../optionNames.ts";
 import { Pipeline } from "./kernels.ts";
 import type { PassLifetime } from "./lifetime.ts";
 import { Tensor } from "./tensor.ts";
@@ -24,9 +26,13 @@ export type Extent = number | readonly [number] | readonly [number, number] | Ex
 
 /** Arguments and size of a dispatch of any kernel. Keys are the indices of the kernel's attributes. */
 export interface DispatchOptions {
-  /** Tensors by `[[buffer(index)]]`. Say `access: "read"` where it holds, and dispatches overlap more. */
+  /**
+   * Tensors by `[[buffer(index)]]`, one for each argument that the kernel
+   * uses. Say `access: "read"` where it holds, and dispatches overlap more; it
+   * is refused where the argument's type lets the kernel write.
+   */
   readonly buffers?: Readonly<Record<number, BufferArgument>> | readonly BufferArgument[];
-  /** Small constants by `[[buffer(index)]]`, copied: 1 to 4,096 bytes each. */
+  /** Small constants by `[[buffer(index)]]` in place of tensors, copied: 1 to 4,096 bytes each. */
   readonly bytes?: Readonly<Record<number, ArrayBufferView | ArrayBuffer>>;
   /** Threadgroup memory by `[[threadgroup(index)]]`, in bytes: multiples of 16. */
   readonly threadgroupMemory?: Readonly<Record<number, number>>;
@@ -38,99 +44,140 @@ export interface DispatchOptions {
   readonly form?: DispatchForm;
 }
 
-/** Memory that the packed structs of the current call point to; an address alone keeps nothing alive. */
-const held: Block[] = [];
+const optionNames = new OptionNames<DispatchOptions>("Pass.dispatch", {
+  buffers: true,
+  bytes: true,
+  threadgroupMemory: true,
+  grid: true,
+  threads: true,
+  form: true,
+});
+
+const bufferNames = new OptionNames<Exclude<BufferArgument, Tensor>>("a buffer argument", {
+  tensor: true,
+  access: true,
+});
+
+/** The highest index of an attribute. */
+const maxIndex = 30;
+/** Buffers, bytes and threadgroup memory, each at every index. */
+const maxBindings = 3 * (maxIndex + 1);
+const maxBytes = 4096;
+
+// Packed again for each call, once all that the caller gave has been read: a getter of the caller's may dispatch too.
+const bindingBlock = new Block(maxBindings * structSizes.MABinding);
+const dispatchBlock = new Block(structSizes.MAKernelDispatch);
+/** Copies of `bytes` by index, which the library reads before the call returns. */
+const byteBlocks: Block[] = [];
+
+/** The options that hold arguments. */
+type ArgumentList = "buffers" | "bytes" | "threadgroupMemory";
+
+/** An argument as the caller gave it. */
+interface Entry<T> {
+  readonly list: ArgumentList;
+  /** Of the kernel's attribute. */
+  readonly index: number;
+  readonly value: T;
+}
 
 /** Encodes one dispatch of `pipeline`. */
 export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: DispatchOptions): void {
   const handle = Pipeline.use(pipeline, pass.device);
-  checkObject(options, "options");
+  optionNames.check(checkObject(options, "options"));
   const form = options.form ?? "threads";
   if (form !== "threads" && form !== "threadgroups") {
     throw refused("form", `expected "threads" or "threadgroups", got ${display(form)}`);
   }
   const grid = checkExtent(options.grid, "grid");
   const threadsPerThreadgroup = checkExtent(options.threads, "threads");
-  try {
-    const buffers = entries(options.buffers, "buffers");
-    const bytes = entries(options.bytes, "bytes");
-    const threadgroups = entries(options.threadgroupMemory, "threadgroupMemory");
-    const records = [
-      ...buffers.map((entry) => bindBuffer(pass, entry)),
-      ...bytes.map(bindBytes),
-      ...threadgroups.map(bindThreadgroup),
-    ];
-    const bindings = packBindings(records);
-    const dispatch = packKernelDispatch({
-      pipeline: handle,
-      form,
-      grid,
-      threadsPerThreadgroup,
-      bindingCount: records.length,
-      bindings,
-    });
-    held.push(bindings, dispatch);
-    const status = pass.native.ma_encode_kernel(pass.handle, dispatch.address);
-    if (status === 0) return;
-    const names = [...buffers, ...bytes, ...threadgroups].map(({ argument }) => argument);
-    throw nativeError(pass.native, status, (message) =>
-      message
-        .replace(/\bbindings\[(\d+)\]/g, (binding, position: string) => names[Number(position)] ?? binding)
-        .replaceAll("threadsPerThreadgroup", "threads"),
-    );
-  } finally {
-    held.length = 0;
+  const entries: Entry<unknown>[] = [];
+  const buffers = readList(options.buffers, "buffers", entries).map((entry) => readBuffer(pass, entry));
+  const bytes = readList(options.bytes, "bytes", entries).map(readBytes);
+  const threadgroups = readList(options.threadgroupMemory, "threadgroupMemory", entries).map(readThreadgroup);
+
+  const records: BindingRecord[] = [...buffers, ...bytes.map(packBytes), ...threadgroups];
+  packBindings(records, bindingBlock);
+  const record = { pipeline: handle, form, grid, threadsPerThreadgroup, bindingCount: records.length };
+  packKernelDispatch({ ...record, bindings: bindingBlock }, dispatchBlock);
+  checkStatus(pass.native, pass.native.ma_encode_kernel(pass.handle, dispatchBlock.address));
+}
+
+function pathOf({ list, index }: Entry<unknown>): string {
+  return `${list}[${index}]`;
+}
+
+/** The arguments of one list, which are appended to those of all lists as well. */
+function readList<T>(
+  given: Readonly<Record<number, T>> | readonly T[] | undefined,
+  list: ArgumentList,
+  all: Entry<unknown>[],
+): Entry<T>[] {
+  if (given === undefined) return [];
+  const entries: Entry<T>[] = [];
+  for (const key of Object.keys(checkObject(given, list))) {
+    const index = Number(key);
+    if (index >>> 0 !== index || index > maxIndex || String(index) !== key) {
+      throw refused(`${list}[${key}]`, `expected an index from 0 to ${maxIndex}, got ${key}`);
+    }
+    entries.push({ list, index, value: (given as Readonly<Record<number, T>>)[index] as T });
   }
+  all.push(...entries);
+  return entries;
 }
 
-interface Entry<T> {
-  readonly index: number;
-  readonly argument: string;
-  readonly value: T;
-}
-
-function entries<T>(record: Readonly<Record<number, T>> | readonly T[] | undefined, name: string): Entry<T>[] {
-  if (record === undefined) return [];
-  return Object.entries<T>(checkObject(record, name)).map(([key, value]) => {
-    const argument = `${name}[${key}]`;
-    const index = key.trim() === "" ? Number.NaN : Number(key);
-    return { index: checkU32(index, argument), argument, value };
-  });
-}
-
-function bindBuffer(pass: PassLifetime, { index, argument, value }: Entry<BufferArgument>): BindingRecord {
-  checkObject(value, argument);
-  const given = value instanceof Tensor ? { tensor: value } : value;
-  const tensor: Tensor = given.tensor;
-  const access = given.access ?? "read-write";
-  if (!Object.hasOwn(accessBits, access)) {
-    throw refused(`${argument}.access`, `expected "read", "write" or "read-write", got ${display(access)}`);
+function readBuffer(pass: PassLifetime, entry: Entry<BufferArgument>): BindingRecord {
+  const { index, value } = entry;
+  const argument = pathOf(entry);
+  let tensor: unknown = checkObject(value, argument);
+  let access: BufferAccess = "read-write";
+  if (!(value instanceof Tensor)) {
+    if (Object.getPrototypeOf(value) === Object.prototype) bufferNames.check(value, `${argument}.`);
+    tensor = value.tensor;
+    access = value.access ?? access;
+    if (!Object.hasOwn(accessBits, access)) {
+      throw refused(`${argument}.access`, `expected "read", "write" or "read-write", got ${display(access)}`);
+    }
   }
-  const { buffer } = Tensor.use(tensor, pass.device, argument);
+  const range = Tensor.use(tensor, pass.device, argument);
   return {
     kind: "buffer",
     index,
-    buffer,
+    buffer: range.buffer,
     access: accessBits[access],
-    offset: tensor.byteOffset,
-    length: tensor.byteLength,
+    offset: range.offsetLow + range.offsetHigh * 2 ** 32,
+    length: range.lengthLow + range.lengthHigh * 2 ** 32,
   };
 }
 
-function bindBytes({ index, argument, value }: Entry<ArrayBufferView | ArrayBuffer>): BindingRecord {
-  let source: Uint8Array;
-  if (ArrayBuffer.isView(value)) source = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-  else if (value instanceof ArrayBuffer) source = new Uint8Array(value);
-  else throw refused(argument, `expected a typed array or an ArrayBuffer, got ${display(value)}`);
-  if (source.length === 0) throw refused(argument, "expected 1 to 4096 bytes, got 0");
-  const copy = new Block(source.length);
-  copy.bytes.set(source);
-  held.push(copy);
-  return { kind: "bytes", index, length: source.length, address: copy.address };
+interface BytesEntry {
+  readonly entry: Entry<unknown>;
+  readonly source: Uint8Array;
 }
 
-function bindThreadgroup({ index, argument, value }: Entry<number>): BindingRecord {
-  return { kind: "threadgroup", index, length: checkU32(value, argument) };
+function readBytes(entry: Entry<ArrayBufferView | ArrayBuffer>): BytesEntry {
+  const { value } = entry;
+  if (ArrayBuffer.isView(value)) {
+    return { entry, source: new Uint8Array(value.buffer, value.byteOffset, value.byteLength) };
+  }
+  if (value instanceof ArrayBuffer) return { entry, source: new Uint8Array(value) };
+  throw refused(pathOf(entry), `expected a typed array or an ArrayBuffer, got ${display(value)}`);
+}
+
+function packBytes({ entry, source }: BytesEntry): BindingRecord {
+  const { index } = entry;
+  const { length } = source;
+  if (length < 1 || length > maxBytes) {
+    throw refused(pathOf(entry), `expected 1 to ${maxBytes} bytes, got ${length}`);
+  }
+  byteBlocks[index] ??= new Block(maxBytes);
+  const block = byteBlocks[index];
+  block.bytes.set(source);
+  return { kind: "bytes", index, length, bytes: block.address };
+}
+
+function readThreadgroup(entry: Entry<number>): BindingRecord {
+  return { kind: "threadgroup", index: entry.index, length: checkU32(entry.value, pathOf(entry)) };
 }
 
 function checkExtent(value: Extent, argument: string): Extent3 {

@@ -1,3 +1,5 @@
+import { dtypeCodes } from "../ffi/generated/codes.ts";
+
 /** Element types of a tensor. `bool` is one byte, 0 or 1. */
 export type DType = "f32" | "f16" | "bf16" | "u8" | "i8" | "u32" | "i32" | "bool";
 
@@ -34,14 +36,14 @@ export interface DTypeTraits<T extends DType> {
 
 /** The element types by name. */
 export const dtypes: { readonly [T in DType]: DTypeTraits<T> } = {
-  f32: { code: 1, size: 4, View: Float32Array },
-  f16: { code: 2, size: 2, View: Float16Array },
-  bf16: { code: 3, size: 2, View: Uint16Array },
-  u8: { code: 4, size: 1, range: [0, 255], View: Uint8Array },
-  i8: { code: 5, size: 1, range: [-128, 127], View: Int8Array },
-  u32: { code: 6, size: 4, range: [0, 0xffff_ffff], View: Uint32Array },
-  i32: { code: 7, size: 4, range: [-0x8000_0000, 0x7fff_ffff], View: Int32Array },
-  bool: { code: 8, size: 1, range: [0, 1], View: Uint8Array },
+  f32: { code: dtypeCodes.f32, size: 4, View: Float32Array },
+  f16: { code: dtypeCodes.f16, size: 2, View: Float16Array },
+  bf16: { code: dtypeCodes.bf16, size: 2, View: Uint16Array },
+  u8: { code: dtypeCodes.u8, size: 1, range: [0, 255], View: Uint8Array },
+  i8: { code: dtypeCodes.i8, size: 1, range: [-128, 127], View: Int8Array },
+  u32: { code: dtypeCodes.u32, size: 4, range: [0, 0xffff_ffff], View: Uint32Array },
+  i32: { code: dtypeCodes.i32, size: 4, range: [-0x8000_0000, 0x7fff_ffff], View: Int32Array },
+  bool: { code: dtypeCodes.bool, size: 1, range: [0, 1], View: Uint8Array },
 };
 
 /** Whether `value` names an element type. */

@@ -1,12 +1,16 @@
 import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
+import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { packConstants } from "../ffi/constants.ts";
-import { type PipelineInfo, readPipelineInfo, recordSizes } from "../ffi/records.ts";
-import { checkStatus } from "../ffi/status.ts";
-import { encodeText } from "../ffi/text.ts";
+import { readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
+import type { PipelineInfo } from "../ffi/records.ts";
+import { checkStatus, nativeError } from "../ffi/status.ts";
+import { encodeText, readText } from "../ffi/text.ts";
+import { didYouMean } from "../optionNames.ts";
 import type { Device } from "./device.ts";
-import { type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
+import { byteText, inspectSymbol } from "./inspect.ts";
+import { checkMade, type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
 import { parseOptions, pipelineOptions } from "./options.ts";
 
 /**
@@ -33,7 +37,7 @@ export class Pipeline {
     this.device = device;
     this.kernel = kernel;
     this.info = info;
-    this.#lifetime = lifetime;
+    this.#lifetime = checkMade(lifetime, PipelineLifetime, "Device.pipeline()");
     pipelineNet.register(this, lifetime, this);
   }
 
@@ -58,6 +62,15 @@ export class Pipeline {
   [Symbol.dispose](): void {
     this.dispose();
   }
+
+  /** What `console.log` shows: the kernel and what it allows. */
+  [inspectSymbol](): string {
+    if (!(#lifetime in this)) return "Pipeline";
+    if (this.#lifetime.disposed || this.#lifetime.device.disposed) return `Pipeline ${this.kernel} (disposed)`;
+    const { maxTotalThreadsPerThreadgroup, staticThreadgroupMemoryLength } = this.info;
+    const memory = `${byteText(staticThreadgroupMemoryLength)} of threadgroup memory`;
+    return `Pipeline ${this.kernel} (at most ${maxTotalThreadsPerThreadgroup} threads a threadgroup, ${memory})`;
+  }
 }
 
 /** Registers shader source on a device. */
@@ -79,14 +92,30 @@ export function createPipeline(
   const { constants } = parseOptions(pipelineOptions, options, "options");
   const packed = packConstants(constants);
   const out = new Block(8);
-  checkStatus(
-    native,
-    native.ma_pipeline_create(device.handle, label.block.bytes, packed.bytes, constants.length, out.bytes),
-  );
+  const { bytes } = label.block;
+  const status = native.ma_pipeline_create(device.handle, bytes, packed.bytes, constants.length, out.bytes);
+  if (status !== 0) throw pipelineError(device, status, kernel);
   const lifetime = new PipelineLifetime(device, out.u32[0] as number);
-  const info = new Block(recordSizes.MAPipelineInfo);
+  const info = new Block(structSizes.MAPipelineInfo);
   checkStatus(native, native.ma_pipeline_info(lifetime.handle, info.bytes));
-  return new Pipeline(owner, lifetime, kernel, readPipelineInfo(info));
+  return new Pipeline(owner, lifetime, kernel, readMAPipelineInfo(info));
+}
+
+/** The names of all kernels of a device. */
+export function kernelNames({ native, handle }: DeviceLifetime): string[] {
+  const names = readText((buffer, capacity, needed) =>
+    checkStatus(native, native.ma_kernel_names(handle, buffer, capacity, needed)),
+  );
+  return names.split("\n").filter((name) => name !== "");
+}
+
+/** The library's error about a pipeline; where no kernel has its name, with the name that is nearest. */
+function pipelineError(device: DeviceLifetime, status: number, kernel: string): MetalAttentionError {
+  const error = nativeError(device.native, status);
+  if (error.code !== "kernel-not-found") return error;
+  const known = kernelNames(device);
+  const message = `kernel: none is named ${display(kernel)}${didYouMean(kernel, known)}; known: ${known.join(", ")}`;
+  return new MetalAttentionError("kernel-not-found", message, { argument: "kernel" });
 }
 
 /** A C string ends at its first NUL, so a text with one inside would arrive cut. */

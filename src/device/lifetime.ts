@@ -1,6 +1,9 @@
 import { MetalAttentionError } from "../errors.ts";
+import { Block } from "../ffi/block.ts";
+import { structSizes } from "../ffi/generated/structs.ts";
 import type { Native } from "../ffi/library.ts";
 import { type Pointer, wrapMemory } from "../ffi/memory.ts";
+import { readPassInfo } from "../ffi/records.ts";
 
 // Who may free what, and when. `Symbol.dispose` is the contract; the
 // FinalizationRegistry of each kind is a net under objects left undisposed.
@@ -15,6 +18,8 @@ export class DeviceLifetime {
   readonly handle: number;
   /** Set by `Device.dispose`: refuse every further use. */
   disposed = false;
+  /** Passes whose `commit()` is pending. */
+  readonly pending = new Set<PassLifetime>();
   #closed = false;
   #holders = 1;
 
@@ -25,6 +30,14 @@ export class DeviceLifetime {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /** Waits for the committed passes and ends the use of the device. A second call does nothing. */
+  dispose(): void {
+    if (this.disposed) return;
+    this.disposed = true;
+    for (const pass of this.pending) pass.wait();
+    this.letGo();
   }
 
   hold(): void {
@@ -83,6 +96,11 @@ export class BufferMemory {
     return arrayBuffer;
   }
 
+  /** Tells the library that the host has written here, which makes tile classes of a mask stale. */
+  noteWrite(offset: number, length: number): void {
+    this.device.native.ma_buffer_written(this.handle, offset, length);
+  }
+
   addTensor(): void {
     this.#tensors++;
   }
@@ -129,7 +147,6 @@ export class PassLifetime {
   readonly native: Native;
   readonly handle: number;
   disposed = false;
-  #pending = false;
 
   constructor(device: DeviceLifetime, handle: number) {
     this.device = device;
@@ -139,13 +156,13 @@ export class PassLifetime {
 
   /** Call when a promise for the pass's end is made. */
   beginPending(): void {
-    this.#pending = true;
+    this.device.pending.add(this);
     this.device.hold();
   }
 
   /** Call when that promise is about to settle. */
   endPending(): void {
-    this.#pending = false;
+    this.device.pending.delete(this);
     if (this.disposed) this.#release();
     this.device.letGo();
   }
@@ -153,7 +170,21 @@ export class PassLifetime {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    if (!this.#pending) this.#release();
+    if (!this.device.pending.has(this)) this.#release();
+  }
+
+  /** Blocks until the committed pass has ended, well or not. */
+  wait(): void {
+    this.native.ma_pass_wait(this.handle);
+  }
+
+  /** Dispatches that were encoded and never committed. */
+  get forgottenDispatches(): number {
+    if (this.disposed || this.device.closed) return 0;
+    const block = new Block(structSizes.MAPassInfo);
+    if (this.native.ma_pass_info(this.handle, block.address) !== 0) return 0;
+    const { state, dispatches } = readPassInfo(block);
+    return state === "encoding" ? dispatches : 0;
   }
 
   #release(): void {
@@ -162,7 +193,25 @@ export class PassLifetime {
 }
 
 /** Releases passes that were never disposed. */
-export const passNet = new FinalizationRegistry<PassLifetime>((pass) => pass.dispose());
+export const passNet = new FinalizationRegistry<PassLifetime>((pass) => {
+  warnIfForgotten(pass);
+  pass.dispose();
+});
+
+let hasWarned = false;
+
+/** Says once a process that work was thrown away. */
+function warnIfForgotten(pass: PassLifetime): void {
+  if (hasWarned) return;
+  const dispatches = pass.forgottenDispatches;
+  if (dispatches === 0) return;
+  hasWarned = true;
+  const count = dispatches === 1 ? "1 dispatch" : `${dispatches} dispatches`;
+  process.emitWarning(
+    `metal-attention: a pass with ${count} was collected without commit() or dispose(); nothing of it ran`,
+    { code: "METAL_ATTENTION_PASS_NOT_COMMITTED" },
+  );
+}
 
 /** A native pipeline. */
 export class PipelineLifetime {
@@ -184,6 +233,15 @@ export class PipelineLifetime {
 
 /** Releases pipelines that were never disposed. */
 export const pipelineNet = new FinalizationRegistry<PipelineLifetime>((pipeline) => pipeline.dispose());
+
+/**
+ * Refuses what did not come from the library itself: the constructors of its
+ * objects can be reached from JavaScript, and what they register is freed later.
+ */
+export function checkMade<T extends object>(lifetime: T, kind: new (...args: never[]) => T, maker: string): T {
+  if (lifetime instanceof kind) return lifetime;
+  throw new MetalAttentionError("invalid-argument", `not made by new; use ${maker}`);
+}
 
 /** The error for the use of something disposed. */
 export function disposedError(what: string, argument?: string): MetalAttentionError {

@@ -2,6 +2,7 @@ import * as z from "zod/mini";
 import en from "zod/v4/locales/en.js";
 import { MetalAttentionError } from "../errors.ts";
 import type { ConstantDType, ConstantScalar } from "../ffi/constants.ts";
+import { unknownName } from "../optionNames.ts";
 
 // Checks where a call crosses a construction boundary. Too slow for the hot path.
 
@@ -13,20 +14,29 @@ export function parseOptions<S extends z.ZodMiniType>(schema: S, value: unknown,
   const result = schema.safeParse(value, { error });
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const argument = [what, ...(issue?.path ?? [])].join(".");
+  const unknown = issue?.code === "unrecognized_keys" ? issue.keys.slice(0, 1) : [];
+  const argument = [what, ...(issue?.path ?? []), ...unknown].join(".");
   throw new MetalAttentionError("invalid-argument", `${argument}: ${issue?.message ?? "not valid"}`, {
     argument,
     cause: result.error,
   });
 }
 
+/** An object of these fields and no other; `taker` is who takes it, for messages. */
+function fields<const S extends z.core.$ZodLooseShape>(taker: string, shape: S) {
+  return z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === "unrecognized_keys" ? unknownName(taker, issue.keys[0] ?? "", Object.keys(shape)) : undefined,
+  });
+}
+
 /** Options of `Device.open`. */
-export const deviceOptions = z.strictObject({
+export const deviceOptions = fields("Device.open", {
   library: z.optional(z.string().check(z.minLength(1))),
 });
 
 /** Options of `Device.pass`. */
-export const passOptions = z.strictObject({
+export const passOptions = fields("Device.pass", {
   mode: z._default(z.enum(["concurrent", "serial"]), "concurrent"),
 });
 
@@ -41,7 +51,7 @@ function constantOf<const D extends ConstantDType, V extends ConstantScalar>(
   const isValue = (value: unknown) =>
     // A copy, in which missing elements are undefined.
     Array.isArray(value) ? value.length >= 2 && value.length <= 4 && [...value].every(fits) : fits(value);
-  return z.strictObject({
+  return fields("a function constant", {
     index,
     dtype: z.literal(dtype),
     value: z.custom<V | readonly V[]>(isValue, `expected ${expected}, or 2 to 4 of them for a vector`),
@@ -83,6 +93,6 @@ const functionConstant = z.discriminatedUnion("dtype", [
 ]);
 
 /** Options of `Device.pipeline`. */
-export const pipelineOptions = z.strictObject({
+export const pipelineOptions = fields("Device.pipeline", {
   constants: z._default(z.array(functionConstant), []),
 });

@@ -1,13 +1,15 @@
 import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
-import { type DispatchForm, type Extent3, type PassInfo, readPassInfo, recordSizes } from "../ffi/records.ts";
+import { structSizes } from "../ffi/generated/structs.ts";
+import { type DispatchForm, type Extent3, type PassInfo, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { readText } from "../ffi/text.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
+import { inspectSymbol } from "./inspect.ts";
 import type { Pipeline } from "./kernels.ts";
-import { disposedError, type PassLifetime, passNet } from "./lifetime.ts";
+import { checkMade, disposedError, PassLifetime, passNet } from "./lifetime.ts";
 import type { passOptions } from "./options.ts";
 
 /**
@@ -46,7 +48,7 @@ export interface DispatchDescription {
 /** Polls on every turn of the event loop at first, then every millisecond. */
 const eagerPolls = 64;
 
-const infoBlock = new Block(recordSizes.MAPassInfo);
+const infoBlock = new Block(structSizes.MAPassInfo);
 
 /**
  * A list of dispatches that goes to the device as one. Operations append to it
@@ -66,7 +68,7 @@ export class Pass {
   /** @internal Use `Device.pass`. */
   constructor(device: Device, lifetime: PassLifetime) {
     this.device = device;
-    this.#lifetime = lifetime;
+    this.#lifetime = checkMade(lifetime, PassLifetime, "Device.pass()");
     passNet.register(this, lifetime, this);
   }
 
@@ -84,8 +86,9 @@ export class Pass {
   /**
    * Appends a dispatch of any kernel.
    *
-   * Errors: `invalid-argument` for a missing, surplus or malformed argument,
-   * `buffer-too-small`, `invalid-state` after a commit, `disposed`.
+   * Errors: `invalid-argument` for a missing, surplus or malformed argument, or
+   * an access that the kernel's signature contradicts; `buffer-too-small`,
+   * `invalid-state` after a commit, `disposed`.
    *
    * @example
    * pass.dispatch(saxpy, {
@@ -151,6 +154,15 @@ export class Pass {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** What `console.log` shows: state, number of dispatches, and the time on the device once it is known. */
+  [inspectSymbol](): string {
+    if (!(#lifetime in this)) return "Pass";
+    if (this.#lifetime.disposed || this.#lifetime.device.disposed) return "Pass (disposed)";
+    const { state, dispatches, gpuTime } = this.info;
+    const time = state === "completed" ? `, ${Number((gpuTime * 1e3).toPrecision(4))} ms` : "";
+    return `Pass (${state}, ${dispatches} ${dispatches === 1 ? "dispatch" : "dispatches"}${time})`;
   }
 }
 

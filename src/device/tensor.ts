@@ -1,16 +1,17 @@
 import { checkU32, display, refused } from "../checks.ts";
-import type { TensorRecord } from "../ffi/layout.ts";
-import { decodeValues, encodeValues, type TensorValues } from "./convert.ts";
+import type { MATensor } from "../ffi/generated/structs.ts";
+import { decodeValues, encodeValues, ownValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
-import { type BufferMemory, type DeviceLifetime, disposedError, tensorNet } from "./lifetime.ts";
+import { inspectSymbol, previewOf } from "./inspect.ts";
+import { BufferMemory, checkMade, type DeviceLifetime, disposedError, tensorNet } from "./lifetime.ts";
 
 const maxRank = 8;
 /** So that a length in bytes is exact as a number. */
 const maxElements = 2 ** 50;
 
 /** What an operation needs of a tensor: its place in a buffer, and its shape. */
-export interface TensorRange extends TensorRecord {
+export interface TensorRange extends Readonly<MATensor> {
   readonly shape: readonly number[];
 }
 
@@ -52,13 +53,13 @@ export class Tensor<T extends DType = DType> {
 
   /** @internal Use `Device.tensor`. Takes over one tensor count of `memory`. */
   constructor(device: Device, memory: BufferMemory, dtype: T, shape: readonly number[], byteOffset: number) {
+    this.#memory = checkMade(memory, BufferMemory, "Device.tensor()");
     this.device = device;
     this.dtype = dtype;
     this.shape = Object.freeze([...shape]);
     this.length = elementCount(shape);
     this.byteOffset = byteOffset;
     this.byteLength = this.length * dtypes[dtype].size;
-    this.#memory = memory;
     this.#range = {
       buffer: memory.handle,
       dtype: dtypes[dtype].code,
@@ -123,10 +124,14 @@ export class Tensor<T extends DType = DType> {
     if (!isNumericArray(values)) {
       throw refused("values", `expected an array or a typed array of numbers, got ${display(values)}`);
     }
-    if (values.length !== this.length) {
-      throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${values.length}`);
+    const own = ownValues(values);
+    if (own.length !== this.length) {
+      throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${own.length}`);
     }
-    encodeValues(this.dtype, values, this.#elements(this.#memory.arrayBuffer));
+    // A getter of the caller's may have disposed it meanwhile.
+    this.#checkUsable();
+    encodeValues(this.dtype, own, this.#elements(this.#memory.arrayBuffer));
+    this.#memory.noteWrite(this.byteOffset, this.byteLength);
     return this;
   }
 
@@ -164,6 +169,8 @@ export class Tensor<T extends DType = DType> {
   reshape(shape: readonly number[]): Tensor<T> {
     this.#checkUsable();
     const axes = checkShape(shape);
+    // A getter of the caller's may have disposed it meanwhile.
+    this.#checkUsable();
     const count = elementCount(axes);
     if (count !== this.length) {
       throw refused("shape", `[${axes}] has ${count} elements, the tensor of shape [${this.shape}] has ${this.length}`);
@@ -181,6 +188,15 @@ export class Tensor<T extends DType = DType> {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** What `console.log` shows: dtype, shape and the first values. */
+  [inspectSymbol](): string {
+    if (!(#memory in this)) return "Tensor";
+    const head = `Tensor ${this.dtype} [${this.shape.join(", ")}]`;
+    return this.disposed
+      ? `${head} (disposed)`
+      : `${head} ${previewOf(this.dtype, this.#elements(this.#memory.arrayBuffer))}`;
   }
 
   #share(shape: readonly number[], byteOffset: number): Tensor<T> {

@@ -1,10 +1,11 @@
 import { float32ToBfloat16 } from "../device/convert.ts";
-import { type DType, dtypes } from "../device/dtypes.ts";
+import { dtypes } from "../device/dtypes.ts";
 import { Block } from "./block.ts";
-import { recordSizes } from "./records.ts";
+import { dtypeCodes } from "./generated/codes.ts";
+import { packMAConstant, structSizes } from "./generated/structs.ts";
 
 /** Types of function constants: those of tensors, and integers of 16 and 64 bits. */
-export type ConstantDType = DType | "i16" | "u16" | "i64" | "u64";
+export type ConstantDType = keyof typeof dtypeCodes;
 
 /** One component of a function constant. */
 export type ConstantScalar = number | boolean | bigint;
@@ -16,15 +17,6 @@ export interface FunctionConstant {
   /** A scalar, or the 2 to 4 components of a vector. */
   readonly value: ConstantScalar | readonly ConstantScalar[];
 }
-
-/** Values of `MA_DTYPE_*`, by type. */
-export const constantCodes: { readonly [T in ConstantDType]: number } = {
-  ...(Object.fromEntries(Object.entries(dtypes).map(([name, { code }]) => [name, code])) as Record<DType, number>),
-  i16: 9,
-  u16: 10,
-  i64: 11,
-  u64: 12,
-};
 
 /** The components as they lie in memory. */
 function encode(dtype: ConstantDType, components: readonly ConstantScalar[]): ArrayBufferView<ArrayBuffer> {
@@ -50,12 +42,16 @@ function encode(dtype: ConstantDType, components: readonly ConstantScalar[]): Ar
 
 /** Packs a list of `MAConstant`. The values have been checked against their types. */
 export function packConstants(constants: readonly FunctionConstant[]): Block {
-  const block = new Block(Math.max(1, constants.length) * recordSizes.MAConstant);
+  const size = structSizes.MAConstant;
+  const block = new Block(Math.max(1, constants.length) * size);
   constants.forEach(({ index, dtype, value }, position) => {
-    const start = position * recordSizes.MAConstant;
     const components = typeof value === "object" ? value : [value];
-    block.u32.set([index, constantCodes[dtype], components.length], start / 4);
-    block.bytes.set(new Uint8Array(encode(dtype, components).buffer), start + 16);
+    packMAConstant(block, (position * size) / 4, {
+      index,
+      dtype: dtypeCodes[dtype],
+      components: components.length,
+      value: new Uint8Array(encode(dtype, components).buffer),
+    });
   });
   return block;
 }

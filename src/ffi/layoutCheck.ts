@@ -1,9 +1,7 @@
-import { structSizes } from "./layout.ts";
-import { type LayoutSample, layoutSamples } from "./layoutSamples.ts";
+import { layouts } from "./generated/layouts.ts";
+import { abiVersion } from "./generated/symbols.ts";
 import type { Native } from "./library.ts";
-import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "./nativeLayout.ts";
-import { recordSizes } from "./records.ts";
-import { abiVersion } from "./symbols.ts";
+import { type LayoutStruct, nativeLayouts } from "./nativeLayout.ts";
 
 /** What a comparison of layouts found. */
 export interface LayoutCheck {
@@ -14,52 +12,20 @@ export interface LayoutCheck {
   readonly faults: readonly string[];
 }
 
-/**
- * Compares the structs as they are packed here with the layouts that the
- * compiled library measured of them: version, sizes, and a value of its own in
- * each field, read back by the library.
- */
+/** Compares version, sizes and the place of each field as this package has them with what the compiled library measured. */
 export function checkLayouts(native: Native): LayoutCheck {
   const { abiVersion: found, structs } = nativeLayouts(native);
-  const faults: string[] = [];
-  if (found !== abiVersion) faults.push(`the library has ABI version ${found}, the package ${abiVersion}`);
-  const sizes = Object.entries({ ...structSizes, ...recordSizes });
-  for (const [name, size] of sizes) {
+  const faults = layoutFaults(structs);
+  if (found !== abiVersion) faults.unshift(`the library has ABI version ${found}, the package ${abiVersion}`);
+  return { structs: Object.keys(layouts).length, abiVersion: found, faults };
+}
+
+/** Where the structs of a library differ from those of this package. */
+export function layoutFaults(structs: ReadonlyMap<string, LayoutStruct>): string[] {
+  return Object.entries(layouts).flatMap(([name, layout]) => {
     const struct = structs.get(name);
-    if (struct === undefined) faults.push(`the library has no struct ${name}`);
-    else if (struct.size !== size)
-      faults.push(`${name} has ${struct.size} bytes in the library, ${size} in the package`);
-  }
-  for (const sample of layoutSamples()) faults.push(...sampleFaults(native, structs, sample));
-  return { structs: sizes.length, abiVersion: found, faults };
-}
-
-/** What the library reads in a sample other than what was packed, or finds beside it. */
-export function sampleFaults(
-  native: Native,
-  structs: ReadonlyMap<string, LayoutStruct>,
-  { struct: name, bytes, fields }: LayoutSample,
-): string[] {
-  const struct = structs.get(name);
-  if (struct === undefined || struct.size !== bytes.length) return [`${name} cannot be compared field by field`];
-  const all = leaves(structs, struct).filter(({ path }) => !/reserved|_pad/.test(path));
-  const faults = all.flatMap((leaf) => leafFaults(native, bytes, name, leaf, fields[leaf.path]));
-  const known = new Set(all.map(({ path }) => path));
-  for (const path of Object.keys(fields)) if (!known.has(path)) faults.push(`the library has no field ${name}.${path}`);
-  const covered = new Uint8Array(bytes.length);
-  for (const { offset, size } of all) covered.fill(1, offset, offset + size);
-  if (bytes.some((byte, i) => byte !== 0 && covered[i] === 0)) faults.push(`${name} has a value where no field is`);
-  return faults;
-}
-
-function leafFaults(native: Native, bytes: Uint8Array, name: string, leaf: Leaf, value: number | undefined): string[] {
-  if (value === undefined) return [`the package does not pack ${name}.${leaf.path}`];
-  const { integer, real } = readLeaf(native, bytes, leaf);
-  const read = isFloat(leaf) ? real : Number(integer);
-  return read === value ? [] : [`${name}.${leaf.path} was packed as ${value}, the library reads ${read}`];
-}
-
-/** Whether a scalar is a float. */
-export function isFloat({ field }: Leaf): boolean {
-  return /f32|f64|float|double/i.test(field.type);
+    if (struct === undefined) return [`the library has no struct ${name}`];
+    const found = [struct.size, ...struct.fields.map((field) => `${field.name}:${field.offset}`)].join(" ");
+    return found === layout ? [] : [`${name} is "${found}" in the library, "${layout}" in the package`];
+  });
 }

@@ -3,8 +3,10 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { version } from "../../package.json";
 import { MetalAttentionError } from "../errors.ts";
+import { argumentNames } from "./argumentNames.ts";
+import { abiVersion, symbols } from "./generated/symbols.ts";
 import { hasPlatformPackage, libraryFile, platformLibrary, platformPackage } from "./platformPackage.ts";
-import { abiVersion, symbols, versionSymbol } from "./symbols.ts";
+import { encodeText } from "./text.ts";
 
 /** The functions of the loaded native library, by their C names. */
 export type Native = Library<typeof symbols>["symbols"];
@@ -49,6 +51,12 @@ export function loadLibrary(path?: string): Native {
   const { native, places, mismatch } = searchLibrary(path);
   if (native === undefined) throw mismatch ?? notFound(places);
   return native;
+}
+
+/** The library in use: the first that was loaded, or the one that a search finds. */
+export function anyLibrary(): Native {
+  const [first] = loaded.values();
+  return first ?? loadLibrary();
 }
 
 /** As {@link loadLibrary}, without errors: what came of each place. */
@@ -97,8 +105,10 @@ function tryLoad({ path, reason, fault }: Candidate): Native | string | MetalAtt
   if (fault !== undefined) return `${place}: ${fault}`;
   if (!existsSync(path)) return `${place}: no such file`;
   try {
-    checkVersion(path, dlopen(path, versionSymbol).symbols.ma_abi_version());
+    const { ma_abi_version } = symbols;
+    checkVersion(path, dlopen(path, { ma_abi_version }).symbols.ma_abi_version());
     const native = dlopen(path, symbols).symbols;
+    native.ma_name_arguments(encodeText(argumentNames).block.bytes);
     loaded.set(path, native);
     return native;
   } catch (error) {

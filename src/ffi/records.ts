@@ -1,4 +1,12 @@
 import { Block } from "./block.ts";
+import { accessCodes, bindingCodes, dispatchCodes, stateCodes } from "./generated/codes.ts";
+import {
+  packMABinding,
+  packMAKernelDispatch,
+  readMADeviceInfo,
+  readMAPassInfo,
+  structSizes,
+} from "./generated/structs.ts";
 
 // Readers and writers of the structs of calls that are not hot.
 
@@ -17,30 +25,11 @@ export interface DeviceInfo {
   readonly hasUnifiedMemory: boolean;
 }
 
-/** Bytes of each struct. */
-export const recordSizes = {
-  MADeviceInfo: 192,
-  MAPassInfo: 24,
-  MAConstant: 48,
-  MAPipelineInfo: 16,
-  MABinding: 40,
-  MAKernelDispatch: 48,
-} as const;
-
 /** Reads `MADeviceInfo`. */
 export function readDeviceInfo(block: Block): DeviceInfo {
-  const { u32 } = block;
-  return {
-    name: block.getString(0, 64),
-    backend: block.getString(64, 32),
-    registryID: block.getU64(24),
-    maxBufferLength: block.getU64(26),
-    recommendedMaxWorkingSetSize: block.getU64(28),
-    currentAllocatedSize: block.getU64(30),
-    maxThreadgroupMemoryLength: u32[32] as number,
-    maxThreadsPerThreadgroup: [u32[33] as number, u32[34] as number, u32[35] as number],
-    hasUnifiedMemory: u32[36] !== 0,
-  };
+  const { hasUnifiedMemory, maxThreadsPerThreadgroup, ...info } = readMADeviceInfo(block);
+  const [x = 0, y = 0, z = 0] = maxThreadsPerThreadgroup;
+  return { ...info, maxThreadsPerThreadgroup: [x, y, z], hasUnifiedMemory: hasUnifiedMemory !== 0 };
 }
 
 /** Where a pass is in its life. */
@@ -59,20 +48,12 @@ export interface PassInfo {
   readonly gpuTime: number;
 }
 
-/** States by their value in the C ABI. */
-export const passStates: readonly PassState[] = ["encoding", "committed", "completed", "failed"];
+const passStates = Object.keys(stateCodes) as (keyof typeof stateCodes)[];
 
 /** Reads `MAPassInfo`. */
-export function readPassInfo({ u32, f64 }: Block): PassInfo {
-  const gpuStartTime = f64[1] as number;
-  const gpuEndTime = f64[2] as number;
-  return {
-    state: passStates[u32[0] as number] ?? "failed",
-    dispatches: u32[1] as number,
-    gpuStartTime,
-    gpuEndTime,
-    gpuTime: gpuEndTime - gpuStartTime,
-  };
+export function readPassInfo(block: Block): PassInfo {
+  const info = readMAPassInfo(block);
+  return { ...info, state: passStates[info.state] ?? "failed", gpuTime: info.gpuEndTime - info.gpuStartTime };
 }
 
 /** What a pipeline allows. */
@@ -84,20 +65,8 @@ export interface PipelineInfo {
   readonly staticThreadgroupMemoryLength: number;
 }
 
-/** Reads `MAPipelineInfo`. */
-export function readPipelineInfo({ u32 }: Block): PipelineInfo {
-  return {
-    maxTotalThreadsPerThreadgroup: u32[0] as number,
-    threadExecutionWidth: u32[1] as number,
-    staticThreadgroupMemoryLength: u32[2] as number,
-  };
-}
-
-/** Values of `MABinding.kind`. */
-export const bindingKinds = { buffer: 0, bytes: 1, threadgroup: 2 } as const;
-
 /** Bits of `MABinding.access`. */
-export const accessBits = { read: 1, write: 2, "read-write": 3 } as const;
+export const accessBits = { ...accessCodes, "read-write": accessCodes.read | accessCodes.write } as const;
 
 /** One argument of a generic dispatch. */
 export type BindingRecord =
@@ -109,33 +78,32 @@ export type BindingRecord =
       readonly offset: number;
       readonly length: number;
     }
-  | { readonly kind: "bytes"; readonly index: number; readonly length: number; readonly address: number }
+  | { readonly kind: "bytes"; readonly index: number; readonly length: number; readonly bytes: number }
   | { readonly kind: "threadgroup"; readonly index: number; readonly length: number };
 
-/** Packs a list of `MABinding`. */
-export function packBindings(bindings: readonly BindingRecord[]): Block {
-  const block = new Block(Math.max(1, bindings.length) * recordSizes.MABinding);
-  bindings.forEach((binding, position) => {
-    const word = (position * recordSizes.MABinding) / 4;
-    block.u32[word] = binding.index;
-    block.u32[word + 1] = bindingKinds[binding.kind];
-    block.setU64(word + 6, binding.length);
-    if (binding.kind === "buffer") {
-      block.u32[word + 2] = binding.buffer;
-      block.u32[word + 3] = binding.access;
-      block.setU64(word + 4, binding.offset);
-    } else if (binding.kind === "bytes") {
-      block.setU64(word + 8, binding.address);
-    }
-  });
+/** Packs a list of `MABinding`, every field of each. */
+export function packBindings(
+  bindings: readonly BindingRecord[],
+  block = new Block(Math.max(1, bindings.length) * structSizes.MABinding),
+): Block {
+  for (let position = 0; position < bindings.length; position++) {
+    const binding = bindings[position] as BindingRecord;
+    const { kind, index, length } = binding;
+    packMABinding(block, (position * structSizes.MABinding) / 4, {
+      index,
+      kind: bindingCodes[kind],
+      buffer: kind === "buffer" ? binding.buffer : 0,
+      access: kind === "buffer" ? binding.access : 0,
+      offset: kind === "buffer" ? binding.offset : 0,
+      length,
+      bytes: kind === "bytes" ? binding.bytes : 0,
+    });
+  }
   return block;
 }
 
-/** Values of `MAKernelDispatch.form`. */
-export const dispatchForms = { threadgroups: 0, threads: 1 } as const;
-
 /** Whether a grid counts threadgroups or threads. */
-export type DispatchForm = keyof typeof dispatchForms;
+export type DispatchForm = keyof typeof dispatchCodes;
 
 /** Extents along x, y and z. */
 export type Extent3 = readonly [x: number, y: number, z: number];
@@ -151,13 +119,18 @@ export interface KernelDispatchRecord {
 }
 
 /** Packs `MAKernelDispatch`; `record.bindings` must outlive the call that reads it. */
-export function packKernelDispatch(record: KernelDispatchRecord): Block {
-  const block = new Block(recordSizes.MAKernelDispatch);
-  block.u32[0] = record.pipeline;
-  block.u32[1] = dispatchForms[record.form];
-  block.u32.set(record.grid, 2);
-  block.u32.set(record.threadsPerThreadgroup, 5);
-  block.u32[8] = record.bindingCount;
-  block.setU64(10, record.bindings.address);
+export function packKernelDispatch(
+  record: KernelDispatchRecord,
+  block = new Block(structSizes.MAKernelDispatch),
+): Block {
+  const { pipeline, form, grid, threadsPerThreadgroup, bindingCount, bindings } = record;
+  packMAKernelDispatch(block, 0, {
+    pipeline,
+    form: dispatchCodes[form],
+    grid,
+    threadsPerThreadgroup,
+    bindingCount,
+    bindings: bindings.address,
+  });
   return block;
 }

@@ -2,7 +2,7 @@ import { checkU32, refused } from "../checks.ts";
 import type { DeviceLifetime } from "../device/lifetime.ts";
 import { Tensor, type TensorRange } from "../device/tensor.ts";
 
-/** The tensor `value`, refused unless it has the axes that `axes` names, for example `[nHeads, capacity, headDim]`. */
+/** The tensor `value`, refused unless it has the axes that `axes` names, for example `[nNew, rowSize]`. */
 export function useTensor(
   value: unknown,
   device: DeviceLifetime,
@@ -13,6 +13,35 @@ export function useTensor(
   const range = Tensor.use(value, device, argument);
   if (range.shape.length !== rank) throw refused(argument, `expected shape ${axes}, got [${range.shape}]`);
   return range;
+}
+
+/**
+ * The tensor `value` with the axes that `axes` names, for example
+ * `[nHeads, capacity, headDim]`, or with a batch axis before them.
+ */
+export function useBatched(
+  value: unknown,
+  device: DeviceLifetime,
+  argument: string,
+  rank: number,
+  axes: string,
+): TensorRange {
+  const range = Tensor.use(value, device, argument);
+  const { length } = range.shape;
+  if (length !== rank && length !== rank + 1) {
+    throw refused(argument, `expected shape ${axes}, or with a batch before it, got [${range.shape}]`);
+  }
+  return range;
+}
+
+/** Batches of a tensor from {@link useBatched}: 1 where it has no such axis. */
+export function batchOf({ shape }: TensorRange, rank: number): number {
+  return shape.length === rank ? 1 : (shape[0] as number);
+}
+
+/** The length of an axis, counted from the last one, which is 1. */
+export function fromEnd({ shape }: TensorRange, axis: number): number {
+  return shape[shape.length - axis] as number;
 }
 
 /** Refuses `argument` when its `axis` differs from what another tensor gives. */

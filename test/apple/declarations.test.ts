@@ -9,8 +9,11 @@ const ownDeclarations = ["MTLCommandBufferError", "MTLLibraryError"].flatMap((na
   `swift.property ${name}.localizedDescription: var localizedDescription: String { get }`,
 ]);
 
-/** What comes with Foundation on a Mac. */
-const foundationDeclarations = ["swift.typealias CFTimeInterval: typealias CFTimeInterval = Double"];
+/** What comes with Foundation, or with Swift itself, on a Mac. */
+const foundationDeclarations = [
+  "swift.typealias CFTimeInterval: typealias CFTimeInterval = Double",
+  "swift.typealias AutoreleasingUnsafeMutablePointer: typealias AutoreleasingUnsafeMutablePointer<Pointee> = UnsafeMutablePointer<Pointee>",
+];
 
 /** `allocatedSize` is MTLAllocation's there, and so MTLResource's too. */
 const allocation = (line: string): string => line.replace("MTLAllocation.allocatedSize", "MTLResource.allocatedSize");

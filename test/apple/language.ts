@@ -33,7 +33,8 @@ const documented = {
     is_function_constant_defined`,
   namespaces: "metal",
   headers: `metal_stdlib metal_simdgroup metal_simdgroup_matrix metal_math metal_atomic metal_integer metal_common`,
-  preprocessor: "include define undef if ifdef ifndef else elif endif defined line pragma once error __METAL_VERSION__",
+  preprocessor: `include define undef if ifdef ifndef else elif endif defined line pragma once error __METAL_VERSION__
+    __VA_ARGS__`,
 } as const;
 
 /** All documented words. */
@@ -120,7 +121,7 @@ function declared(lists: readonly Token[][]): Set<string> {
 
 /** Names of the parameters of a text's macros. */
 function macroParameters(plain: string): Set<string> {
-  return new Set([...plain.matchAll(/^#define \w+\(([\w, ]*)\)/gm)].flatMap(([, names = ""]) => names.split(/\W+/)));
+  return new Set([...plain.matchAll(/^#define \w+\(([\w, .]*)\)/gm)].flatMap(([, names = ""]) => names.split(/\W+/)));
 }
 
 /** The name that a declaration of several names begins with, as in `int a = 1, b;`. */

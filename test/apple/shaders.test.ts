@@ -3,25 +3,37 @@
  * words of the language, no warning of clang, and the limits on threadgroup memory and arguments.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
 import { Device } from "../../src/index.ts";
-import { shaderText } from "../helpers/shaders.ts";
+import { shaderFiles, shaderText } from "../helpers/shaders.ts";
 import { undocumented } from "./language.ts";
 import { compileStrictly } from "./strict.ts";
 
-const folder = readdirSync(new URL("../../shaders", import.meta.url));
-const shaders = folder.filter((file) => file.endsWith(".metal"));
-const headers = folder.filter((file) => file.endsWith(".h"));
+const shaders = shaderFiles(".metal");
+const headers = shaderFiles(".h");
 const headerTexts = headers.map(shaderText);
 
 const device = Device.open();
 afterAll(() => device.dispose());
 const builtIn = device.kernelNames;
 
+/** Names, and beginnings of names, in the table of entry points of each shader. */
+const namesOf = new Map(
+  shaders.map((file) => {
+    const names = [...shaderText(file).matchAll(/instantiate_\w+\("(\w+)"/g)].map(([, name]) => name as string);
+    return [file, names];
+  }),
+);
+
+/** How much of a kernel's name a shader's table has. */
+function match(file: string, kernel: string): number {
+  return Math.max(0, ...(namesOf.get(file) ?? []).filter((name) => kernel.startsWith(name)).map((name) => name.length));
+}
+
 /** One kernel of each shader. */
 const kernels = shaders.map((file) => {
-  const text = shaderText(file);
-  const kernel = builtIn.find((name) => text.includes(`"${name}"`) || text.includes(`void ${name}(`));
+  const kernel = builtIn.find(
+    (name) => match(file, name) > Math.max(...shaders.map((other) => (other === file ? 0 : match(other, name)))),
+  );
   if (kernel === undefined) throw new Error(`${file} has no entry point`);
   return kernel;
 });

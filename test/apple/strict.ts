@@ -17,6 +17,7 @@ const flags = [
   // No extension of clang, and nothing of C++17: MSL 3.1 is C++14.
   ...["-Wpedantic", "-Wpre-c++17-compat"],
   "-Wno-c11-extensions", // what SoftMetal itself makes of an assignment
+  "-Wno-gnu-line-marker", // and of macros with kernels in them
   "-Wno-unknown-warning-option", // an older clang lacks the next
   "-Wno-invalid-feature-combination", // about the processor, not about the shader
 ];

@@ -1,6 +1,6 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type Outcome, run, runChecked } from "../helpers/run.ts";
 
 const root = join(import.meta.dir, "../..");
@@ -49,8 +49,9 @@ export class AppleStubs implements Disposable {
     const header = join(swift, "Sources/CMetalAttention/include/metal_attention.h");
     writeFileSync(join(this.folder, "module.modulemap"), `module CMetalAttention { header "${header}" export * }\n`);
     const resources = join(this.folder, "PackageResources.swift");
-    const embedded = readdirSync(join(swift, "Sources/MetalAttention/Shaders")).map(
-      (file) => `  static let ${file.replaceAll(/[^A-Za-z0-9]/g, "_")}: [UInt8] = []\n`,
+    const texts = readdirSync(join(swift, "Sources/MetalAttention/Shaders"), { recursive: true, encoding: "utf8" });
+    const embedded = texts.map(
+      (file) => `  static let ${basename(file).replaceAll(/[^A-Za-z0-9]/g, "_")}: [UInt8] = []\n`,
     );
     writeFileSync(resources, `enum PackageResources {\n${embedded.join("")}}\n`);
     const files = sources.map((file) => join(swift, "Sources/MetalAttention", file));

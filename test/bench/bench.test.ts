@@ -102,6 +102,10 @@ describe("rounds", () => {
       "mma-matrix-style",
       "mma-element-style",
       "plain-loop",
+      ...[2, 11, 430].flatMap((threadgroups) => [
+        `tiny-dispatch-${threadgroups}`,
+        `tiny-dispatch-${threadgroups}-busy`,
+      ]),
     ]);
     for (const { rounds } of benchmarks) expect(rounds({ quick: false })).toBeGreaterThanOrEqual(9);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Device, type DeviceOptions, type PassOptions } from "../../src/index.ts";
+import { Device, type DeviceOptions, type PassOptions, type PipelineOptions } from "../../src/index.ts";
 import { expectRefusal, thrownBy } from "../helpers/errors.ts";
 
 describe("a device", () => {
@@ -58,12 +58,27 @@ describe("a device", () => {
 
 describe("options", () => {
   test("of open: an unknown or malformed one is refused", () => {
-    expectRefusal(() => Device.open({ libary: "x" } as DeviceOptions), "invalid-argument", "options", "libary");
+    expectRefusal(
+      () => Device.open({ libary: "x" } as DeviceOptions),
+      "invalid-argument",
+      "options.libary",
+      "did you mean library?",
+    );
     for (const library of [1, "", null]) {
       const open = () => Device.open({ library } as unknown as DeviceOptions);
       expectRefusal(open, "invalid-argument", "options.library");
     }
     expectRefusal(() => Device.open(null as unknown as DeviceOptions), "invalid-argument", "options");
+  });
+
+  test("of pipeline: an unknown one is refused, at any depth", () => {
+    using device = Device.open();
+    const options = { constant: [] } as PipelineOptions;
+    const misspelt = () => device.pipeline("kv_cache_copy", options);
+    expectRefusal(misspelt, "invalid-argument", "options.constant", "did you mean constants?");
+    const constants = [{ index: 0, dtype: "f32", values: 1, value: 1 }] as unknown as PipelineOptions["constants"];
+    const nested = () => device.pipeline("kv_cache_copy", { constants });
+    expectRefusal(nested, "invalid-argument", "options.constants.0.values", "did you mean value?");
   });
 
   test("of pass: an unknown or malformed one is refused", () => {
@@ -72,7 +87,8 @@ describe("options", () => {
       const open = () => device.pass({ mode } as unknown as PassOptions);
       expectRefusal(open, "invalid-argument", "options.mode");
     }
-    expectRefusal(() => device.pass({ modes: 1 } as PassOptions), "invalid-argument", "options", "modes");
+    const misspelt = () => device.pass({ modes: 1 } as PassOptions);
+    expectRefusal(misspelt, "invalid-argument", "options.modes", "did you mean mode?");
     expectRefusal(() => device.pass("serial" as PassOptions), "invalid-argument", "options");
   });
 });

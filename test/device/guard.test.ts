@@ -12,6 +12,7 @@ device.registerSource(
   `#include <metal_stdlib>
    using namespace metal;
    kernel void stray_write(device uchar *x [[buffer(0)]], constant int &at [[buffer(1)]]) { x[at] = 1; }
+   kernel void stray_far(device uchar *x [[buffer(0)]], constant int &at [[buffer(1)]]) { x[at] = 1; x[long(at) - (1l << 40)] = 1; }
    kernel void stray_read(device float *x [[buffer(0)]], constant int &at [[buffer(1)]]) { x[0] = x[at]; }
    kernel void stray_read_half(device half *x [[buffer(0)]], constant int &at [[buffer(1)]]) { x[0] = x[at]; }`,
 );
@@ -56,6 +57,13 @@ if (device.info.backend === "SoftMetal")
         /of 100 bytes was left: byte 300.*of 200 bytes was left: byte 300/,
       );
       run(99);
+    });
+
+    test("is named after a fault of the kernel that left it, and not again when it is released", () => {
+      const { code, message } = thrownBy(() => touch("stray_far", "u8", 100, 101));
+      expect(code).toBe("execution");
+      expect(message).toContain("kernel 'stray_far' (dispatch 1 of 1) wrote to address");
+      expect(message).toContain("a buffer of 100 bytes was left: byte 101");
     });
 
     test.each([0, 1, 99])("lets a pass write byte %d of 100", (at) => {

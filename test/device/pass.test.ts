@@ -195,6 +195,26 @@ describe("disposed", () => {
     expect([...view]).toEqual(written);
   });
 
+  test("with its device, the pass has ended when dispose() returns", async () => {
+    const device = Device.open();
+    const rows = 2048;
+    const src = device.tensor("f32", [rows, 1024]).set(new Float32Array(rows * 1024).fill(7));
+    const cache = device.tensor("f32", [rows, 1024]);
+    const other = device.tensor("f32", [rows, 1024]);
+    const view = cache.view();
+    const commits = [0, 1].map((half) => {
+      // Each is disposed while it runs, and writes its half of the cache in the end.
+      using pass = device.pass();
+      for (let i = 0; i < 20; i++) kvCacheCopy(pass, { src, cache: other, writePos: 0 });
+      kvCacheCopy(pass, { src, cache, writePos: (half * rows) / 2, nNew: rows / 2 });
+      return pass.commit();
+    });
+    src.dispose();
+    device.dispose();
+    expect(view.every((value) => value === 7)).toBe(true);
+    await Promise.all(commits);
+  });
+
   test("never committed, it leaves no trace", () => {
     const { device, src, cache } = scene();
     using _ = device;

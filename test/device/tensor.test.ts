@@ -188,6 +188,67 @@ describe("conversion on the way in and out", () => {
   });
 });
 
+describe("values from the tensor's own memory", () => {
+  test.each(["f32", "f16", "i32", "u8"] as const)("of %s are read before they are written", (dtype) => {
+    using device = Device.open();
+    using tensor = device.tensor(dtype, [5]).set([1, 2, 3, 4, 5]);
+    tensor.slice(1).set(tensor.view().subarray(0, 4));
+    expect([...tensor.toFloat32Array()]).toEqual([1, 1, 2, 3, 4]);
+    tensor.slice(0, 4).set(tensor.view().subarray(1));
+    expect([...tensor.toFloat32Array()]).toEqual([1, 2, 3, 4, 4]);
+  });
+
+  test("as floats over a bf16 tensor likewise", () => {
+    using device = Device.open();
+    using tensor = device.tensor("bf16", [8]);
+    const floats = new Float32Array(tensor.bytes.buffer, 0, 4);
+    floats.set([1, 2, 3, 4]);
+    tensor.slice(1, 5).set(floats);
+    expect([...tensor.slice(1, 5).toFloat32Array()]).toEqual([1, 2, 3, 4]);
+  });
+});
+
+describe("arguments whose getters dispose the tensor", () => {
+  /** An array of two numbers; reading the second calls `before`. */
+  function trap(before: () => void): number[] {
+    return Object.defineProperty([1, 2], 1, {
+      get() {
+        before();
+        return 2;
+      },
+    });
+  }
+
+  test("are refused, and no freed memory is touched", () => {
+    using device = Device.open();
+    const size = 1 << 22;
+    const values = device.tensor("i32", [2]);
+    expect(thrownBy(() => values.set(trap(() => values.dispose()))).code).toBe("disposed");
+    const shaped = device.tensor("u8", [2]);
+    expect(thrownBy(() => shaped.reshape(trap(() => shaped.dispose()))).code).toBe("disposed");
+    const large = device.tensor("u8", [size]);
+    class Trap extends Uint8Array {
+      override get length(): number {
+        large.dispose();
+        return size;
+      }
+    }
+    large.set(new Trap(size).fill(7));
+    expect(large.disposed).toBe(false);
+    expect(large.view()[size - 1]).toBe(7);
+  });
+
+  test("and values that change while they are read are checked as they are written", () => {
+    using device = Device.open();
+    using tensor = device.tensor("u8", [2]);
+    let reads = 0;
+    const values = [1, 2];
+    Object.defineProperty(values, 0, { get: () => (reads++ === 0 ? 5 : 300) });
+    tensor.set(values);
+    expect([...tensor.view()]).toEqual([5, 2]);
+  });
+});
+
 describe("refused", () => {
   test("dtypes that do not exist", () => {
     for (const dtype of ["f64", "", "toString", "__proto__", undefined, null, 1, {}]) {

@@ -7,7 +7,7 @@ if (process.platform === "linux")
     expect([status, errors]).toEqual([0, ""]);
     expect(JSON.parse(output)).toEqual({
       refused: -7,
-      message: "ma_buffer_create: the device could not allocate a buffer of 1073741824 bytes",
+      message: "the device could not allocate a buffer of 1073741824 bytes",
       untouched: true,
       accepted: 0,
       released: 0,

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
-import { structSizes } from "../../src/ffi/layout.ts";
+import { structSizes } from "../../src/ffi/generated/structs.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
-import { recordSizes } from "../../src/ffi/records.ts";
 import { nativeError } from "../../src/ffi/status.ts";
 import {
   buildCausalMask,
@@ -53,7 +52,7 @@ const byKind = {
     ma_pass_describe: (handle: number) =>
       native.ma_pass_describe(handle, scratch.bytes.subarray(8), 4096n, scratch.bytes),
     ma_encode_kernel: (handle: number) =>
-      native.ma_encode_kernel(handle, new Block(recordSizes.MAKernelDispatch).bytes),
+      native.ma_encode_kernel(handle, new Block(structSizes.MAKernelDispatch).bytes),
     ma_kv_cache_copy: (handle: number) =>
       native.ma_kv_cache_copy(handle, new Block(structSizes.MAKvCacheCopyArgs).bytes),
     ma_kv_cache_copy_batch: (handle: number) =>
@@ -92,9 +91,9 @@ function openHandles(): Record<Kind, number> {
 }
 
 // The copies' function constants 0 and 1, both false.
-const constants = new Block(2 * recordSizes.MAConstant);
+const constants = new Block(2 * structSizes.MAConstant);
 constants.u32.set([0, 8, 1], 0);
-constants.u32.set([1, 8, 1], recordSizes.MAConstant / 4);
+constants.u32.set([1, 8, 1], structSizes.MAConstant / 4);
 
 const kinds = Object.keys(byKind) as Kind[];
 const invalidHandle = -2;
@@ -142,11 +141,11 @@ test("a slot that is used again does not revive the handles before it", () => {
   }
 });
 
-function handleOf(device: Device, tensor: Tensor): number {
+function handleOf(device: Device, tensor: Tensor<"f32">): number {
   using cache = device.tensor("f32", [1, 4]);
   using pass = device.pass();
   using rows = tensor.reshape([1, 4]);
-  kvCacheCopy(pass, { src: rows as Tensor, cache, writePos: 0 });
+  kvCacheCopy(pass, { src: rows, cache, writePos: 0 });
   return pass.describe()[0]?.reads[0]?.buffer ?? 0;
 }
 
@@ -175,15 +174,15 @@ test("NULL pointers are refused where the ABI wants memory", () => {
 
 interface Scene {
   readonly pass: Pass;
-  readonly rows: Tensor;
-  readonly cache: Tensor;
-  readonly tokens: Tensor;
-  readonly token: Tensor;
-  readonly heads: Tensor;
-  readonly bf16: Tensor;
-  readonly q: Tensor;
-  readonly out: Tensor;
-  readonly mask: Tensor;
+  readonly rows: Tensor<"f32">;
+  readonly cache: Tensor<"f32">;
+  readonly tokens: Tensor<"f32">;
+  readonly token: Tensor<"f32">;
+  readonly heads: Tensor<"f32">;
+  readonly bf16: Tensor<"bf16">;
+  readonly q: Tensor<"bf16">;
+  readonly out: Tensor<"bf16">;
+  readonly mask: Tensor<"bool">;
   readonly tileClasses: TileClasses;
 }
 
@@ -271,7 +270,7 @@ const calls: readonly { op: string; argument: string; call: (own: Scene, other: 
   {
     op: "flashAttnPrefill",
     argument: "mask",
-    call: ({ pass, q, out }, { rows }) => flashAttnPrefill(pass, { q, k: q, v: q, out, mask: rows }),
+    call: ({ pass, q, out }, { mask }) => flashAttnPrefill(pass, { q, k: q, v: q, out, mask }),
   },
   {
     op: "flashAttnPrefill",

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { abiVersion } from "../../src/ffi/generated/symbols.ts";
 import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
-import { abiVersion } from "../../src/ffi/symbols.ts";
 import { Device } from "../../src/index.ts";
 import { thrownBy } from "../helpers/errors.ts";
 

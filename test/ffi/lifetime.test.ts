@@ -1,11 +1,14 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { Pipeline } from "../../src/device/kernels.ts";
 import { DeviceLifetime } from "../../src/device/lifetime.ts";
 import { Pass } from "../../src/device/pass.ts";
 import { Block } from "../../src/ffi/block.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
-import { Device, kvCacheCopy, type Tensor } from "../../src/index.ts";
+import { Device, kvCacheCopy } from "../../src/index.ts";
+import { thrownBy } from "../helpers/errors.ts";
 import { collectUntil } from "../helpers/gc.ts";
+import { runChecked } from "../helpers/run.ts";
 
 const size = 1 << 20;
 
@@ -150,7 +153,7 @@ describe("left undisposed", () => {
   });
 
   test("a tensor keeps open a device that nothing else refers to", async () => {
-    const tensor: Tensor = Device.open().tensor("f32", [1, 4]).set([1, 2, 3, 4]);
+    const tensor = Device.open().tensor("f32", [1, 4]).set([1, 2, 3, 4]);
     for (let i = 0; i < 20; i++) {
       Bun.gc(true);
       await Bun.sleep(0);
@@ -188,6 +191,20 @@ describe("left undisposed", () => {
     expect(pass.info.state).toBe("completed");
   });
 
+  test("a pass with dispatches that was never committed says so, once", async () => {
+    const output = await runChecked([process.execPath, join(import.meta.dir, "../device/forgotten-child.ts")]);
+    const steps = output
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as string[]);
+    expect(steps.slice(0, 3)).toEqual([[], [], []]);
+    for (const warnings of steps.slice(3)) {
+      expect(warnings.length).toBe(1);
+      expect(warnings[0]).toContain("a pass with 1 dispatch was collected without commit()");
+    }
+    expect(steps.length).toBe(5);
+  });
+
   test("a promise of a pass that nothing refers to resolves", async () => {
     function commit(): { done: Promise<void>; view: Float32Array } {
       const device = Device.open();
@@ -202,6 +219,20 @@ describe("left undisposed", () => {
     await done;
     expect([...view]).toEqual([1, 2, 3, 4]);
   });
+});
+
+test("objects that JavaScript makes of the library's classes are refused, and none is freed later", async () => {
+  using device = Device.open();
+  using tensor = device.tensor("f32", [1]);
+  using pass = device.pass();
+  const constants = [0, 1].map((index) => ({ index, dtype: "bool", value: false }) as const);
+  using pipeline = device.pipeline("kv_cache_copy", { constants });
+  for (const made of [device, tensor, pass, pipeline]) {
+    const Class = made.constructor as new (...args: unknown[]) => unknown;
+    expect(thrownBy(() => new Class()).message).toContain("use Device.");
+    expect(thrownBy(() => new Class({}, {}, {}, [])).message).toContain("use Device.");
+  }
+  await collectUntil(() => false, 20);
 });
 
 describe("a native device", () => {

@@ -1,4 +1,5 @@
 import { type Attempt, type FuzzedFunction, type Scene, subject } from "./functions.ts";
+import { kernels } from "./kernels.ts";
 import { type FuzzedOperation, operations } from "./operations.ts";
 import type { Random } from "./random.ts";
 import type { Fields, StructShape } from "./structs.ts";
@@ -52,7 +53,9 @@ function encode(scene: Scene, operation: FuzzedOperation): Attempt | undefined {
     return { args: [pass.handle, shape.pack({ ...fields, [path]: value })], expect: "refused" };
   }
   const bytes = shape.pack(fields);
-  if (choice > 2) return { args: [pass.handle, bytes], expect: "ok" };
+  if (choice > 2) {
+    return { args: [pass.handle, bytes], expect: operation.mayBeRefused?.(fields) === true ? "any" : "ok" };
+  }
   shape.mutate(bytes, random);
   return { args: [pass.handle, bytes], expect: "any", done };
 }
@@ -101,6 +104,7 @@ function encodeKernel(scene: Scene): Attempt | undefined {
     bindingShape.pack({ index: 1, kind: 1, length: 4, bytes: scene.address(value) }),
     bindingShape.pack({ index: 0, kind: 2, length: 16 }),
   ];
+  const taken = kernels.find(({ name }) => name === pipeline?.kernel)?.bindings ?? bindings.length;
   const list = new Uint8Array(Buffer.concat(bindings));
   const fields = {
     pipeline: pipeline?.handle ?? world.wrongHandle("pipeline"),
@@ -111,7 +115,7 @@ function encodeKernel(scene: Scene): Attempt | undefined {
     "threadsPerThreadgroup[0]": random.between(1, 64),
     "threadsPerThreadgroup[1]": 1,
     "threadsPerThreadgroup[2]": 1,
-    bindingCount: bindings.length,
+    bindingCount: taken,
     bindings: scene.address(list),
   };
   const call = (handle: number, changes: Fields, expect: Attempt["expect"], done?: () => void): Attempt => ({
@@ -141,10 +145,19 @@ function encodeKernel(scene: Scene): Attempt | undefined {
         ]),
         "refused",
       );
-    case 1:
-      // Arguments that the kernel needs may be missing, which the device finds when it runs the pass.
-      return call(pass.handle, { bindingCount: random.below(bindings.length) }, "any", done);
+    case 1: {
+      // Too few arguments, or too many.
+      const others = bindings
+        .map((_, count) => count)
+        .concat(bindings.length)
+        .filter((count) => count !== taken);
+      return call(pass.handle, { bindingCount: random.maybe(others) ?? 0 }, "refused");
+    }
     case 2:
+      // Access that the kernel's own type contradicts.
+      list.set(bindingShape.pack({ index: 0, kind: 0, buffer: buffer.handle, access: 1, length: 4 }));
+      return call(pass.handle, {}, "refused");
+    case 3:
       bindingShape.mutate(list.subarray(0, bindingShape.size), random);
       return call(pass.handle, {}, "any", done);
     default:

@@ -73,6 +73,7 @@ export const functions: readonly FuzzedFunction[] = [
       (scene, buffer) => scene.world.remove(buffer),
     ),
   },
+  { name: "ma_buffer_written", weight: 10, attempt: bufferWritten },
   { name: "ma_source_register", weight: 2, pointers: [1, 2], attempt: sourceRegister },
   { name: "ma_kernel_names", weight: 2, pointers: [3], attempt: onDevice(textArguments) },
   { name: "ma_pipeline_create", weight: 6, pointers: [1, 4], attempt: pipelineCreate },
@@ -91,6 +92,7 @@ export const functions: readonly FuzzedFunction[] = [
   { name: "ma_pass_wait", weight: 15, attempt: passWait },
   { name: "ma_pass_info", weight: 30, pointers: [1], attempt: on("pass", ({ out }) => [out.bytes]) },
   { name: "ma_pass_describe", weight: 10, pointers: [3], attempt: on("pass", textArguments) },
+  { name: "ma_pass_argument_bytes", weight: 10, pointers: [5], attempt: passArgumentBytes },
   {
     name: "ma_pass_release",
     weight: 14,
@@ -100,12 +102,9 @@ export const functions: readonly FuzzedFunction[] = [
       (scene, pass) => scene.world.remove(pass),
     ),
   },
-  {
-    name: "ma_layout_json",
-    weight: 1,
-    pointers: [2],
-    attempt: (scene) => ({ args: textArguments(scene), expect: "ok" }),
-  },
+  { name: "ma_layout_json", weight: 1, pointers: [2], attempt: libraryText },
+  { name: "ma_support_json", weight: 1, pointers: [2], attempt: libraryText },
+  { name: "ma_name_arguments", weight: 2, pointers: [0], attempt: nameArguments },
   { name: "ma_layout_read", weight: 10, pointers: [0, 1, 3, 5, 6], attempt: layoutRead },
 ];
 
@@ -141,6 +140,12 @@ function textArguments({ random, text, out }: Scene): Argument[] {
   return [text.bytes, BigInt(random.below(text.bytes.length + 1)), out.bytes];
 }
 
+/** Text about the library itself, now and then into no buffer. */
+function libraryText(scene: Scene): Attempt {
+  if (scene.random.chance(0.3)) return { args: [null, 5n, scene.out.bytes], expect: "refused" };
+  return { args: textArguments(scene), expect: "ok" };
+}
+
 function deviceOpen({ world, out }: Scene): Attempt | undefined {
   if (world.devices.length >= limits.devices) return undefined;
   return { args: [out.bytes], expect: "ok", done: () => world.addDevice(handleIn(out)) };
@@ -172,6 +177,46 @@ function bufferCreate(scene: Scene): Attempt | undefined {
 function checkZero(address: number, length: number): void {
   const bytes = [0, length - 1].map((offset) => read.u8(address as Parameters<typeof read.u8>[0], offset));
   if (bytes.some((byte) => byte !== 0)) throw new Error(`a new buffer of ${length} bytes holds ${bytes}, not 0`);
+}
+
+function bufferWritten(scene: Scene): Attempt {
+  const { world, random } = scene;
+  const buffer = subject(scene, "buffer");
+  if (buffer === undefined) return { args: [world.wrongHandle("buffer"), 0n, 0n], expect: "refused" };
+  if (random.chance(0.2)) {
+    const [offset, length] = random.pick<readonly [bigint, bigint]>([
+      [BigInt(buffer.length), 1n],
+      [0n, BigInt(buffer.length + 1)],
+      [2n ** 64n - 1n, 2n],
+      [1n, 2n ** 64n - 1n],
+    ]);
+    return { args: [buffer.handle, offset, length], expect: "refused" };
+  }
+  const offset = random.below(buffer.length + 1);
+  return { args: [buffer.handle, BigInt(offset), BigInt(random.below(buffer.length - offset + 1))], expect: "ok" };
+}
+
+/** Any dispatch of a pass, which may have none of that number. */
+function passArgumentBytes(scene: Scene): Attempt {
+  const { world, random, text, out } = scene;
+  const pass = subject(scene, "pass");
+  const index = random.chance(0.9) ? random.below(10) : random.u32();
+  const [bytes, capacity] = random.chance(0.2) ? [null, 0n] : [text.bytes, BigInt(random.below(text.bytes.length))];
+  if (pass === undefined)
+    return { args: [world.wrongHandle("pass"), 0, index, bytes, capacity, out.bytes], expect: "refused" };
+  const dispatch = random.pick([0, random.below(20), 2 ** 32 - 1]);
+  const expect = dispatch === 2 ** 32 - 1 ? "refused" : "any";
+  return { args: [pass.handle, dispatch, index, bytes, capacity, out.bytes], expect };
+}
+
+/** Names of arguments that no other call has, so that messages stay as they are. */
+function nameArguments({ random }: Scene): Attempt {
+  const lines = Array.from({ length: random.between(1, 4) }, () =>
+    ["ma_fuzz", `argument${random.below(9)}`, "name", "nameWithV"].slice(0, random.between(3, 4)).join(" "),
+  );
+  const isWrong = random.chance(0.3);
+  if (isWrong) lines.splice(random.below(lines.length + 1), 0, random.pick(["one", "one two", "1 2 3 4 5"]));
+  return { args: [zeroTerminated(lines.join("\n"))], expect: isWrong ? "refused" : "ok" };
 }
 
 function sourceRegister(scene: Scene): Attempt | undefined {

@@ -52,17 +52,20 @@ export interface FuzzedKernel {
   /** The source that has to be registered first. */
   readonly source?: string;
   readonly constants: readonly Fields[];
+  /** How many it takes of: a buffer, bytes, threadgroup memory. */
+  readonly bindings?: number;
 }
 
 const off = (index: number): Fields => ({ index, dtype: dtypeCodes.bool, components: 1 });
 
 export const kernels: readonly [FuzzedKernel, ...FuzzedKernel[]] = [
   { name: "kv_cache_copy", constants: [off(0), off(1)] },
-  { name: "fuzz_count", source: "count.metal", constants: [] },
-  { name: "fuzz_pass_on", source: "pass_on.metal", constants: [] },
+  { name: "fuzz_count", source: "count.metal", constants: [], bindings: 1 },
+  { name: "fuzz_pass_on", source: "pass_on.metal", constants: [], bindings: 3 },
   {
     name: "fuzz_constant",
     source: "constant.metal",
     constants: [{ index: 7, dtype: dtypeCodes.u32, components: 1, "value[0]": 3 }],
+    bindings: 1,
   },
 ];

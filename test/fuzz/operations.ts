@@ -52,6 +52,8 @@ export interface FuzzedOperation {
   readonly struct: string;
   /** Arguments of a valid call; undefined where the open buffers do not allow one. Without it, bytes are made up. */
   readonly valid?: (pass: LivePass, random: Random) => Fields | undefined;
+  /** Whether a valid call may be refused for what others did before it. */
+  readonly mayBeRefused?: (fields: Fields) => boolean;
   /** Values that are refused whatever the rest is. */
   readonly refused?: readonly (readonly [path: string, value: number])[];
 }
@@ -76,7 +78,8 @@ export const operations: readonly FuzzedOperation[] = [
     valid: batch,
     refused: [
       ["params.capacity", 0],
-      ["params.seqPos", most],
+      ["isSliding", 2],
+      ["batch", 0],
     ],
   },
   {
@@ -87,6 +90,9 @@ export const operations: readonly FuzzedOperation[] = [
       ["params.capacity", 0],
       ["params.nTokens", most],
       ["params.srcTokOffset", most],
+      ["params.nSrcTokens", 0],
+      ["isSliding", 2],
+      ["batch", 0],
     ],
   },
   {
@@ -97,13 +103,19 @@ export const operations: readonly FuzzedOperation[] = [
       ["params.capacity", 0],
       ["params.nTokens", most],
       ["params.srcSeqLen", 0],
+      ["isSliding", 2],
+      ["batch", 0],
     ],
   },
   {
     name: "ma_hadamard_quantize_kv",
     struct: "MAHadamardQuantizeKvArgs",
     valid: quantizeToken,
-    refused: [["packing", 0]],
+    refused: [
+      ["packing", 0],
+      ["batch", 0],
+      ["rmsScratch.buffer", most],
+    ],
   },
   {
     name: "ma_hadamard_quantize_kv_seq",
@@ -115,6 +127,8 @@ export const operations: readonly FuzzedOperation[] = [
       ["params.n_tokens", most],
       ["params.head_dim", 63],
       ["params.src_tok_offset", most],
+      ["params.n_src_tokens", 0],
+      ["batch", 0],
     ],
   },
   {
@@ -127,12 +141,15 @@ export const operations: readonly FuzzedOperation[] = [
       ["params.out_dtype", 4],
       ["params.cache_capacity", 0],
       ["params.scale_factor_d512", -1],
+      ["batch", 0],
     ],
   },
   {
     name: "ma_flash_attn_prefill",
     struct: "MAFlashAttnPrefillArgs",
     valid: prefill,
+    // The bytes may hold what an earlier call made of another mask.
+    mayBeRefused: (fields) => "tileClasses.buffer" in fields,
     refused: [
       ["params.B", 0],
       ["params.qL", most],
@@ -141,6 +158,8 @@ export const operations: readonly FuzzedOperation[] = [
       ["nKvHeads", 0],
       ["causal", 2],
       ["params.gqa_factor", 9],
+      ["params.NQ", 99],
+      ["params.kL_rem", -1],
     ],
   },
   {
@@ -160,7 +179,7 @@ export const operations: readonly FuzzedOperation[] = [
     valid: classify,
     refused: [
       ["params.NQ", 99],
-      ["params.NK", 0],
+      ["params.NK", 99],
       ["params.qL", 0],
       ["headDim", 63],
     ],
@@ -194,49 +213,59 @@ function streams(
   );
 }
 
+/** Dtypes of a token-major source and a head-major cache. */
+const headCopyPairs = [
+  ["f32", "f32"],
+  ["f32", "f16"],
+  ["f32", "bf16"],
+  ["bf16", "f32"],
+  ["bf16", "bf16"],
+  ["f16", "f16"],
+] as const;
+
+/** A linear cache or a ring of `capacity` slots, and a first position from which `tokens` fit. */
+function positions(random: Random, capacity: number, tokens: number) {
+  const isSliding = random.below(2);
+  return { isSliding, start: random.below(isSliding ? 1000 : capacity - tokens + 1) };
+}
+
 function batch(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
-  const dtypes = random.pick<readonly [DType, DType]>([
-    ["f32", "f32"],
-    ["f32", "f16"],
-  ]);
-  const tensors = streams(pass, random, dtypes, nHeads * headDim, nHeads * capacity * headDim);
-  return tensors && { ...tensors, ...params({ nHeads, headDim, capacity, seqPos: random.below(capacity) }) };
+  const batches = random.between(1, 3);
+  const token = batches * nHeads * headDim;
+  const tensors = streams(pass, random, random.pick<readonly [DType, DType]>(headCopyPairs), token, token * capacity);
+  const { isSliding, start: seqPos } = positions(random, capacity, 1);
+  return tensors && { ...tensors, ...params({ nHeads, headDim, capacity, seqPos }), isSliding, batch: batches };
 }
 
 function sequence(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
   const [nTokens, srcTokOffset] = [random.between(1, capacity), random.below(4)];
-  const dtypes = random.pick<readonly [DType, DType]>([
-    ["f32", "f32"],
-    ["f32", "f16"],
-    ["f32", "bf16"],
-    ["bf16", "f32"],
-    ["bf16", "bf16"],
-    ["f16", "f16"],
-  ]);
-  const source = (srcTokOffset + nTokens) * nHeads * headDim;
-  const tensors = streams(pass, random, dtypes, source, nHeads * capacity * headDim);
-  return (
-    tensors && {
-      ...tensors,
-      ...params({ nHeads, headDim, capacity, seqPosStart: random.below(1000), nTokens, srcTokOffset }),
-    }
+  const nSrcTokens = srcTokOffset + nTokens + random.below(3);
+  const tensors = streams(
+    pass,
+    random,
+    random.pick<readonly [DType, DType]>(headCopyPairs),
+    nSrcTokens * nHeads * headDim,
+    nHeads * capacity * headDim,
   );
+  const { isSliding, start: seqPosStart } = positions(random, capacity, nTokens);
+  const numbers = { nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, nSrcTokens };
+  return tensors && { ...tensors, ...params(numbers), isSliding, batch: 1 };
 }
 
 function headMajor(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, headDim, capacity] = [random.between(1, 4), random.between(1, 16), random.between(1, 8)];
   const [nTokens, srcTokOffset] = [random.between(1, capacity), random.below(4)];
   const srcSeqLen = srcTokOffset + nTokens + random.below(3);
+  const batches = random.between(1, 3);
   const tensors = new Places(pass, random).tensors(
-    ["src", "bf16", nHeads * srcSeqLen * headDim],
-    ["cache", "bf16", nHeads * capacity * headDim],
+    ["src", "bf16", batches * nHeads * srcSeqLen * headDim],
+    ["cache", "bf16", batches * nHeads * capacity * headDim],
   );
-  const seqPosStart = random.below(1000);
-  return (
-    tensors && { ...tensors, ...params({ nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen }) }
-  );
+  const { isSliding, start: seqPosStart } = positions(random, capacity, nTokens);
+  const numbers = { nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen };
+  return tensors && { ...tensors, ...params(numbers), isSliding, batch: batches };
 }
 
 /** A quantised cache of 64 values a row: its format, and the tensors of K alone or of K and V. */
@@ -278,26 +307,33 @@ const quantizedParams = (num_kv_heads: number, cache_capacity: number, codebook_
 
 function quantizeToken(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, capacity, write_pos] = [random.between(1, 3), random.between(1, 6), random.below(1000)];
-  const cache = quantized(pass, random, ["src", "f32", 1], nHeads, capacity);
+  const batches = random.between(1, 2);
+  const cache = quantized(pass, random, ["src", "f32", 1], batches * nHeads, capacity);
   if (cache === undefined) return undefined;
   const { codebook_bits, ...shared } = { ...quantizedParams(nHeads, capacity, cache.bits), write_pos };
   // Codes of 4 bits have parameters of their own, the others state their width.
   const own = Object.entries(cache.packing === 1 ? shared : { ...shared, codebook_bits });
   const struct = cache.packing === 1 ? "params" : "hbParams";
   const fields = Object.fromEntries(own.map(([name, value]) => [`${struct}.${name}`, value]));
-  return { ...cache.tensors, ...fields, packing: cache.packing };
+  return { ...cache.tensors, ...fields, packing: cache.packing, batch: batches };
 }
 
 function quantizeRun(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, capacity, src_tok_offset] = [random.between(1, 3), random.between(1, 6), random.below(4)];
   const n_tokens = random.between(1, capacity);
   const cache = quantized(pass, random, ["src", "f32", src_tok_offset + n_tokens], nHeads, capacity);
-  const run = { write_pos_start: random.below(1000), n_tokens, src_tok_offset };
+  const run = {
+    write_pos_start: random.below(1000),
+    n_tokens,
+    src_tok_offset,
+    n_src_tokens: src_tok_offset + n_tokens,
+  };
   return (
     cache && {
       ...cache.tensors,
       ...params({ ...quantizedParams(nHeads, capacity, cache.bits), ...run }),
       packing: cache.packing,
+      batch: 1,
     }
   );
 }
@@ -305,15 +341,23 @@ function quantizeRun(pass: LivePass, random: Random): Fields | undefined {
 function dequantizeRun(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, capacity] = [random.between(1, 3), random.between(1, 6)];
   const [n_tokens, dtype] = [random.between(1, capacity), random.pick<DType>(["f32", "f16", "bf16"])];
-  const cache = quantized(pass, random, ["out", dtype, n_tokens], nHeads, capacity);
-  const run = { read_pos_start: random.below(1000), n_tokens, out_dtype: dtypeCodes[dtype] };
+  const batches = random.between(1, 2);
+  const cache = quantized(pass, random, ["out", dtype, n_tokens], batches * nHeads, capacity);
+  const out_dtype = givenOrDerived(random, dtypeCodes[dtype]);
+  const run = { read_pos_start: random.below(1000), n_tokens, out_dtype };
   return (
     cache && {
       ...cache.tensors,
       ...params({ ...quantizedParams(nHeads, capacity, cache.bits), ...run }),
       packing: cache.packing,
+      batch: batches,
     }
   );
+}
+
+/** A derived field: right, or 0 for the library to fill in. */
+function givenOrDerived(random: Random, value: number): number {
+  return random.chance(0.5) ? value : 0;
 }
 
 function prefill(pass: LivePass, random: Random): Fields | undefined {
@@ -326,6 +370,7 @@ function prefill(pass: LivePass, random: Random): Fields | undefined {
     random.between(1, 2),
   ];
   const H = gqa_factor * nKvHeads;
+  const derived = (value: number) => givenOrDerived(random, value);
   const mask = random.pick<DType | undefined>([undefined, dtype, "bool"]);
   const classes = mask !== undefined && random.chance(0.5);
   const { queryTile, keyTile } = attentionTiles(D);
@@ -347,15 +392,15 @@ function prefill(pass: LivePass, random: Random): Fields | undefined {
         D,
         qL,
         kL,
-        gqa_factor,
+        gqa_factor: derived(gqa_factor),
         scale: 0.125,
         softcapping: 1,
-        NQ,
-        NK,
-        NQ_aligned: Math.floor(qL / queryTile),
-        NK_aligned: Math.floor(kL / keyTile),
-        qL_rem: qL % queryTile,
-        kL_rem: kL % keyTile,
+        NQ: derived(NQ),
+        NK: derived(NK),
+        NQ_aligned: derived(Math.floor(qL / queryTile)),
+        NK_aligned: derived(Math.floor(kL / keyTile)),
+        qL_rem: derived(qL % queryTile),
+        kL_rem: derived(kL % keyTile),
         qL_off: qL < kL ? random.below(kL - qL + 1) : 0,
         ...strides("Q_strides", H * qL * D, qL * D, D),
         ...strides("K_strides", nKvHeads * kL * D, kL * D, D),
@@ -381,7 +426,14 @@ function classify(pass: LivePass, random: Random): Fields | undefined {
   const [NQ, NK] = [Math.ceil(qL / queryTile), Math.ceil(kL / keyTile)];
   const mask = random.pick<DType>(["bf16", "f16", "bool"]);
   const tensors = new Places(pass, random).tensors(["mask", mask, qL * kL], ["tileClasses", "u8", NQ * NK]);
-  const shape = { B: random.between(1, 3), H: random.between(1, 3), qL, kL, NQ, NK };
+  const shape = {
+    B: random.between(1, 3),
+    H: random.between(1, 3),
+    qL,
+    kL,
+    NQ: givenOrDerived(random, NQ),
+    NK: givenOrDerived(random, NK),
+  };
   return tensors && { ...tensors, ...params({ ...shape, ...strides("M_strides", 0, 0, kL) }), headDim };
 }
 

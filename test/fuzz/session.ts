@@ -1,9 +1,9 @@
 import { ptr } from "bun:ffi";
 import { readdirSync } from "node:fs";
 import { Block } from "../../src/ffi/block.ts";
+import { errorCodes, failureCodes } from "../../src/ffi/generated/codes.ts";
 import type { Native } from "../../src/ffi/library.ts";
 import { readDeviceInfo } from "../../src/ffi/records.ts";
-import { statusCodes } from "../../src/ffi/status.ts";
 import { encoders } from "./encoders.ts";
 import { type Argument, type Attempt, type FuzzedFunction, functions, type Scene } from "./functions.ts";
 import { Random } from "./random.ts";
@@ -34,7 +34,7 @@ export class Session {
   readonly #trace: Trace;
   readonly #counts: Counts;
   readonly #scene: Scene;
-  readonly #message = new Block(1024);
+  readonly #message = new Block(4096);
 
   constructor(native: Native, seed: number, trace: Trace, counts: Counts) {
     this.#native = native;
@@ -129,17 +129,38 @@ export class Session {
     this.#checkRefusal(name, status, expect);
   }
 
-  /** A refusal has a code of the header, a message that names the function, and no effect on the results. */
+  /**
+   * A refusal has a code of the header, the function that refused, a message
+   * that names the argument at fault where there is one, and no effect on the
+   * results.
+   */
   #checkRefusal(name: string, status: number, expect: Attempt["expect"]): void {
-    const code = statusCodes[-1 - status];
+    const code = Object.entries(errorCodes).find(([, value]) => value === status)?.[0];
     if (code === undefined) throw new Error(`${name} returned ${status}, which the header does not list`);
-    const length = this.#native.ma_last_error(this.#message.bytes, this.#message.bytes.length);
-    const message = this.#message.getString(0, this.#message.bytes.length);
-    if (length <= name.length || !message.startsWith(`${name}: `))
-      throw new Error(`${name} left the message "${message}"`);
+    const message = this.#failure(failureCodes.message);
+    const argument = this.#failure(failureCodes.argument);
+    const refuser = this.#failure(failureCodes.function);
+    if (refuser !== name || message === "" || message.startsWith("ma_") || !message.includes(argument))
+      throw new Error(`${name} left the message "${message}" of ${refuser}, argument "${argument}"`);
     if (expect === "ok") throw new Error(`${name} returned ${code} for a valid call: ${message}`);
     if (!this.#scene.out.bytes.every((byte) => byte === sentinel))
       throw new Error(`${name} failed and yet wrote a result`);
+  }
+
+  /** A part of the last failure, read into as much memory as chance allows and then whole. */
+  #failure(part: number): string {
+    const { bytes } = this.#message;
+    const capacity = this.#scene.random.below(bytes.length);
+    bytes.fill(sentinel);
+    this.#native.ma_last_error(part, bytes, capacity);
+    if (bytes.subarray(capacity).some((byte) => byte !== sentinel))
+      throw new Error(`ma_last_error wrote beyond ${capacity} bytes`);
+    const cut = capacity === 0 ? "" : this.#message.getString(0, capacity);
+    const length = this.#native.ma_last_error(part, bytes, bytes.length);
+    const text = this.#message.getString(0, bytes.length);
+    if (!text.startsWith(cut) || Buffer.byteLength(text) !== Math.min(length, bytes.length - 1))
+      throw new Error(`ma_last_error gave "${cut}" of ${capacity} bytes, and "${text}" of ${length}`);
+    return text;
   }
 
   #display(argument: Argument): string {

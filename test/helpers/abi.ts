@@ -1,23 +1,29 @@
 import { type Pointer, toArrayBuffer } from "bun:ffi";
 import { Block } from "../../src/ffi/block.ts";
-import type { TensorRecord } from "../../src/ffi/layout.ts";
+import { dtypeCodes as allDTypeCodes, errorCodes, failureCodes } from "../../src/ffi/generated/codes.ts";
+import type { MATensor } from "../../src/ffi/generated/structs.ts";
 import { loadLibrary, type Native } from "../../src/ffi/library.ts";
-import { nativeError } from "../../src/ffi/status.ts";
+import { checkStatus } from "../../src/ffi/status.ts";
 import { readText } from "../../src/ffi/text.ts";
 
-/** Values of `MA_DTYPE_*`. */
-export const dtypeCodes = { f32: 1, f16: 2, bf16: 3, u8: 4, i8: 5, u32: 6, i32: 7, bool: 8 } as const;
+const { i16: _i16, u16: _u16, i64: _i64, u64: _u64, ...ofTensors } = allDTypeCodes;
+
+/** Values of `MA_DTYPE_*` that tensors have. */
+export const dtypeCodes = ofTensors;
 
 /** Values of the statuses that tests expect. */
 export const statusCodes = {
   ok: 0,
-  invalidArgument: -1,
-  invalidHandle: -2,
-  invalidState: -3,
-  bufferTooSmall: -4,
-  overflow: -5,
-  unsupported: -6,
+  invalidArgument: errorCodes["invalid-argument"],
+  invalidHandle: errorCodes["invalid-handle"],
+  invalidState: errorCodes["invalid-state"],
+  bufferTooSmall: errorCodes["buffer-too-small"],
+  overflow: errorCodes.overflow,
+  unsupported: errorCodes.unsupported,
 } as const;
+
+/** The parts of a thread's last failure. */
+export type Failure = Readonly<Record<keyof typeof failureCodes, string>>;
 
 /** A buffer, and its memory. */
 export interface NativeBuffer {
@@ -36,7 +42,7 @@ export class NativeScene {
   }
 
   #take(status: number): number {
-    if (status !== 0) throw nativeError(this.native, status);
+    checkStatus(this.native, status);
     return this.#out.u32[0] as number;
   }
 
@@ -65,22 +71,36 @@ export class NativeScene {
 
   /** Dispatches that a pass holds. */
   describe(pass: number): readonly { readonly kernel: string }[] {
-    const json = readText((buffer, capacity, needed) => {
-      const status = this.native.ma_pass_describe(pass, buffer, capacity, needed);
-      if (status !== 0) throw nativeError(this.native, status);
-    });
+    const json = readText((buffer, capacity, needed) =>
+      checkStatus(this.native, this.native.ma_pass_describe(pass, buffer, capacity, needed)),
+    );
     return JSON.parse(json) as { kernel: string }[];
+  }
+
+  /** The last failure. */
+  lastFailure(): Failure {
+    const part = (code: number) => {
+      const text = new Block(this.native.ma_last_error(code, null, 0) + 1);
+      this.native.ma_last_error(code, text.bytes, text.bytes.length);
+      return text.getString(0, text.bytes.length);
+    };
+    const { message, argument, function: name } = failureCodes;
+    return { message: part(message), argument: part(argument), function: part(name) };
   }
 
   /** The message of the last failure. */
   lastError(): string {
-    return nativeError(this.native, statusCodes.invalidArgument).message;
+    return this.lastFailure().message;
+  }
+
+  /** What a dispatch of a pass hands to its kernel as argument `index`. */
+  argumentBytes(pass: number, dispatch: number, index: number): Uint8Array<ArrayBuffer> {
+    return argumentBytes(this.native, pass, dispatch, index);
   }
 
   commitAndWait(pass: number): void {
-    for (const status of [this.native.ma_pass_commit(pass), this.native.ma_pass_wait(pass)]) {
-      if (status !== 0) throw nativeError(this.native, status);
-    }
+    checkStatus(this.native, this.native.ma_pass_commit(pass));
+    checkStatus(this.native, this.native.ma_pass_wait(pass));
   }
 
   close(): void {
@@ -88,8 +108,20 @@ export class NativeScene {
   }
 }
 
+/** What a dispatch of a pass, both by their numbers, hands to its kernel as argument `index`. */
+export function argumentBytes(native: Native, pass: number, dispatch: number, index: number): Uint8Array<ArrayBuffer> {
+  const needed = new Block(8);
+  checkStatus(native, native.ma_pass_argument_bytes(pass, dispatch, index, null, 0n, needed.bytes));
+  const bytes = new Uint8Array(needed.getU64(0));
+  if (bytes.length > 0) {
+    const capacity = BigInt(bytes.length);
+    checkStatus(native, native.ma_pass_argument_bytes(pass, dispatch, index, bytes, capacity, needed.bytes));
+  }
+  return bytes;
+}
+
 /** A byte range of a buffer as the C ABI takes it. */
-export function tensorRecord(buffer: number, dtype: number, offset: number, length: number): TensorRecord {
+export function tensorRecord(buffer: number, dtype: number, offset: number, length: number): MATensor {
   const high = (value: number) => Math.floor(value / 2 ** 32);
   return {
     buffer,

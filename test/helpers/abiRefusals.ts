@@ -5,7 +5,9 @@ import { type NativeBuffer, type NativeScene, statusCodes } from "./abi.ts";
 export interface AbiRefusal {
   readonly name: string;
   readonly status: keyof typeof statusCodes;
-  /** Numbers and words that the message must hold. */
+  /** The argument at fault, as the package names it. */
+  readonly argument: string;
+  /** Numbers and words that the message must hold beside it. */
   readonly says: readonly (string | number)[];
 }
 
@@ -14,14 +16,14 @@ export function expectRefused(
   scene: NativeScene,
   pass: number,
   buffers: readonly NativeBuffer[],
-  { status, says }: AbiRefusal,
+  { status, argument, says }: AbiRefusal,
   send: () => number,
 ): void {
   const before = buffers.map(({ bytes }) => bytes.slice());
   const result = send();
-  const message = scene.lastError();
-  expect([result, message]).toEqual([statusCodes[status], message]);
-  for (const word of says) expect(message).toContain(String(word));
+  const { message, argument: found } = scene.lastFailure();
+  expect({ result, argument: found, message }).toEqual({ result: statusCodes[status], argument, message });
+  for (const word of [argument, ...says]) expect(message).toContain(String(word));
   expect(scene.describe(pass)).toEqual([]);
   expect(buffers.map(({ bytes }) => bytes)).toEqual(before);
 }

@@ -90,8 +90,8 @@ export function shapeOf(plan: AttentionPlan, heads: number, tokens: number): num
 }
 
 /** A bf16 tensor of `values`, which bf16 holds exactly. */
-export function bf16Tensor(device: Device, shape: readonly number[], values: ArrayLike<number>): Tensor {
-  const tensor: Tensor = device.tensor("bf16", shape);
+export function bf16Tensor(device: Device, shape: readonly number[], values: ArrayLike<number>): Tensor<"bf16"> {
+  const tensor = device.tensor("bf16", shape);
   const bits = bitsOf(tensor);
   for (let i = 0; i < bits.length; i++) bits[i] = encode("bf16", values[i] as number);
   return tensor;

@@ -12,13 +12,26 @@ import {
 } from "./elements.ts";
 
 /** Dtypes of a source and its cache. */
-export interface DtypePair {
-  readonly from: FloatName;
-  readonly to: FloatName;
+export interface DtypePair<From extends FloatName = FloatName, To extends FloatName = FloatName> {
+  readonly from: From;
+  readonly to: To;
+}
+
+/** The pairs of a token-major source and a head-major cache, with the kernel of `family` for each. */
+export function headCopyPairs(family: string): readonly (DtypePair & { readonly kernel: string })[] {
+  return [
+    { from: "f32", to: "f32", kernel: `${family}_f32` },
+    { from: "f32", to: "f16", kernel: `${family}_f32_to_f16` },
+    { from: "f32", to: "bf16", kernel: `${family}_f32_to_bf16` },
+    { from: "bf16", to: "f32", kernel: `${family}_bf16` },
+    { from: "bf16", to: "bf16", kernel: `${family}_bf16_to_bf16` },
+    { from: "f16", to: "f16", kernel: `${family}_f16_to_f16` },
+  ];
 }
 
 /** Shapes and places of a source and its cache; offsets in elements. */
-export interface StreamPlan extends DtypePair {
+export interface StreamPlan<From extends FloatName = FloatName, To extends FloatName = FloatName>
+  extends DtypePair<From, To> {
   readonly srcShape: readonly number[];
   readonly cacheShape: readonly number[];
   readonly srcOffset?: number | undefined;
@@ -29,14 +42,14 @@ export interface StreamPlan extends DtypePair {
 }
 
 /** A source with difficult values, a cache full of a pattern, and what the cache must hold afterwards. */
-export class TestStream implements Disposable {
-  readonly src: Tensor;
-  readonly cache: Tensor;
-  readonly #plan: StreamPlan;
-  readonly #placedSrc: PlacedTensor;
-  readonly #placedCache: PlacedTensor;
+export class TestStream<From extends FloatName = FloatName, To extends FloatName = FloatName> implements Disposable {
+  readonly src: Tensor<From>;
+  readonly cache: Tensor<To>;
+  readonly #plan: StreamPlan<From, To>;
+  readonly #placedSrc: PlacedTensor<From>;
+  readonly #placedCache: PlacedTensor<To>;
 
-  constructor(device: Device, plan: StreamPlan) {
+  constructor(device: Device, plan: StreamPlan<From, To>) {
     this.#plan = plan;
     this.#placedSrc = placeTensor(device, plan.from, plan.srcShape, plan.srcOffset ?? 0);
     this.#placedCache = placeTensor(device, plan.to, plan.cacheShape, plan.cacheOffset ?? 0);
@@ -75,7 +88,7 @@ export class TestStream implements Disposable {
       cache: partOf(this.#placedCache, cache),
       cacheDtype: to,
     });
-    expect(bitDifferences(to, bitsOf(this.#placedCache.whole), cache, from !== to)).toEqual([]);
+    expect(bitDifferences(to, bitsOf(this.#placedCache.whole), cache, (from as FloatName) !== to)).toEqual([]);
     expect(bitDifferences(from, bitsOf(this.#placedSrc.whole), src)).toEqual([]);
   }
 

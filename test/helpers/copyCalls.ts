@@ -1,13 +1,16 @@
 import { Block } from "../../src/ffi/block.ts";
 import {
-  packKvCacheCopy,
-  packKvCacheCopyBatch,
-  packKvCacheCopyHeadMajor,
-  packKvCacheCopySeq,
-  packStreams,
+  type KvCacheCopyBatchParams,
+  type KvCacheCopyHeadMajorParams,
+  type KvCacheCopyParams,
+  type KvCacheCopySeqParams,
+  type MATensor,
+  packMAKvCacheCopyArgs,
+  packMAKvCacheCopyBatchArgs,
+  packMAKvCacheCopyHeadMajorArgs,
+  packMAKvCacheCopySeqArgs,
   structSizes,
-  type TensorRecord,
-} from "../../src/ffi/layout.ts";
+} from "../../src/ffi/generated/structs.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 
 /** Makes one call of the C ABI on `pass`, and gives its status. */
@@ -16,71 +19,60 @@ export type CopyCall = (pass: number) => number;
 const native = loadLibrary();
 
 /** What `MAKvCacheCopyArgs` holds. */
-export interface RowArgs {
-  readonly src: TensorRecord;
-  readonly cache: TensorRecord;
-  readonly writePos: number;
-  readonly rowSize: number;
-  readonly nNew: number;
-  readonly cacheCap: number;
-  readonly isSliding: number;
-}
+export type RowArgs = Readonly<KvCacheCopyParams> & { readonly src: MATensor; readonly cache: MATensor };
 
 export const copyRows =
-  ({ src, cache, writePos, rowSize, nNew, cacheCap, isSliding }: RowArgs): CopyCall =>
+  ({ src, cache, ...params }: RowArgs): CopyCall =>
   (pass) => {
     const block = new Block(structSizes.MAKvCacheCopyArgs);
-    packKvCacheCopy(block, src, cache, writePos, rowSize, nNew, cacheCap, isSliding);
+    packMAKvCacheCopyArgs(block, 0, { src, cache, params });
     return native.ma_kv_cache_copy(pass, block.bytes);
   };
 
 /** K, and V or nothing. */
 export interface StreamArgs {
-  readonly srcK: TensorRecord;
-  readonly cacheK: TensorRecord;
-  readonly srcV: TensorRecord | undefined;
-  readonly cacheV: TensorRecord | undefined;
+  readonly srcK: MATensor;
+  readonly cacheK: MATensor;
+  readonly srcV: MATensor | undefined;
+  readonly cacheV: MATensor | undefined;
+}
+
+/** What the copies into a head-major cache state beside their parameters. */
+interface CacheArgs {
+  readonly isSliding: number;
+  readonly batch: number;
 }
 
 /** What `MAKvCacheCopyBatchArgs` holds. */
-export type TokenArgs = StreamArgs & Readonly<Record<"nHeads" | "headDim" | "capacity" | "seqPos", number>>;
+export type TokenArgs = StreamArgs & CacheArgs & Readonly<KvCacheCopyBatchParams>;
 
 export const copyToken =
-  ({ srcK, cacheK, srcV, cacheV, nHeads, headDim, capacity, seqPos }: TokenArgs): CopyCall =>
+  ({ srcK, cacheK, srcV, cacheV, isSliding, batch, ...params }: TokenArgs): CopyCall =>
   (pass) => {
     const block = new Block(structSizes.MAKvCacheCopyBatchArgs);
-    packStreams(block, srcK, cacheK, srcV, cacheV);
-    packKvCacheCopyBatch(block, nHeads, headDim, capacity, seqPos);
+    packMAKvCacheCopyBatchArgs(block, 0, { srcK, cacheK, srcV, cacheV, params, isSliding, batch });
     return native.ma_kv_cache_copy_batch(pass, block.bytes);
   };
 
-type RunArgs = Readonly<Record<"nHeads" | "headDim" | "capacity" | "seqPosStart" | "nTokens" | "srcTokOffset", number>>;
-
 /** What `MAKvCacheCopySeqArgs` holds. */
-export type SeqArgs = StreamArgs & RunArgs;
+export type SeqArgs = StreamArgs & CacheArgs & Readonly<KvCacheCopySeqParams>;
 
 export const copySeq =
-  ({ srcK, cacheK, srcV, cacheV, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset }: SeqArgs): CopyCall =>
+  ({ srcK, cacheK, srcV, cacheV, isSliding, batch, ...params }: SeqArgs): CopyCall =>
   (pass) => {
     const block = new Block(structSizes.MAKvCacheCopySeqArgs);
-    packStreams(block, srcK, cacheK, srcV, cacheV);
-    packKvCacheCopySeq(block, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset);
+    packMAKvCacheCopySeqArgs(block, 0, { srcK, cacheK, srcV, cacheV, params, isSliding, batch });
     return native.ma_kv_cache_copy_seq(pass, block.bytes);
   };
 
 /** What `MAKvCacheCopyHeadMajorArgs` holds. */
-export type HeadMajorArgs = RunArgs & {
-  readonly src: TensorRecord;
-  readonly cache: TensorRecord;
-  readonly srcSeqLen: number;
-};
+export type HeadMajorArgs = CacheArgs &
+  Readonly<KvCacheCopyHeadMajorParams> & { readonly src: MATensor; readonly cache: MATensor };
 
 export const copyHeadMajor =
-  ({ src, cache, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen }: HeadMajorArgs): CopyCall =>
+  ({ src, cache, isSliding, batch, ...params }: HeadMajorArgs): CopyCall =>
   (pass) => {
     const block = new Block(structSizes.MAKvCacheCopyHeadMajorArgs);
-    packKvCacheCopyHeadMajor(
-      ...([block, src, cache, nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen] as const),
-    );
+    packMAKvCacheCopyHeadMajorArgs(block, 0, { src, cache, params, isSliding, batch });
     return native.ma_kv_cache_copy_head_major(pass, block.bytes);
   };

@@ -16,9 +16,9 @@ export function newBits(dtype: FloatName, length: number): ElementBits {
 }
 
 /** A tensor inside a larger one, whose elements before and after it must survive. */
-export interface PlacedTensor {
-  readonly whole: Tensor;
-  readonly part: Tensor;
+export interface PlacedTensor<T extends FloatName = FloatName> {
+  readonly whole: Tensor<T>;
+  readonly part: Tensor<T>;
   /** Elements of `whole` before `part`. */
   readonly offset: number;
 }
@@ -26,9 +26,14 @@ export interface PlacedTensor {
 const tail = 7;
 
 /** A tensor that begins `offset` elements into a larger one: unless a multiple of 4, no 4-element vector is aligned. */
-export function placeTensor(device: Device, dtype: FloatName, shape: readonly number[], offset: number): PlacedTensor {
+export function placeTensor<T extends FloatName>(
+  device: Device,
+  dtype: T,
+  shape: readonly number[],
+  offset: number,
+): PlacedTensor<T> {
   const length = shape.reduce((product, extent) => product * extent, 1);
-  const whole: Tensor = device.tensor(dtype, [offset + length + tail]);
+  const whole = device.tensor(dtype, [offset + length + tail]);
   return { whole, part: whole.slice(offset, offset + length).reshape(shape), offset };
 }
 

@@ -1,15 +1,15 @@
 import { afterAll } from "bun:test";
 import type { Block } from "../../src/ffi/block.ts";
-import { type HadamardCacheRecord, packingCodes } from "../../src/ffi/hadamardLayout.ts";
-import type { TensorRecord } from "../../src/ffi/layout.ts";
+import { packingCodes } from "../../src/ffi/generated/codes.ts";
+import type { MATensor } from "../../src/ffi/generated/structs.ts";
 import { dtypeCodes, type NativeBuffer, NativeScene, tensorRecord } from "./abi.ts";
 import { type AbiRefusal, expectRefused } from "./abiRefusals.ts";
-import { type CallArgs, type CallName, hadamardCalls, type StreamRecords } from "./hadamardCalls.ts";
+import { type CacheExtents, type CallArgs, type CallName, hadamardCalls, type StreamRecords } from "./hadamardCalls.ts";
 
 /** What a case changes in valid arguments. */
 export type Spoil = Partial<Omit<CallArgs, "k" | "cache">> & {
   readonly k?: Partial<StreamRecords>;
-  readonly cache?: Partial<HadamardCacheRecord>;
+  readonly cache?: Partial<CacheExtents>;
 };
 
 /** A call on the quantised cache that must be refused. */
@@ -25,9 +25,10 @@ export function refused(
   name: string,
   spoil: Spoil,
   status: AbiRefusal["status"],
+  argument: string,
   ...says: AbiRefusal["says"]
 ): HadamardRefusal {
-  return { name: `${call}: ${name}`, call, spoil, status, says };
+  return { name: `${call}: ${name}`, call, spoil, status, argument, says };
 }
 
 /**
@@ -47,7 +48,7 @@ export class HadamardAbi {
   }
 
   /** A tensor at the start of a buffer of 4,096 bytes, which no refusal may write to. */
-  #tensor(dtype: keyof typeof dtypeCodes, byteLength: number): TensorRecord {
+  #tensor(dtype: keyof typeof dtypeCodes, byteLength: number): MATensor {
     const buffer = this.scene.buffer(4096);
     this.#buffers.push(buffer);
     buffer.bytes.fill(17 * this.#buffers.length);
@@ -66,11 +67,13 @@ export class HadamardAbi {
     return {
       v: {},
       rmsScratch: undefined,
+      rmsCoordinates: 0,
+      batch: 1,
       bits: 4,
       packing: packingCodes.nibble,
       nTokens: 3,
       srcTokOffset: 1,
-      outDtype: dtypeCodes.f32,
+      nSrcTokens: 4,
       ...rest,
       k: { ...this.k, ...k },
       cache: { headDim: 64, nKvHeads: 2, position: 1, capacity: 5, isSliding: 0, scaleFactorD512: 1, ...cache },

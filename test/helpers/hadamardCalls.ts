@@ -1,31 +1,44 @@
 import { Block } from "../../src/ffi/block.ts";
+import { packingCodes } from "../../src/ffi/generated/codes.ts";
 import {
-  type HadamardCacheRecord,
-  packHadamardQuantizeKv,
-  packHadamardRun,
-  packQuantizedStreams,
-} from "../../src/ffi/hadamardLayout.ts";
-import { structSizes, type TensorRecord } from "../../src/ffi/layout.ts";
+  type MATensor,
+  packMAHadamardDequantizeKvArgs,
+  packMAHadamardQuantizeKvArgs,
+  packMAHadamardQuantizeKvSeqArgs,
+  structSizes,
+} from "../../src/ffi/generated/structs.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 
 /** Head vectors and the quantised cache that they go to or come from. */
 export interface StreamRecords {
-  readonly vectors: TensorRecord;
-  readonly packed: TensorRecord;
-  readonly norms: TensorRecord;
+  readonly vectors: MATensor;
+  readonly packed: MATensor;
+  readonly norms: MATensor;
+}
+
+/** A cache, and the first position of a call in it. */
+export interface CacheExtents {
+  readonly headDim: number;
+  readonly nKvHeads: number;
+  readonly position: number;
+  readonly capacity: number;
+  readonly isSliding: number;
+  readonly scaleFactorD512: number;
 }
 
 /** What the argument structs hold; a call packs what its own has. */
 export interface CallArgs {
   readonly k: StreamRecords;
   readonly v: Partial<StreamRecords>;
-  readonly rmsScratch: TensorRecord | undefined;
-  readonly cache: HadamardCacheRecord;
+  readonly rmsScratch: MATensor | undefined;
+  readonly rmsCoordinates: number;
+  readonly cache: CacheExtents;
+  readonly batch: number;
   readonly bits: number;
   readonly packing: number;
   readonly nTokens: number;
   readonly srcTokOffset: number;
-  readonly outDtype: number;
+  readonly nSrcTokens: number;
 }
 
 const native = loadLibrary();
@@ -33,29 +46,66 @@ const native = loadLibrary();
 /** Packs the arguments of a call, makes it on `pass`, and gives its status. `poke` changes the bytes before. */
 export type Send = (pass: number, args: CallArgs, poke?: (block: Block) => void) => number;
 
-const encode = (block: Block, { k: ofK, v: ofV }: CallArgs) =>
-  packQuantizedStreams(block, ofK.vectors, ofK.packed, ofK.norms, ofV.vectors, ofV.packed, ofV.norms);
+/** The tensors of K and V under their names in the C structs, but for the vectors. */
+const stored = ({ k, v }: CallArgs) => ({
+  packedK: k.packed,
+  normsK: k.norms,
+  packedV: v.packed,
+  normsV: v.norms,
+});
+
+/** The parameters that all calls have. */
+const common = ({ cache }: CallArgs) => ({
+  head_dim: cache.headDim,
+  num_kv_heads: cache.nKvHeads,
+  cache_capacity: cache.capacity,
+  is_sliding: cache.isSliding,
+  scale_factor_d512: cache.scaleFactorD512,
+});
 
 /** The three calls of the C ABI: one token, a run of tokens, decoding. */
 export const hadamardCalls: Readonly<Record<"token" | "tokens" | "decode", Send>> = {
   token: (pass, args, poke) => {
+    const { k, v, rmsScratch, rmsCoordinates, bits, packing, batch } = args;
     const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
-    encode(block, args);
-    packHadamardQuantizeKv(block, args.rmsScratch, args.cache, args.bits, args.packing);
+    const params = { ...common(args), write_pos: args.cache.position };
+    const isNibble = packing === packingCodes.nibble;
+    packMAHadamardQuantizeKvArgs(block, 0, {
+      ...{ ...stored(args), srcK: k.vectors, srcV: v.vectors, rmsScratch, rmsCoordinates, packing, batch },
+      params: isNibble ? params : undefined,
+      hbParams: isNibble ? undefined : { ...params, codebook_bits: bits },
+    });
     poke?.(block);
     return native.ma_hadamard_quantize_kv(pass, block.bytes);
   },
-  tokens: (pass, args) => {
+  tokens: (pass, args, poke) => {
+    const { k, v, packing, batch } = args;
     const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
-    encode(block, args);
-    packHadamardRun(block, args.cache, args.bits, args.nTokens, args.srcTokOffset, args.packing);
+    const params = {
+      ...common(args),
+      write_pos_start: args.cache.position,
+      codebook_bits: args.bits,
+      n_tokens: args.nTokens,
+      src_tok_offset: args.srcTokOffset,
+      n_src_tokens: args.nSrcTokens,
+    };
+    const tensors = { ...stored(args), srcK: k.vectors, srcV: v.vectors };
+    packMAHadamardQuantizeKvSeqArgs(block, 0, { ...tensors, params, packing, batch });
+    poke?.(block);
     return native.ma_hadamard_quantize_kv_seq(pass, block.bytes);
   },
-  decode: (pass, args) => {
+  decode: (pass, args, poke) => {
+    const { k, v, packing, batch } = args;
     const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
-    const { k: ofK, v: ofV } = args;
-    packQuantizedStreams(block, ofK.packed, ofK.norms, ofK.vectors, ofV.packed, ofV.norms, ofV.vectors);
-    packHadamardRun(block, args.cache, args.bits, args.nTokens, args.outDtype, args.packing);
+    const params = {
+      ...common(args),
+      read_pos_start: args.cache.position,
+      codebook_bits: args.bits,
+      n_tokens: args.nTokens,
+    };
+    const tensors = { ...stored(args), outK: k.vectors, outV: v.vectors };
+    packMAHadamardDequantizeKvArgs(block, 0, { ...tensors, params, packing, batch });
+    poke?.(block);
     return native.ma_hadamard_dequantize_kv(pass, block.bytes);
   },
 };

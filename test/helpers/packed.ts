@@ -1,5 +1,3 @@
-import { expect } from "bun:test";
-import { isFloat } from "../../src/ffi/layoutCheck.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "../../src/ffi/nativeLayout.ts";
 
@@ -14,23 +12,40 @@ export function struct(name: string): LayoutStruct {
   return found;
 }
 
-/** Reads every scalar through the library, and every byte by the offsets that it gives. */
-export function expectFields(name: string, bytes: Uint8Array, expected: Readonly<Record<string, number>>): void {
+/**
+ * What the library reads in the bytes of a struct other than `expected`, the
+ * value of each scalar by its path, or finds beside it; each in words.
+ */
+export function packedFaults(
+  name: string,
+  bytes: Uint8Array,
+  expected: Readonly<Record<string, number>>,
+): readonly string[] {
   const layout = struct(name);
+  if (bytes.length !== layout.size) return [`${name} has ${layout.size} bytes, not ${bytes.length}`];
   const all = leaves(layouts.structs, layout).filter(({ path }) => !/reserved|_pad/.test(path));
-  expect(all.map(({ path }) => path).sort()).toEqual(Object.keys(expected).sort());
-  expect(bytes.length).toBe(layout.size);
+  const paths = new Set(all.map(({ path }) => path));
+  const unknown = Object.keys(expected).filter((path) => !paths.has(path));
+  const covered = new Uint8Array(bytes.length);
+  for (const { offset, size } of all) covered.fill(1, offset, offset + size);
+  return [
+    ...unknown.map((path) => `the library has no field ${name}.${path}`),
+    ...all.flatMap((leaf) => leafFaults(name, bytes, leaf, expected[leaf.path])),
+    ...(bytes.some((byte, i) => byte !== 0 && covered[i] === 0) ? [`${name} has a value where no field is`] : []),
+  ];
+}
 
-  const rebuilt = new DataView(new ArrayBuffer(layout.size));
-  for (const leaf of all) {
-    const value = expected[leaf.path] as number;
-    const { integer, real } = readLeaf(native, bytes, leaf);
-    if (isFloat(leaf)) expect([leaf.path, real]).toEqual([leaf.path, value]);
-    else expect([leaf.path, integer]).toEqual([leaf.path, BigInt(value)]);
-    write(rebuilt, leaf, value);
-  }
-  // What no field covers is zero.
-  expect(bytes).toEqual(new Uint8Array(rebuilt.buffer));
+function leafFaults(name: string, bytes: Uint8Array, leaf: Leaf, value: number | undefined): readonly string[] {
+  if (value === undefined) return [`the sample has no ${name}.${leaf.path}`];
+  const { integer, real } = readLeaf(native, bytes, leaf);
+  const read = isFloat(leaf) ? real : integer;
+  const packed = isFloat(leaf) ? value : BigInt(value);
+  return read === packed ? [] : [`${name}.${leaf.path} was packed as ${packed}, the library reads ${read}`];
+}
+
+/** Whether a scalar is a float. */
+export function isFloat({ field }: Leaf): boolean {
+  return field.type === "f32" || field.type === "f64";
 }
 
 /** Stores a scalar by the library's layout. */

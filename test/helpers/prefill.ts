@@ -1,4 +1,5 @@
 import {
+  type AttentionDType,
   type AttentionLayout,
   type AttentionMaskKind,
   classifyMaskTiles,
@@ -58,10 +59,10 @@ export interface PrefillCase {
 
 /** The tensors of a case and the same values for the oracles. */
 export interface PrefillScene {
-  readonly q: Tensor;
-  readonly k: Tensor;
-  readonly v: Tensor;
-  readonly mask: Tensor | undefined;
+  readonly q: Tensor<AttentionDType>;
+  readonly k: Tensor<AttentionDType>;
+  readonly v: Tensor<AttentionDType>;
+  readonly mask: Tensor<AttentionDType | "bool"> | undefined;
   readonly problem: AttentionProblem;
   dispose(): void;
 }
@@ -105,7 +106,7 @@ function fill(
   device: Device,
   entry: PrefillCase,
   which: "q" | "k" | "v",
-): { tensor: Tensor; values: Float32Array; strides: AttentionStrides } {
+): { tensor: Tensor<AttentionDType>; values: Float32Array; strides: AttentionStrides } {
   const { row, batch, layout, values: kind, seed } = entry;
   const heads = which === "q" ? entry.heads : entry.kvHeads;
   const tokens = which === "q" ? entry.qL : entry.capacity;
@@ -126,7 +127,7 @@ function fill(
       }
     }
   }
-  const tensor: Tensor = device.tensor(row.dtype, shapeIn(layout, batch, heads, tokens, headDim)).set(data);
+  const tensor = device.tensor(row.dtype, shapeIn(layout, batch, heads, tokens, headDim)).set(data);
   return { tensor, values: tensor.toFloat32Array(), strides };
 }
 
@@ -152,7 +153,10 @@ function biasOf(entry: PrefillCase, random: () => number, head: number, i: numbe
   }
 }
 
-function fillMask(device: Device, entry: PrefillCase): { tensor: Tensor; mask: AttentionMask } {
+function fillMask(
+  device: Device,
+  entry: PrefillCase,
+): { tensor: Tensor<AttentionDType | "bool">; mask: AttentionMask } {
   const { row, batch, heads, qL, kL } = entry;
   const batches = entry.maskShape === "by-batch-and-head" || entry.maskShape === "by-batch" ? batch : 1;
   const planes = entry.maskShape === "by-batch-and-head" || entry.maskShape === "by-head" ? heads : 1;
@@ -167,7 +171,7 @@ function fillMask(device: Device, entry: PrefillCase): { tensor: Tensor; mask: A
   const shape = entry.maskShape === "shared" ? [qL, kL] : [batches, planes, qL, kL];
   const kind: Exclude<AttentionMaskKind, "none"> = row.mask === "bool" ? "bool" : "additive";
   const attends = () => Float32Array.from(data, (bias) => (bias > -2 ? 1 : 0));
-  const tensor: Tensor =
+  const tensor: Tensor<AttentionDType | "bool"> =
     kind === "bool" ? device.tensor("bool", shape).set(attends()) : device.tensor(row.dtype, shape).set(data);
   const strides = { batch: batches === 1 ? 0 : planes * qL * kL, head: planes === 1 ? 0 : qL * kL, token: kL };
   return { tensor, mask: { kind, values: tensor.toFloat32Array(), strides } };
@@ -210,8 +214,8 @@ const guard = 8;
 
 /** An output with a pattern around it, which must survive. */
 export class GuardedOutput {
-  readonly out: Tensor;
-  readonly #whole: Tensor;
+  readonly out: Tensor<AttentionDType>;
+  readonly #whole: Tensor<AttentionDType>;
 
   constructor(device: Device, { row, batch, heads, qL, layout }: PrefillCase) {
     const shape = shapeIn(layout, batch, heads, qL, row.headDim);
@@ -241,7 +245,7 @@ export function encodePrefill(
   pass: Pass,
   entry: PrefillCase,
   { q, k, v, mask }: PrefillScene,
-  out: Tensor,
+  out: Tensor<AttentionDType>,
 ): TileClasses | undefined {
   const classes =
     mask !== undefined && entry.tileClasses ? classifyMaskTiles(pass, { mask, headDim: entry.row.headDim }) : undefined;

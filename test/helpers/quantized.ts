@@ -1,6 +1,8 @@
 import { expect } from "bun:test";
 import { normalArray } from "../../scripts/lib/random.ts";
+import { support } from "../../src/ffi/support.ts";
 import type { Device, DType, Tensor } from "../../src/index.ts";
+import { quantizedFormats } from "../../src/ops/quantizedCache/quantizedFormat.ts";
 import { at } from "../../src/reference/at.ts";
 import {
   boundariesOf,
@@ -11,23 +13,20 @@ import {
   unpackCodes,
 } from "../../src/reference/index.ts";
 
+const { headDims, otherHeadDims } = support().quantizedCache;
+
 /** Head sizes with kernels of their own. */
-export const headSizes: readonly number[] = [64, 80, 96, 112, 128, 192, 256, 512];
+export const headSizes: readonly number[] = headDims;
+
+const powersOfTwo = Array.from({ length: 32 }, (_, power) => 2 ** power);
 
 /** Powers of two that one kernel for any size serves. */
-export const otherSizes: readonly number[] = [4, 8, 16, 32, 1024, 2048, 4096];
+export const otherSizes: readonly number[] = powersOfTwo.filter(
+  (size) => size >= otherHeadDims.least && size <= otherHeadDims.most && !headDims.includes(size),
+);
 
 /** Every format. */
-export const codeFormats: readonly CodeFormat[] = [
-  { bits: 4, packing: "nibble" },
-  { bits: 5, packing: "byte" },
-  { bits: 6, packing: "byte" },
-  { bits: 8, packing: "byte" },
-  { bits: 2, packing: "dense" },
-  { bits: 3, packing: "dense" },
-  { bits: 5, packing: "dense" },
-  { bits: 6, packing: "dense" },
-];
+export const codeFormats: readonly CodeFormat[] = quantizedFormats().map(({ bits, packing }) => ({ bits, packing }));
 
 export const formatName = ({ bits, packing }: CodeFormat): string => `${bits} bits, ${packing}`;
 
@@ -104,7 +103,7 @@ export class TestCache {
   }
 
   /** The arguments of a call that name this cache. */
-  get tensors(): { readonly packed: Tensor; readonly norms: Tensor } {
+  get tensors(): { readonly packed: Tensor<"u8">; readonly norms: Tensor<"f32"> } {
     return { packed: this.packed, norms: this.norms };
   }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import type { Device } from "../../src/index.ts";
 
 /** A change of a shader's text that must fit in exactly one place. */
@@ -7,18 +7,31 @@ export interface ShaderPatch {
   readonly replace: string;
 }
 
-/** The text of a shader of the library. */
-export function shaderText(file: string): string {
-  return readFileSync(new URL(`../../shaders/${file}`, import.meta.url), "utf8");
+const folder = new URL("../../shaders/", import.meta.url);
+
+/** The files of the library's shaders whose names end so, by their paths in `shaders/`. */
+export function shaderFiles(ending: ".metal" | ".h"): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(ending))
+    .sort();
 }
 
-const quotedInclude = /^#include "([\w.]+)"$/gm;
+/** The text of a shader of the library. */
+export function shaderText(file: string): string {
+  return readFileSync(new URL(file, folder), "utf8");
+}
 
-/** The text of a shader with the headers that it includes, each once, so that a patch can reach them. */
+const quotedInclude = /^#include "([\w./]+)"$/gm;
+
+/** The structs' header, which lies with the C headers; the library puts it in place of its include. */
+const structsHeader = "ShaderTypes.h";
+
+/** The text of a shader with the headers of `shaders/` that it includes, each once, so that a patch can reach them. */
 function wholeShaderText(file: string, included = new Set<string>()): string {
   return shaderText(file)
     .replace("#pragma once", "")
-    .replace(quotedInclude, (_, header: string) => {
+    .replace(quotedInclude, (line, header: string) => {
+      if (header === structsHeader) return line;
       if (included.has(header)) return "";
       included.add(header);
       return wholeShaderText(header, included);
@@ -32,17 +45,17 @@ export function patchShader(text: string, { find, replace }: ShaderPatch): strin
   return text.replace(find, replace);
 }
 
-const instantiation = /^template \[\[host_name\("(\w+)"\)\]\][^;]*;$/gm;
+const instantiation = /^instantiate_\w+\("(\w+)".*\);$/gm;
 
-/** The text with one entry point of many, under another name: names belong to one source, and the rest need not compile. */
-function keepEntryPoint(text: string, kernel: string, renamed: string): string {
+/** The text with those lines of its table that may make an entry point, since the others need not compile. */
+function keepEntryPoint(text: string, kernel: string): string {
   let kept = 0;
-  const result = text.replace(instantiation, (statement, name: string) => {
-    if (name !== kernel) return "";
+  const result = text.replace(instantiation, (line, name: string) => {
+    if (!kernel.startsWith(name)) return "";
     kept += 1;
-    return statement.replace(`"${kernel}"`, `"${renamed}"`);
+    return line;
   });
-  if (kept !== 1) throw new Error(`the shader has ${kept} entry points ${kernel}, not one`);
+  if (kept === 0) throw new Error(`the shader has no entry point ${kernel}`);
   return result;
 }
 
@@ -51,8 +64,8 @@ let planted = 0;
 /** Registers one kernel of a shader, changed by `patches`, under a name that the library does not know; gives the name. */
 export function plant(device: Device, file: string, kernel: string, patches: readonly ShaderPatch[]): string {
   planted += 1;
-  const name = `${kernel}_planted_${planted}`;
-  const text = patches.reduce(patchShader, keepEntryPoint(wholeShaderText(file), kernel, name));
-  device.registerSource(`${name}.metal`, text);
-  return name;
+  const suffix = `_planted_${planted}`;
+  const text = patches.reduce(patchShader, keepEntryPoint(wholeShaderText(file), kernel));
+  device.registerSource(`${kernel}${suffix}.metal`, `#define KERNEL_SUFFIX "${suffix}"\n${text}`);
+  return `${kernel}${suffix}`;
 }

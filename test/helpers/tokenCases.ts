@@ -1,6 +1,12 @@
 import type { CopyTokensParams } from "../../src/reference/index.ts";
 import { seededRandom } from "./random.ts";
 
+interface TokenArgs {
+  readonly seqPosStart: number;
+  readonly nTokens?: number;
+  readonly srcTokOffset?: number;
+}
+
 /** A copy of tokens into a head-major cache: the same for token-major and head-major sources. */
 export interface TokenCase {
   readonly name: string;
@@ -9,7 +15,10 @@ export interface TokenCase {
   readonly srcTokens: number;
   readonly capacity: number;
   /** What the caller says; the rest follows from the shapes. */
-  readonly args: { readonly seqPosStart: number; readonly nTokens?: number; readonly srcTokOffset?: number };
+  readonly args: TokenArgs & {
+    /** Only where a linear cache would end before the last token. */
+    readonly isSliding?: true;
+  };
   /** What that means. */
   readonly resolved: CopyTokensParams;
   readonly srcOffset?: number;
@@ -20,10 +29,12 @@ function tokenCase(
   name: string,
   [nHeads, headDim]: readonly [number, number],
   [srcTokens, capacity]: readonly [number, number],
-  args: TokenCase["args"],
+  given: TokenArgs,
   offsets: { readonly srcOffset?: number; readonly cacheOffset?: number } = {},
 ): TokenCase {
-  const { seqPosStart, srcTokOffset = 0, nTokens = srcTokens - srcTokOffset } = args;
+  const { seqPosStart, srcTokOffset = 0, nTokens = srcTokens - srcTokOffset } = given;
+  const isRing = seqPosStart + nTokens > capacity;
+  const args = isRing ? { ...given, isSliding: true as const } : given;
   const resolved = { nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset };
   return { name, nHeads, headDim, srcTokens, capacity, args, resolved, ...offsets };
 }

@@ -61,8 +61,8 @@ export class WatchedTensors {
   }
 
   /** A watched tensor full of a pattern. */
-  tensor(dtype: DType, shape: readonly number[], device = this.device): Tensor {
-    const made: Tensor = device.tensor(dtype, shape);
+  tensor<T extends DType>(dtype: T, shape: readonly number[], device = this.device): Tensor<T> {
+    const made = device.tensor(dtype, shape);
     const { buffer, byteLength } = made.bytes;
     fillPattern(new Uint16Array(buffer, 0, byteLength >> 1), this.#watched.length);
     this.#watched.push(made);
@@ -70,12 +70,12 @@ export class WatchedTensors {
   }
 
   /** A tensor without elements. */
-  empty(dtype: DType, shape: readonly number[]): Tensor {
+  empty<T extends DType>(dtype: T, shape: readonly number[]): Tensor<T> {
     return this.tensor(dtype, [2]).slice(0, 0).reshape(shape);
   }
 
-  disposed(dtype: DType, shape: readonly number[]): Tensor {
-    const gone: Tensor = this.device.tensor(dtype, shape);
+  disposed<T extends DType>(dtype: T, shape: readonly number[]): Tensor<T> {
+    const gone = this.device.tensor(dtype, shape);
     gone.dispose();
     return gone;
   }

@@ -38,6 +38,9 @@ kernel void early_return(device uint *out [[buffer(0)]], threadgroup uint *box [
 }
 kernel void set_one(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = 1; }
 kernel void double_it(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = out[i] * 2 + 1; }
+/// The same two, and their types deny that they write.
+kernel void set_one_denied(device const float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { ((device float *)out)[i] = 1; }
+kernel void double_it_denied(device const float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { ((device float *)out)[i] = out[i] * 2 + 1; }
 kernel void endless(volatile device uint *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { while (out[0] == 0) { } out[1] = i; }
 kernel void endless_barrier(volatile device uint *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { while (out[0] == 0) { threadgroup_barrier(mem_flags::mem_device); } out[1] = i; }
 /// Lanes of one SIMD group come to different barriers.
@@ -266,8 +269,8 @@ describe("order", () => {
   const result = (order: string, barrier: boolean): number => {
     using target = register(openWith({ SOFTMETAL_ORDER: order }));
     using x = target.tensor("f32", [64]);
-    using first = target.pipeline("set_one");
-    using second = target.pipeline("double_it");
+    using first = target.pipeline(barrier ? "set_one" : "set_one_denied");
+    using second = target.pipeline(barrier ? "double_it" : "double_it_denied");
     using pass = target.pass();
     for (const pipeline of [first, second]) {
       pass.dispatch(pipeline, {

@@ -6,7 +6,14 @@
  * statements, so that a hundred cases cost one compilation.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { Device, type DispatchForm, type DispatchOptions, type Extent, type PipelineOptions } from "../../src/index.ts";
+import {
+  Device,
+  type DispatchForm,
+  type DispatchOptions,
+  type Extent,
+  type PipelineOptions,
+  type Tensor,
+} from "../../src/index.ts";
 import { codes, type Format, numberOf } from "./formats.ts";
 
 /** Element types of buffers; half and bfloat travel as their 16 bits. */
@@ -186,9 +193,12 @@ export function run(target: Device, each: KernelCase): Values {
     tensor.bytes.set(data);
     return tensor;
   });
+  const { outIndex = 0 } = each;
+  const buffers: Record<number, Tensor> = { [outIndex]: out };
+  for (const [k, input] of inputs.entries()) buffers[k < outIndex ? k : k + 1] = input;
   using pass = target.pass();
   pass.dispatch(pipeline, {
-    buffers: [...inputs.slice(0, each.outIndex ?? 0), out, ...inputs.slice(each.outIndex ?? 0)],
+    buffers,
     grid,
     threads,
     ...(bytes === undefined ? {} : { bytes }),

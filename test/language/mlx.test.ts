@@ -58,7 +58,7 @@ function gemm({ format, transposed, aligned, accumulate }: Gemm): KernelCase {
     out: format?.name ?? "float",
     ...(format === undefined ? {} : { format }),
     outIndex: 3,
-    inputs: [input(a), input(b), input(c)],
+    inputs: accumulate ? [input(a), input(b), input(c)] : [input(a), input(b)],
     bytes: {
       4: shape,
       ...(accumulate ? { 5: added } : {}),

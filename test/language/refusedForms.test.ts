@@ -130,7 +130,7 @@ const refusals: readonly Refusal[] = [
   },
   {
     name: "recursion by a macro",
-    source: both("#define AGAIN(x) f(x - 1)\nfloat f(float x) { return x < 1 ? x : §AGAIN(x); }"),
+    source: both("#define AGAIN(x) f(x - 1)\nfloat §f(float x) { return x < 1 ? x : AGAIN(x); }"),
     says: recursion,
   },
   {

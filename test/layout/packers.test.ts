@@ -1,13 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
 import { packConstants } from "../../src/ffi/constants.ts";
-import { packKvCacheCopyBatch, packStreams, structSizes } from "../../src/ffi/layout.ts";
-import { isFloat } from "../../src/ffi/layoutCheck.ts";
-import { layoutSamples, sampleTensor, tensorFields } from "../../src/ffi/layoutSamples.ts";
+import {
+  packKvCacheCopyBatchParams,
+  packMAKvCacheCopyBatchArgs,
+  readMAPipelineInfo,
+  structSizes,
+} from "../../src/ffi/generated/structs.ts";
+import { abiVersion } from "../../src/ffi/generated/symbols.ts";
+import { checkLayouts, layoutFaults } from "../../src/ffi/layoutCheck.ts";
+import { loadLibrary } from "../../src/ffi/library.ts";
 import { leaves } from "../../src/ffi/nativeLayout.ts";
-import { packBindings, readDeviceInfo, readPassInfo, readPipelineInfo, recordSizes } from "../../src/ffi/records.ts";
-import { abiVersion } from "../../src/ffi/symbols.ts";
-import { expectFields, layouts, struct, write } from "../helpers/packed.ts";
+import { packBindings, readDeviceInfo, readPassInfo } from "../../src/ffi/records.ts";
+import { isFloat, layouts, packedFaults, struct, write } from "../helpers/packed.ts";
+import { samples } from "./generated/samples.ts";
 
 /** Fills every scalar of a struct with a value of its own, by the library's offsets. */
 function filled(name: string): { block: Block; values: Map<string, number> } {
@@ -24,32 +30,49 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(3);
+  expect(abiVersion).toBe(4);
 });
 
 describe("sizes", () => {
   const stated = {
     KvCacheCopyParams: 20,
     KvCacheCopyBatchParams: 16,
-    KvCacheCopySeqParams: 24,
+    KvCacheCopySeqParams: 28,
     KvCacheCopyHeadMajorParams: 28,
     HadamardQuantizeParams: 28,
     HadamardQuantizeHbParams: 28,
-    HadamardQuantizeSeqParams: 36,
+    HadamardQuantizeSeqParams: 40,
     HadamardDequantizeParams: 36,
     AttnParams: 160,
     AttnMaskParams: 24,
     BuildMaskParams: 16,
     ClassifyMaskParams: 48,
-    ...structSizes,
-    ...recordSizes,
+    MATensor: 24,
+    MADeviceInfo: 192,
+    MAPassInfo: 24,
+    MAConstant: 48,
+    MAPipelineInfo: 16,
+    MABinding: 40,
+    MAKernelDispatch: 48,
+    MAKvCacheCopyArgs: 72,
+    MAKvCacheCopyBatchArgs: 120,
+    MAKvCacheCopySeqArgs: 136,
+    MAKvCacheCopyHeadMajorArgs: 88,
+    MAHadamardQuantizeKvArgs: 240,
+    MAHadamardQuantizeKvSeqArgs: 192,
+    MAHadamardDequantizeKvArgs: 192,
+    MAFlashAttnPrefillArgs: 344,
+    MABuildMaskArgs: 40,
+    MAClassifyMaskTilesArgs: 104,
   };
   test.each(Object.entries(stated))("%s: %d bytes", (name, size) => {
     expect(struct(name).size).toBe(size);
+    expect(structSizes).toMatchObject({ [name]: size });
   });
 
   test("no struct of the library is missing here", () => {
     expect([...layouts.structs.keys()].sort()).toEqual(Object.keys(stated).sort());
+    expect(Object.keys(structSizes).sort()).toEqual(Object.keys(stated).sort());
   });
 
   test("AttnParams has its strides at 64, 88, 112 and 136", () => {
@@ -63,46 +86,152 @@ describe("sizes", () => {
   });
 });
 
+/** The fields of the structs that callers know from mlx-native 0.6, in its order. */
+const hadamardFields = ["head_dim", "num_kv_heads", "write_pos", "cache_capacity", "is_sliding", "scale_factor_d512"];
+const referenceStructs = {
+  KvCacheCopyParams: ["writePos", "rowSize", "nNew", "cacheCap", "isSliding"],
+  HadamardQuantizeParams: [...hadamardFields, "rms_probe_enabled"],
+  HadamardQuantizeHbParams: [...hadamardFields, "codebook_bits"],
+  AttnParams: [
+    ...["B", "H", "D", "qL", "kL", "gqa_factor", "scale", "softcapping", "NQ", "NK", "NQ_aligned", "NK_aligned"],
+    ...["qL_rem", "kL_rem", "qL_off", "_pad", "Q_strides", "K_strides", "V_strides", "O_strides"],
+  ],
+  AttnMaskParams: ["M_strides"],
+};
+
+describe("the reference's structs have its fields, in its order", () => {
+  test.each(Object.entries(referenceStructs))("%s", (name, names) => {
+    const { fields } = struct(name);
+    expect(fields.map((field) => field.name)).toEqual(names);
+    let end = 0;
+    for (const { offset, size } of fields) {
+      expect(offset).toBe(end);
+      end += size;
+    }
+    expect(struct(name).size).toBe(end);
+  });
+
+  test("their types", () => {
+    const typesOf = (name: string) => struct(name).fields.map(({ type }) => type);
+    expect(typesOf("HadamardQuantizeParams")).toEqual(["u32", "u32", "u32", "u32", "u32", "f32", "u32"]);
+    expect(typesOf("HadamardQuantizeHbParams")).toEqual(["u32", "u32", "u32", "u32", "u32", "f32", "u32"]);
+    expect(typesOf("KvCacheCopyParams")).toEqual(Array(5).fill("u32"));
+    const floats = ["scale", "softcapping"];
+    const wide = ["Q_strides", "K_strides", "V_strides", "O_strides"];
+    expect(typesOf("AttnParams")).toEqual(
+      referenceStructs.AttnParams.map((name) => (floats.includes(name) ? "f32" : wide.includes(name) ? "i64" : "i32")),
+    );
+    expect(typesOf("AttnMaskParams")).toEqual(["i64"]);
+  });
+});
+
+/** A sample as the package packs it, over bytes that were something else before. */
+function packSample({ struct: name, pack }: (typeof samples)[number]): Block {
+  const block = new Block(structSizes[name]);
+  pack(block);
+  return block;
+}
+
 describe("packed in TypeScript, read back field by field by the library", () => {
-  test.each(layoutSamples().map((sample) => [sample.struct, sample] as const))("%s", (name, { bytes, fields }) => {
-    expectFields(name, bytes, fields);
+  test.each(samples.map((sample) => [sample.struct, sample] as const))("%s", (name, sample) => {
+    const { bytes } = packSample(sample);
+    expect(packedFaults(name, bytes.subarray(0, structSizes[name]), sample.fields)).toEqual([]);
+  });
+
+  test("of every struct that a function reads there is a sample, with a value of its own in each field but derived ones", () => {
+    expect(samples.length).toBeGreaterThan(20);
+    for (const { struct: name, fields } of samples) {
+      const given = Object.values(fields).filter((value) => value !== 0);
+      expect([name, new Set(given).size]).toEqual([name, given.length]);
+    }
+  });
+
+  test("without a record, zeros over what stood there, and over nothing else", () => {
+    const block = new Block(32);
+    block.bytes.fill(0xa5);
+    packKvCacheCopyBatchParams(block, 2, undefined);
+    expect(block.bytes).toEqual(Uint8Array.from({ length: 32 }, (_, i) => (i >= 8 && i < 24 ? 0 : 0xa5)));
   });
 
   test("a single stream clears what two streams left", () => {
-    const block = new Block(structSizes.MAKvCacheCopyBatchArgs);
-    packStreams(block, sampleTensor(5), sampleTensor(6), sampleTensor(7), sampleTensor(8));
-    packStreams(block, sampleTensor(1), sampleTensor(2), undefined, undefined);
-    packKvCacheCopyBatch(block, 21, 22, 23, 24);
-    expectFields("MAKvCacheCopyBatchArgs", block.bytes, {
-      ...tensorFields("srcK", 1),
-      ...tensorFields("cacheK", 2),
-      ...tensorFields("srcV", 0),
-      ...tensorFields("cacheV", 0),
-      "params.nHeads": 21,
-      "params.headDim": 22,
-      "params.capacity": 23,
-      "params.seqPos": 24,
+    const tensor = (seed: number) => ({
+      ...{ buffer: seed, dtype: seed + 10, offsetLow: seed + 20, offsetHigh: 0 },
+      ...{ lengthLow: seed + 30, lengthHigh: 0 },
     });
+    const fieldsOf = (name: string, seed: number) => ({
+      [`${name}.buffer`]: seed,
+      [`${name}.dtype`]: seed && seed + 10,
+      [`${name}.offset`]: seed && seed + 20,
+      [`${name}.length`]: seed && seed + 30,
+    });
+    const block = new Block(structSizes.MAKvCacheCopyBatchArgs);
+    const params = { nHeads: 21, headDim: 22, capacity: 23, seqPos: 24 };
+    const streams = (seed: number) => ({ srcK: tensor(seed), cacheK: tensor(seed + 1) });
+    const both = { ...streams(5), srcV: tensor(7), cacheV: tensor(8), params, isSliding: 1, batch: 9 };
+    packMAKvCacheCopyBatchArgs(block, 0, both);
+    packMAKvCacheCopyBatchArgs(block, 0, { ...both, ...streams(1), srcV: undefined, cacheV: undefined });
+    const expected = {
+      ...{ ...fieldsOf("srcK", 1), ...fieldsOf("cacheK", 2), ...fieldsOf("srcV", 0), ...fieldsOf("cacheV", 0) },
+      ...{ "params.nHeads": 21, "params.headDim": 22, "params.capacity": 23, "params.seqPos": 24 },
+      ...{ isSliding: 1, batch: 9 },
+    };
+    expect(packedFaults("MAKvCacheCopyBatchArgs", block.bytes, expected)).toEqual([]);
+  });
+});
+
+describe("the comparison finds", () => {
+  test.each(samples.map((sample) => [sample.struct, sample] as const))("mistakes in %s", (name, sample) => {
+    const bytes = packSample(sample).bytes.subarray(0, structSizes[name]);
+    const fields: Readonly<Record<string, number>> = sample.fields;
+    const [[first, value] = ["", 0], last] = [Object.entries(fields)[0], Object.keys(fields).at(-1) ?? ""];
+    expect(packedFaults(name, bytes, { ...fields, [first]: value + 1 })).toEqual([
+      expect.stringContaining(`${name}.${first} was packed as ${BigInt(value + 1)}`),
+    ]);
+    expect(packedFaults(name, bytes, { ...fields, more: 1 })).toEqual([`the library has no field ${name}.more`]);
+    const { [last]: _, ...fewer } = fields;
+    expect(packedFaults(name, bytes, fewer)).toEqual([`the sample has no ${name}.${last}`]);
+    expect(packedFaults(name, bytes.subarray(4), fields)).toEqual([expect.stringContaining("bytes, not")]);
   });
 
+  test("a value where no field is", () => {
+    const block = packSample(samples.find((each) => each.struct === "AttnParams") ?? samples[0]);
+    const fields = samples.find((each) => each.struct === "AttnParams")?.fields ?? {};
+    block.bytes[60] = 1;
+    expect(packedFaults("AttnParams", block.bytes, fields)).toEqual(["AttnParams has a value where no field is"]);
+  });
+
+  test("another layout in the library", () => {
+    expect(checkLayouts(loadLibrary())).toEqual({ structs: layouts.structs.size, abiVersion, faults: [] });
+    const { structs } = layouts;
+    const changed = new Map(structs);
+    const { fields, ...rest } = struct("AttnParams");
+    changed.set("AttnParams", { ...rest, fields: fields.map((each) => ({ ...each, offset: each.offset + 4 })) });
+    expect(layoutFaults(changed)).toEqual([expect.stringContaining("AttnParams is")]);
+    changed.set("AttnParams", { ...rest, fields: fields.toReversed() });
+    expect(layoutFaults(changed)).toEqual([expect.stringContaining("AttnParams is")]);
+    changed.set("AttnParams", { ...rest, fields, size: 164 });
+    expect(layoutFaults(changed)).toEqual([expect.stringContaining('"164 B:0')]);
+    changed.delete("AttnParams");
+    expect(layoutFaults(changed)).toEqual(["the library has no struct AttnParams"]);
+  });
+});
+
+describe("lists of structs", () => {
   test("MABinding of each kind", () => {
     const { bytes } = packBindings([
       { kind: "buffer", index: 81, buffer: 82, access: 3, offset: 2 ** 40 + 83, length: 2 ** 41 + 84 },
-      { kind: "bytes", index: 85, length: 86, address: 2 ** 46 + 87 },
+      { kind: "bytes", index: 85, length: 86, bytes: 2 ** 46 + 87 },
       { kind: "threadgroup", index: 88, length: 89 },
     ]);
-    const size = recordSizes.MABinding;
+    const size = structSizes.MABinding;
     const none = { buffer: 0, access: 0, offset: 0, bytes: 0 };
     const buffer = { index: 81, kind: 0, buffer: 82, access: 3, offset: 2 ** 40 + 83, length: 2 ** 41 + 84, bytes: 0 };
-    expectFields("MABinding", bytes.subarray(0, size), buffer);
-    expectFields("MABinding", bytes.subarray(size, 2 * size), {
-      ...none,
-      index: 85,
-      kind: 1,
-      length: 86,
-      bytes: 2 ** 46 + 87,
-    });
-    expectFields("MABinding", bytes.subarray(2 * size), { ...none, index: 88, kind: 2, length: 89 });
+    const copied = { ...none, index: 85, kind: 1, length: 86, bytes: 2 ** 46 + 87 };
+    const threadgroup = { ...none, index: 88, kind: 2, length: 89 };
+    for (const [position, fields] of [buffer, copied, threadgroup].entries()) {
+      const binding = bytes.subarray(position * size, (position + 1) * size);
+      expect(packedFaults("MABinding", binding, fields)).toEqual([]);
+    }
   });
 
   test("MAConstant of each type", () => {
@@ -133,14 +262,15 @@ describe("packed in TypeScript, read back field by field by the library", () => 
     ] as const;
     const { bytes } = packConstants(cases);
     cases.forEach(({ index, value: given, code, bytes: value }, position) => {
-      const at = position * recordSizes.MAConstant;
+      const at = position * structSizes.MAConstant;
       const elements = Array.from({ length: 32 }, (_, i) => [`value[${i}]`, value[i] ?? 0]);
-      expectFields("MAConstant", bytes.subarray(at, at + recordSizes.MAConstant), {
+      const fields = {
         index,
         dtype: code,
         components: typeof given === "object" ? given.length : 1,
         ...(Object.fromEntries(elements) as Record<string, number>),
-      });
+      };
+      expect(packedFaults("MAConstant", bytes.subarray(at, at + structSizes.MAConstant), fields)).toEqual([]);
     });
   });
 });
@@ -184,7 +314,7 @@ describe("written by the library's layout, read in TypeScript", () => {
 
   test("MAPipelineInfo", () => {
     const { block, values } = filled("MAPipelineInfo");
-    expect(readPipelineInfo(block)).toEqual({
+    expect(readMAPipelineInfo(block)).toEqual({
       maxTotalThreadsPerThreadgroup: values.get("maxTotalThreadsPerThreadgroup") ?? Number.NaN,
       threadExecutionWidth: values.get("threadExecutionWidth") ?? Number.NaN,
       staticThreadgroupMemoryLength: values.get("staticThreadgroupMemoryLength") ?? Number.NaN,

@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
 import {
-  type AttentionParams,
-  type FlashAttnPrefillRecord,
-  packFlashAttnPrefill,
+  type AttnParams,
+  type MAFlashAttnPrefillArgs,
+  packMAFlashAttnPrefillArgs,
   structSizes,
-} from "../../src/ffi/layout.ts";
+} from "../../src/ffi/generated/structs.ts";
 import { dtypeCodes, NativeScene, tensorRecord } from "../helpers/abi.ts";
 import { type AbiRefusal, expectOk, expectRefused } from "../helpers/abiRefusals.ts";
 import { testTable } from "../helpers/table.ts";
@@ -18,6 +18,9 @@ afterAll(() => scene.close());
 
 const { native } = scene;
 const { bf16 } = dtypeCodes;
+
+type Strides = [batch: number, head: number, token: number];
+const axes = { batch: 0, head: 1, token: 2 } as const;
 
 // B = 2, H = 4 on 2 key heads, 35 queries, 40 keys of 48 slots, D = 256.
 const [batch, heads, kvHeads, qL, kL, capacity, D] = [2, 4, 2, 35, 40, 48, 256];
@@ -32,31 +35,24 @@ const buffers = {
 const whole = (name: keyof typeof buffers) => tensorRecord(buffers[name].handle, bf16, 0, buffers[name].bytes.length);
 buffers.out.bytes.fill(0x5a);
 
-const headMajor = (count: number, tokens: number) => ({ batch: count * tokens * D, head: tokens * D, token: D });
+const headMajor = (count: number, tokens: number): Strides => [count * tokens * D, tokens * D, D];
 
-const params: AttentionParams = {
+const params: AttnParams = {
   B: batch,
   H: heads,
   D,
   qL,
   kL,
-  gqaFactor: 2,
   scale: 1 / 16,
   softcapping: 1,
-  NQ: 2,
-  NK: 3,
-  NQAligned: 1,
-  NKAligned: 2,
-  qLRem: 3,
-  kLRem: 8,
-  qLOff: 0,
-  qStrides: headMajor(heads, qL),
-  kStrides: headMajor(kvHeads, capacity),
-  vStrides: headMajor(kvHeads, capacity),
-  oStrides: headMajor(heads, qL),
+  qL_off: 0,
+  Q_strides: headMajor(heads, qL),
+  K_strides: headMajor(kvHeads, capacity),
+  V_strides: headMajor(kvHeads, capacity),
+  O_strides: headMajor(heads, qL),
 };
 
-const record: FlashAttnPrefillRecord = {
+const record = {
   q: whole("q"),
   k: whole("k"),
   v: whole("v"),
@@ -64,78 +60,80 @@ const record: FlashAttnPrefillRecord = {
   mask: undefined,
   tileClasses: undefined,
   params,
-  maskStrides: { batch: 0, head: 0, token: 0 },
+  maskParams: undefined,
   nKvHeads: kvHeads,
   causal: 0,
-};
+} satisfies MAFlashAttnPrefillArgs;
 
-/** A 64-bit field to overwrite: strides of AttnParams that the packer, made for shapes, cannot write. */
+/** A field of AttnParams to overwrite: a derived one, which no record has, or a stride that is no number of TypeScript. */
 interface Overwrite {
   /** Bytes from the start of AttnParams, which six tensors precede. */
   readonly offset: number;
-  readonly value: bigint;
+  readonly value: number | bigint;
 }
 
-function send(pass: number, spoiled: FlashAttnPrefillRecord, overwrite?: Overwrite): number {
+function send(pass: number, spoiled: MAFlashAttnPrefillArgs, overwrite?: Overwrite): number {
   const block = new Block(structSizes.MAFlashAttnPrefillArgs);
-  packFlashAttnPrefill(block, spoiled);
+  packMAFlashAttnPrefillArgs(block, 0, spoiled);
   if (overwrite !== undefined) {
     const offset = 6 * structSizes.MATensor + overwrite.offset;
-    new DataView(block.buffer).setBigInt64(offset, overwrite.value, true);
+    const view = new DataView(block.buffer);
+    if (typeof overwrite.value === "bigint") view.setBigInt64(offset, overwrite.value, true);
+    else view.setInt32(offset, overwrite.value, true);
   }
   return native.ma_flash_attn_prefill(pass, block.bytes);
 }
 
 interface AbiCase extends AbiRefusal {
   readonly overwrite?: Overwrite;
-  readonly spoil: Partial<FlashAttnPrefillRecord>;
+  readonly spoil: Partial<MAFlashAttnPrefillArgs>;
 }
 
-function refused(name: string, spoil: AbiCase["spoil"], status: AbiCase["status"], ...says: AbiCase["says"]): AbiCase {
-  return { name, spoil, status, says };
+function refused(
+  name: string,
+  spoil: AbiCase["spoil"],
+  status: AbiCase["status"],
+  argument: string,
+  ...says: AbiCase["says"]
+): AbiCase {
+  return { name, spoil, status, argument, says };
 }
 
-const withParams = (spoil: Partial<AttentionParams>): Partial<FlashAttnPrefillRecord> => ({
+const withParams = (spoil: Partial<AttnParams>): Partial<MAFlashAttnPrefillArgs> => ({
   params: { ...params, ...spoil },
 });
 
-/** A field that follows from others, a wrong value for it, and the right one. */
-const derived: readonly (readonly [keyof AttentionParams, string, number, number])[] = [
-  ["gqaFactor", "gqa_factor", 1, 2],
-  ["gqaFactor", "gqa_factor", 0, 2],
-  ["gqaFactor", "gqa_factor", 4, 2],
-  ["NQ", "NQ", 1, 2],
-  ["NQ", "NQ", 3, 2],
-  ["NQ", "NQ", 2 ** 31 - 1, 2],
-  ["NK", "NK", 2, 3],
-  ["NK", "NK", 4, 3],
-  ["NQAligned", "NQ_aligned", 2, 1],
-  ["NQAligned", "NQ_aligned", 0, 1],
-  ["NKAligned", "NK_aligned", 3, 2],
-  ["NKAligned", "NK_aligned", 1, 2],
-  ["qLRem", "qL_rem", 0, 3],
-  ["qLRem", "qL_rem", 35, 3],
-  ["kLRem", "kL_rem", 0, 8],
-  ["kLRem", "kL_rem", 9, 8],
+/** A field that follows from others, its bytes from the start of AttnParams, wrong values for it, and the right one. */
+const derived: readonly (readonly [field: string, offset: number, wrong: readonly number[], right: number])[] = [
+  ["gqa_factor", 20, [1, 4, -1], 2],
+  ["NQ", 32, [1, 3, 2 ** 31 - 1], 2],
+  ["NK", 36, [2, 4, -(2 ** 31)], 3],
+  ["NQ_aligned", 40, [2, -1], 1],
+  ["NK_aligned", 44, [3, 1], 2],
+  ["qL_rem", 48, [35, 1], 3],
+  ["kL_rem", 52, [9, 1], 8],
 ];
 
-const extents: readonly (readonly [keyof AttentionParams, string])[] = [
+const extents = [
   ["B", "B"],
   ["H", "H"],
   ["qL", "qL"],
-  ["kL", "kL"],
-];
+  ["kL", "seqLenK"],
+] as const;
 
-const tensors: readonly (readonly ["q" | "k" | "v" | "out", "qStrides" | "kStrides" | "vStrides" | "oStrides"])[] = [
-  ["q", "qStrides"],
-  ["k", "kStrides"],
-  ["v", "vStrides"],
-  ["out", "oStrides"],
-];
+const tensors = [
+  ["q", "Q_strides", "layout.q"],
+  ["k", "K_strides", "layout.k"],
+  ["v", "V_strides", "layout.v"],
+  ["out", "O_strides", "layout.out"],
+] as const;
 
 const cases: readonly AbiCase[] = [
-  ...derived.map(([field, name, wrong, right]) =>
-    refused(`${name} ${wrong}`, withParams({ [field]: wrong }), "invalidArgument", name, wrong, right),
+  ...derived.flatMap(([field, offset, wrong, right]) =>
+    wrong.map((value) => ({
+      ...refused(`${field} ${value}`, {}, "invalidArgument", field, value, right),
+      overwrite: { offset, value },
+    })),
   ),
   ...extents.flatMap(([field, name]) =>
     [0, -1, -(2 ** 31)].map((value) =>
@@ -143,19 +141,19 @@ const cases: readonly AbiCase[] = [
     ),
   ),
   refused("no key head", { nKvHeads: 0 }, "invalidArgument", "nKvHeads", 0),
-  refused("3 key heads for 4 query heads", { nKvHeads: 3 }, "invalidArgument", "nKvHeads", 3, 4),
-  refused("D 72", withParams({ D: 72 }), "unsupported", 72, 64, 256),
-  refused("D -256", withParams({ D: -256 }), "invalidArgument", -256),
-  refused("qL_off -1", withParams({ qLOff: -1 }), "invalidArgument", "qL_off", -1),
-  refused("qL_off past the keys", withParams({ qLOff: 6 }), "invalidArgument", "qL_off", 6, 35, 40),
-  refused("qL_off near 2^31", withParams({ qLOff: 2 ** 31 - 1 }), "invalidArgument", "qL_off", 2 ** 31 - 1),
+  refused("3 key heads for 4 query heads", { nKvHeads: 3 }, "invalidArgument", "H", 4, "nKvHeads", 3),
+  refused("D 72", withParams({ D: 72 }), "unsupported", "q", "D=72", 64, 256),
+  refused("D -256", withParams({ D: -256 }), "invalidArgument", "D", -256),
+  refused("qL_off -1", withParams({ qL_off: -1 }), "invalidArgument", "qOffsetInK", -1),
+  refused("qL_off past the keys", withParams({ qL_off: 6 }), "invalidArgument", "qOffsetInK", 6, 35, 40),
+  refused("qL_off near 2^31", withParams({ qL_off: 2 ** 31 - 1 }), "invalidArgument", "qOffsetInK", 2 ** 31 - 1),
   ...[Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((scale) =>
     refused(`scale ${scale}`, withParams({ scale }), "invalidArgument", "scale"),
   ),
   ...tensors.flatMap(([name, strides]) => {
     const { [name]: full } = record;
-    const spoilStride = (axis: "batch" | "head" | "token", value: number) =>
-      withParams({ [strides]: { ...params[strides], [axis]: value } });
+    const spoilStride = (axis: keyof typeof axes, value: number) =>
+      withParams({ [strides]: params[strides].with(axes[axis], value) });
     const length = buffers[name].bytes.length;
     // The last two keys of k and v are slots that are not in use.
     const inUse = name === "k" || name === "v" ? length - (capacity - kL) * D * 2 : length;
@@ -177,7 +175,14 @@ const cases: readonly AbiCase[] = [
         1,
         2,
       ),
-      refused(`${name} of f16`, { [name]: { ...full, dtype: dtypeCodes.f16 } }, "unsupported", "f16", "bf16"),
+      refused(
+        `${name} of f16`,
+        { [name]: { ...full, dtype: dtypeCodes.f16 } },
+        "unsupported",
+        name === "q" ? "k" : name,
+        "f16",
+        "bf16",
+      ),
       refused(`${name} of no dtype`, { [name]: { ...full, dtype: 77 } }, "invalidArgument", name, 77),
       refused(`no ${name}`, { [name]: tensorRecord(0, 0, 0, 0) }, "invalidHandle", name),
       refused(`${name} with a token stride too long`, spoilStride("token", 4 * D), "bufferTooSmall", name, length),
@@ -188,21 +193,24 @@ const cases: readonly AbiCase[] = [
   refused("out in q's buffer", { out: record.q }, "invalidArgument", "out", "q", "overlap"),
   refused(
     "rows of the output on each other",
-    withParams({ oStrides: { ...params.oStrides, token: 1 } }),
+    withParams({ O_strides: params.O_strides.with(axes.token, 1) }),
     "invalidArgument",
-    "out",
+    "layout.out",
+    "rows of out",
   ),
   refused(
     "heads of the output on each other",
-    withParams({ oStrides: { ...params.oStrides, head: 0 } }),
+    withParams({ O_strides: params.O_strides.with(axes.head, 0) }),
     "invalidArgument",
-    "out",
+    "layout.out",
+    "rows of out",
   ),
   refused(
     "batches of the output on each other",
-    withParams({ oStrides: { ...params.oStrides, batch: 0 } }),
+    withParams({ O_strides: params.O_strides.with(axes.batch, 0) }),
     "invalidArgument",
-    "out",
+    "layout.out",
+    "rows of out",
   ),
   refused("tile classes without a mask", { tileClasses: record.q }, "invalidArgument", "tileClasses", "mask"),
   refused("causal 2", { causal: 2 }, "invalidArgument", "causal", 2),
@@ -216,19 +224,12 @@ const wildStrides = [
   [2n ** 50n, "bufferTooSmall"],
 ] as const;
 
-const strideFields = [
-  ["q", "Q_strides", 64],
-  ["k", "K_strides", 88],
-  ["v", "V_strides", 112],
-  ["out", "O_strides", 136],
-] as const;
-
-const strideCases = strideFields.flatMap(([tensor, field, first]) =>
-  ["batch", "head", "token"].flatMap((axis, index) =>
+const strideCases = tensors.flatMap(([tensor, strides, argument], position) =>
+  Object.entries(axes).flatMap(([axis, index]) =>
     wildStrides.map(([value, status]): AbiCase => {
-      const overwrite = { offset: first + 8 * index, value };
-      const says = [status === "invalidArgument" ? field : tensor, `${value}`];
-      return { name: `${tensor}, ${axis} stride ${value}`, spoil: {}, overwrite, status, says };
+      const overwrite = { offset: 64 + 24 * position + 8 * index, value };
+      const at = status === "invalidArgument" ? argument : tensor;
+      return { ...refused(`${strides}, ${axis} ${value}`, {}, status, at, `${value}`), overwrite };
     }),
   ),
 );
@@ -240,9 +241,24 @@ testTable("ma_flash_attn_prefill refuses", [...cases, ...strideCases], (refusal)
   expectRefused(scene, pass, Object.values(buffers), refusal, () => send(pass, { ...record, ...spoil }, overwrite));
 });
 
+test("a derived field may be 0 or right", () => {
+  const other = scene.pass();
+  expectOk(scene, send(other, record));
+  const expected = scene.argumentBytes(other, 0, 4);
+  for (const [, offset, , right] of derived) expectOk(scene, send(other, record, { offset, value: right }));
+  expect(scene.describe(other).map((_, dispatch) => scene.argumentBytes(other, dispatch, 4))).toEqual(
+    Array.from({ length: 1 + derived.length }, () => expected),
+  );
+});
+
 test("the pass that refused all this takes and runs the valid call, and strides of 0 where they only read", () => {
   expectOk(scene, send(pass, record));
-  const shared = { ...params, kStrides: { ...params.kStrides, batch: 0 }, vStrides: { ...params.vStrides, head: 0 } };
+  const { K_strides, V_strides } = params;
+  const shared = {
+    ...params,
+    K_strides: K_strides.with(axes.batch, 0),
+    V_strides: V_strides.with(axes.head, 0),
+  };
   expectOk(scene, send(pass, { ...record, params: shared }));
   expect(buffers.out.bytes.every((byte) => byte === 0x5a)).toBe(true);
   expect(scene.describe(pass).length).toBe(2);

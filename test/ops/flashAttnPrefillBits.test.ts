@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import {
+  type AttentionDType,
   classifyMaskTiles,
   type Device,
+  type DType,
   type FlashAttnPrefillSupport,
   flashAttnPrefill,
   flashAttnPrefillSupport,
@@ -52,7 +54,7 @@ function caseOf({ row, index }: Row, changes: Partial<PrefillCase> = {}): Prefil
 /** The output's values, head-major: equal values have equal bits, as no output here is a NaN. */
 function run(on: Device, entry: PrefillCase): Float32Array {
   const scene = prefillScene(on, entry);
-  using out: Tensor = on.tensor(entry.row.dtype, scene.q.shape);
+  using out = on.tensor(entry.row.dtype, scene.q.shape);
   using pass = on.pass();
   const classes = encodePrefill(pass, entry, scene, out);
   pass.commitAndWait();
@@ -93,9 +95,15 @@ testTable("with tile classes and without", maskCases, ({ pattern, ...row }) => {
 });
 
 /** Rows `first` up to `end` of each head of [1, heads, total, headDim], beginning at row 0 again. */
-function cut(device: Device, row: FlashAttnPrefillSupport, whole: Tensor, first: number, end: number): Tensor {
+function cut(
+  device: Device,
+  row: FlashAttnPrefillSupport,
+  whole: Tensor<AttentionDType>,
+  first: number,
+  end: number,
+): Tensor<AttentionDType> {
   const [, heads, total, headDim] = whole.shape as [number, number, number, number];
-  const part: Tensor = device.tensor(row.dtype, [1, heads, end - first, headDim]);
+  const part = device.tensor(row.dtype, [1, heads, end - first, headDim]);
   const source = bitsOf(whole);
   for (let head = 0; head < heads; head++) {
     const start = (head * total + first) * headDim;
@@ -105,9 +113,9 @@ function cut(device: Device, row: FlashAttnPrefillSupport, whole: Tensor, first:
 }
 
 /** The mask [qL, kL] of a chunk, from that of the whole prompt. */
-function cutMask(device: Device, whole: Tensor, first: number, end: number): Tensor {
+function cutMask<T extends DType>(device: Device, whole: Tensor<T>, first: number, end: number): Tensor<T> {
   const [, kL] = whole.shape as [number, number];
-  const part: Tensor = device.tensor(whole.dtype, [end - first, end]);
+  const part = device.tensor(whole.dtype, [end - first, end]);
   const size = whole.byteLength / whole.length;
   for (let i = first; i < end; i++) {
     part.bytes.set(whole.bytes.subarray(i * kL * size, (i * kL + end) * size), (i - first) * end * size);
@@ -116,10 +124,15 @@ function cutMask(device: Device, whole: Tensor, first: number, end: number): Ten
 }
 
 /** A causal prompt in chunks, each against slots of which only the keys so far are in use. */
-function runChunks(entry: PrefillCase, scene: PrefillScene, chunks: readonly number[], out: Tensor): void {
+function runChunks(
+  entry: PrefillCase,
+  scene: PrefillScene,
+  chunks: readonly number[],
+  out: Tensor<AttentionDType>,
+): void {
   const { row, heads, kvHeads, capacity } = entry;
-  using k: Tensor = device.tensor(row.dtype, [1, kvHeads, capacity, row.headDim]);
-  using v: Tensor = device.tensor(row.dtype, [1, kvHeads, capacity, row.headDim]);
+  using k = device.tensor(row.dtype, [1, kvHeads, capacity, row.headDim]);
+  using v = device.tensor(row.dtype, [1, kvHeads, capacity, row.headDim]);
   for (const slots of [k, v]) slots.set(new Float32Array(slots.length).fill(Number.NaN));
   let first = 0;
   for (const chunk of chunks) {
@@ -134,7 +147,7 @@ function runChunks(entry: PrefillCase, scene: PrefillScene, chunks: readonly num
       }
     }
     using q = cut(device, row, scene.q, first, end);
-    using part: Tensor = device.tensor(row.dtype, q.shape);
+    using part = device.tensor(row.dtype, q.shape);
     const mask = scene.mask === undefined ? undefined : cutMask(device, scene.mask, first, end);
     using pass = device.pass();
     const tileClasses =
@@ -161,7 +174,7 @@ testTable("a causal prompt in chunks and at once", rows, (row) => {
   const shape = { batch: 1, qL: total, kL: total, capacity: 80, qOffsetInK: 0, causal: true };
   const entry = caseOf(row, shape);
   const scene = prefillScene(device, entry);
-  using whole: Tensor = device.tensor(row.row.dtype, scene.q.shape);
+  using whole = device.tensor(row.row.dtype, scene.q.shape);
   using pass = device.pass();
   encodePrefill(pass, entry, scene, whole);
   pass.commitAndWait();
@@ -173,7 +186,7 @@ testTable("a causal prompt in chunks and at once", rows, (row) => {
   ];
   for (const chunks of chunkings) {
     expect(chunks.reduce((sum, chunk) => sum + chunk, 0)).toBe(total);
-    using out: Tensor = device.tensor(row.row.dtype, scene.q.shape);
+    using out = device.tensor(row.row.dtype, scene.q.shape);
     runChunks(entry, scene, chunks, out);
     expect(bitDifferences(row.row.dtype, bitsOf(out), bitsOf(whole))).toEqual([]);
   }
@@ -190,7 +203,7 @@ describe("by strides", () => {
       const { headDim, dtype } = support;
       const entry = caseOf(row, { ...dims, capacity: dims.kL, qOffsetInK: 4 });
       const scene = prefillScene(device, entry);
-      using expected: Tensor = device.tensor(dtype, scene.q.shape);
+      using expected = device.tensor(dtype, scene.q.shape);
       using pass = device.pass();
       encodePrefill(pass, entry, scene, expected);
 
@@ -198,7 +211,7 @@ describe("by strides", () => {
       const gap = 3;
       const tokenStride = gap + (dims.heads + 2 * dims.kvHeads) * headDim;
       const tokens = Math.max(dims.qL, dims.kL);
-      using packed: Tensor = device.tensor(dtype, [dims.batch * tokens * tokenStride]);
+      using packed = device.tensor(dtype, [dims.batch * tokens * tokenStride]);
       packed.set(new Float32Array(packed.length).fill(Number.NaN));
       const starts = { q: gap, k: gap + dims.heads * headDim, v: gap + (dims.heads + dims.kvHeads) * headDim };
       for (const name of ["q", "k", "v"] as const) {
@@ -221,7 +234,7 @@ describe("by strides", () => {
         batch: dims.heads * (headDim + 1),
         token: 2 * dims.heads * (headDim + 1),
       };
-      using out: Tensor = device.tensor(dtype, [dims.qL * outStrides.token]);
+      using out = device.tensor(dtype, [dims.qL * outStrides.token]);
       const part = (start: number) => packed.slice(start);
       using q = part(starts.q);
       using k = part(starts.k);

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
-import { packFlashAttnPrefill, structSizes } from "../../src/ffi/layout.ts";
+import { packMAFlashAttnPrefillArgs, structSizes } from "../../src/ffi/generated/structs.ts";
 import {
   type AttentionStrides,
   classifyMaskTiles,
@@ -61,18 +61,17 @@ function runAt(strides: Strides): Uint16Array {
 
     const { native } = scene;
     const block = new Block(structSizes.MAFlashAttnPrefillArgs);
-    const params = { B: batch, H: heads, D: headDim, qL, kL, gqaFactor: 1, scale: 1 / 8, softcapping: 1 };
-    const tiles = { NQ: 1, NK: 1, NQAligned: 0, NKAligned: 0, qLRem: qL, kLRem: kL, qLOff: 0 };
-    const { q: qStrides, k: kStrides, v: vStrides, out: oStrides, mask: maskStrides } = strides;
-    packFlashAttnPrefill(block, {
+    const params = { B: batch, H: heads, D: headDim, qL, kL, scale: 1 / 8, softcapping: 1, qL_off: 0 };
+    const list = (name: keyof Strides) => [strides[name].batch, strides[name].head, strides[name].token];
+    packMAFlashAttnPrefillArgs(block, 0, {
       q: q.record,
       k: k.record,
       v: v.record,
       out: out.record,
       mask: mask.record,
       tileClasses: undefined,
-      params: { ...params, ...tiles, qStrides, kStrides, vStrides, oStrides },
-      maskStrides,
+      params: { ...params, Q_strides: list("q"), K_strides: list("k"), V_strides: list("v"), O_strides: list("out") },
+      maskParams: { M_strides: list("mask") },
       nKvHeads: heads,
       causal: 0,
     });

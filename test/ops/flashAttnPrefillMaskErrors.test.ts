@@ -7,7 +7,7 @@ import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watch
 
 const scene = new WatchedTensors();
 const { device } = scene;
-const tensor = (dtype: DType, ...shape: number[]): Tensor => scene.tensor(dtype, shape);
+const tensor = <T extends DType>(dtype: T, ...shape: number[]): Tensor<T> => scene.tensor(dtype, shape);
 
 /** Two batches, four query heads on two key heads, six queries, ten keys. */
 const [batch, heads, kvHeads, qL, kL] = [2, 4, 2, 6, 10];

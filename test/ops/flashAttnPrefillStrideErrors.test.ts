@@ -7,7 +7,7 @@ import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watch
 
 const scene = new WatchedTensors();
 const { device } = scene;
-const tensor = (dtype: DType, ...shape: number[]): Tensor => scene.tensor(dtype, shape);
+const tensor = <T extends DType>(dtype: T, ...shape: number[]): Tensor<T> => scene.tensor(dtype, shape);
 
 const strides = { batch: 4096, head: 1024, token: 64 };
 const layout: StridedLayout = {
@@ -68,7 +68,7 @@ const strideCases: readonly Refusal[] = [
     ),
   ),
   refusedLayout("key heads that do not divide", { heads: 4, kvHeads: 3 }, "invalid-argument", "layout.kvHeads", 3, 4),
-  refusedLayout("a head size of 65", { headDim: 65 }, "unsupported", undefined, 65, "64, 80"),
+  refusedLayout("a head size of 65", { headDim: 65 }, "unsupported", "q", 65, "64, 80"),
   ...(["q", "out"] as const).flatMap((name) => [
     refused(
       `${name} one element short`,

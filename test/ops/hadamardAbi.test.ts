@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import type { Block } from "../../src/ffi/block.ts";
+import { structSizes } from "../../src/ffi/generated/structs.ts";
 import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
 import { expectOk } from "../helpers/abiRefusals.ts";
 import { HadamardAbi, type HadamardRefusal, refused, type Spoil } from "../helpers/hadamardAbi.ts";
@@ -16,8 +18,13 @@ const { native } = scene;
 const { f16, bf16, u8, i8 } = dtypeCodes;
 const maxU32 = 2 ** 32 - 1;
 
-/** Names of a stream's tensors in the C ABI. */
-const vectorName = (call: CallName, stream: "K" | "V") => `${call === "decode" ? "out" : "src"}${stream}`;
+/** 32-bit words of derived fields: six tensors stand before the parameters of a result, seven before those of a token. */
+const tensorWords = structSizes.MATensor / 4;
+const outDtypeWord = 6 * tensorWords + 8;
+const probeWord = 7 * tensorWords + 6;
+
+/** What the package calls the head vectors of a call. */
+const vectorName = (call: CallName) => (call === "decode" ? "out" : "src");
 /** Bytes of the head vectors that a call touches, from the start of their tensor. */
 const vectorBytes = { token: 512, tokens: 2048, decode: 1536 } as const;
 
@@ -27,7 +34,8 @@ const { handle: elsewhere } = otherScene.buffer(4096);
 
 const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
   const bytes = vectorBytes[call];
-  const [nameK, nameV] = [vectorName(call, "K"), vectorName(call, "V")];
+  const nameK = vectorName(call);
+  const nameV = `v.${nameK}`;
   const both = (spoil: Partial<StreamRecords>) => ({ v: { ...v, ...spoil } });
   return [
     refused(
@@ -44,7 +52,7 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       "packed too small",
       { k: { packed: { ...k.packed, lengthLow: 319 } } },
       "bufferTooSmall",
-      "packedK",
+      "packed",
       319,
       320,
     ),
@@ -53,7 +61,7 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       "norms too small",
       { k: { norms: { ...k.norms, lengthLow: 36 } } },
       "bufferTooSmall",
-      "normsK",
+      "norms",
       36,
       40,
     ),
@@ -70,7 +78,7 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       "V's packed too small",
       both({ packed: { ...v.packed, lengthLow: 319 } }),
       "bufferTooSmall",
-      "packedV",
+      "v.packed",
       319,
       320,
     ),
@@ -79,7 +87,7 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       "V's norms too small",
       both({ norms: { ...v.norms, lengthLow: 36 } }),
       "bufferTooSmall",
-      "normsV",
+      "v.norms",
       36,
       40,
     ),
@@ -88,7 +96,7 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       "packed beyond its buffer",
       { k: { packed: { ...k.packed, offsetLow: 4000 } } },
       "bufferTooSmall",
-      "packedK",
+      "packed",
       4096,
     ),
     refused(
@@ -96,47 +104,47 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       "packed that wraps around 2^64",
       { k: { packed: { ...k.packed, offsetLow: maxU32 - 3, offsetHigh: maxU32 } } },
       "bufferTooSmall",
-      "packedK",
+      "packed",
     ),
     refused(
       call,
       "norms inside an element",
       { k: { norms: { ...k.norms, offsetLow: 2 } } },
       "invalidArgument",
-      "normsK",
+      "norms",
       2,
       4,
     ),
     refused(call, "no vectors", { k: { vectors: tensorRecord(0, 0, 0, 0) } }, "invalidHandle", nameK),
-    refused(call, "stale packed", { k: { packed: { ...k.packed, buffer: stale } } }, "invalidHandle", "packedK"),
+    refused(call, "stale packed", { k: { packed: { ...k.packed, buffer: stale } } }, "invalidHandle", "packed"),
     refused(
       call,
       "norms of another device",
       { k: { norms: { ...k.norms, buffer: elsewhere } } },
       "invalidHandle",
-      "normsK",
+      "norms",
     ),
     refused(
       call,
       "a dtype that is none",
       { k: { packed: { ...k.packed, dtype: 99 } } },
       "invalidArgument",
-      "packedK",
+      "packed",
       99,
     ),
-    refused(call, "packed of i8", { k: { packed: { ...k.packed, dtype: i8 } } }, "unsupported", "packedK", "i8", "u8"),
-    refused(call, "norms of f16", { k: { norms: { ...k.norms, dtype: f16 } } }, "unsupported", "normsK", "f16", "f32"),
+    refused(call, "packed of i8", { k: { packed: { ...k.packed, dtype: i8 } } }, "unsupported", "packed", "i8", "u8"),
+    refused(call, "norms of f16", { k: { norms: { ...k.norms, dtype: f16 } } }, "unsupported", "norms", "f16", "f32"),
     refused(call, "vectors of u8", { k: { vectors: { ...k.vectors, dtype: u8 } } }, "unsupported", nameK, "u8", "f32"),
-    refused(call, "V without its norms", { v: { ...v, norms: undefined as never } }, "invalidArgument", "normsV"),
-    refused(call, "V without its codes", { v: { ...v, packed: undefined as never } }, "invalidArgument", "packedV"),
+    refused(call, "V without its norms", { v: { ...v, norms: undefined as never } }, "invalidArgument", "v.norms"),
+    refused(call, "V without its codes", { v: { ...v, packed: undefined as never } }, "invalidArgument", "v.packed"),
     refused(call, "V's norms alone", { v: { norms: v.norms } }, "invalidArgument", nameV),
     refused(
       call,
       "codes in the vectors",
       { k: { packed: { ...k.packed, buffer: k.vectors.buffer } } },
       "invalidArgument",
-      "packedK",
-      nameK,
+      call === "decode" ? "packed" : nameK,
+      call === "decode" ? nameK : "packed",
       "overlap",
     ),
     refused(
@@ -144,8 +152,8 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       "norms in the vectors",
       { k: { norms: { ...k.norms, buffer: k.vectors.buffer, offsetLow: bytes - 4 } } },
       "invalidArgument",
-      "normsK",
-      nameK,
+      call === "decode" ? "norms" : nameK,
+      call === "decode" ? nameK : "norms",
       "overlap",
     ),
     refused(
@@ -153,33 +161,39 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       "V's vectors in K's norms",
       both({ vectors: { ...v.vectors, buffer: k.norms.buffer } }),
       "invalidArgument",
+      "k.norms",
       nameV,
-      "normsK",
       "overlap",
     ),
     ...(call === "decode"
       ? [
-          refused(call, "one result", both({ vectors: k.vectors }), "invalidArgument", "outK", "outV", "overlap"),
-          refused(call, "out_dtype of another type", { outDtype: bf16 }, "invalidArgument", "outK", 1, 3),
+          refused(call, "one result", both({ vectors: k.vectors }), "invalidArgument", "k.out", "v.out", "overlap"),
+          {
+            ...refused(call, "out_dtype of another type", {}, "invalidArgument", "out_dtype", bf16, "out", 1),
+            poke: ({ u32 }: Block) => {
+              u32[outDtypeWord] = bf16;
+            },
+          },
           refused(
             call,
             "V of another type",
             both({ vectors: { ...v.vectors, dtype: f16 } }),
             "invalidArgument",
-            "outV",
-            2,
-            1,
+            "v.out",
+            "f16",
+            "k.out",
+            "f32",
           ),
         ]
       : [
-          refused(call, "one packed", both({ packed: k.packed }), "invalidArgument", "packedK", "packedV", "overlap"),
+          refused(call, "one packed", both({ packed: k.packed }), "invalidArgument", "k.packed", "v.packed", "overlap"),
           refused(
             call,
             "codes in the norms",
             { k: { packed: { ...k.packed, buffer: k.norms.buffer } } },
             "invalidArgument",
-            "packedK",
-            "normsK",
+            "packed",
+            "norms",
             "overlap",
           ),
         ]),
@@ -211,23 +225,24 @@ const probeCases: readonly HadamardRefusal[] = [
     "scratch in the norms",
     { rmsScratch: { ...abi.rmsScratch, buffer: k.norms.buffer } },
     "invalidArgument",
-    "normsK",
+    "norms",
     "rmsScratch",
   ),
   refused("token", "a probe of 8 bits", { ...probe, bits: 8, packing: 2 }, "unsupported", "rmsScratch", 8, 4),
   refused("token", "a probe of K and V", { ...probe, v }, "unsupported", "rmsScratch", "one stream"),
+  ...[16, 3].map((value) => ({
+    ...refused("token", `a probe of ${value} without a scratch`, {}, "invalidArgument", "rms_probe_enabled", value, 0),
+    poke: ({ u32 }: Block) => {
+      u32[probeWord] = value;
+    },
+  })),
   {
-    ...refused("token", "a probe without a scratch", {}, "invalidArgument", "rms_probe_enabled", 1, "rmsScratch"),
+    ...refused("token", "another probe than the scratch is for", probe, "invalidArgument", "rms_probe_enabled", 16, 1),
     poke: ({ u32 }) => {
-      u32[48] = 1;
+      u32[probeWord] = 16;
     },
   },
-  {
-    ...refused("token", "a scratch without a probe", probe, "invalidArgument", "rms_probe_enabled", 0, "rmsScratch"),
-    poke: ({ u32 }) => {
-      u32[48] = 0;
-    },
-  },
+  refused("token", "7 coordinates", { ...probe, rmsCoordinates: 7 }, "invalidArgument", "rmsCoordinates", 7, 16),
 ];
 
 testTable("refused: tensors", tensorCases, abi.check);

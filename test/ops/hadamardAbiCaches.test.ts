@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { packingCodes } from "../../src/ffi/hadamardLayout.ts";
+import { packingCodes } from "../../src/ffi/generated/codes.ts";
 import { statusCodes } from "../helpers/abi.ts";
 import { HadamardAbi, type HadamardRefusal, refused, type Spoil } from "../helpers/hadamardAbi.ts";
 import { allCalls, type CallName } from "../helpers/hadamardCalls.ts";
+import { promisedHeadSizes } from "../helpers/promised.ts";
 import { codeFormats, headSizes, isWhole } from "../helpers/quantized.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -10,14 +11,40 @@ import { testTable } from "../helpers/table.ts";
 
 const abi = new HadamardAbi();
 const maxU32 = 2 ** 32 - 1;
+const positionName = { token: "writePos", tokens: "writePosStart", decode: "readPosStart" } as const;
 
 const cacheCases = allCalls.flatMap((call): readonly HadamardRefusal[] => [
-  refused(call, "no slot", { cache: { capacity: 0 } }, "invalidArgument", "cache_capacity", 0),
-  refused(call, "a ring of no slot", { cache: { capacity: 0, isSliding: 1 } }, "invalidArgument", "cache_capacity", 0),
-  refused(call, "a flag of 2", { cache: { isSliding: 2 } }, "invalidArgument", "is_sliding", 2),
-  refused(call, "2^96 elements", { cache: { nKvHeads: maxU32, capacity: maxU32, headDim: 4096 } }, "bufferTooSmall"),
+  refused(call, "no slot", { cache: { capacity: 0 } }, "invalidArgument", "packed", "capacity", 0),
+  refused(
+    call,
+    "a ring of no slot",
+    { cache: { capacity: 0, isSliding: 1 } },
+    "invalidArgument",
+    "packed",
+    "capacity",
+    0,
+  ),
+  refused(call, "no batch", { batch: 0 }, "invalidArgument", "batch", 0),
+  refused(call, "2^32 heads in all", { batch: 2 ** 31 }, "overflow", "batch", 2 ** 31, "nKvHeads", 2),
+  refused(
+    call,
+    "vectors of one batch for more",
+    { batch: 5 },
+    "bufferTooSmall",
+    call === "decode" ? "out" : "src",
+    "batch",
+    5,
+  ),
+  refused(call, "a flag of 2", { cache: { isSliding: 2 } }, "invalidArgument", "isSliding", 2),
+  refused(
+    call,
+    "2^96 elements",
+    { cache: { nKvHeads: maxU32, capacity: maxU32, headDim: 4096 } },
+    "bufferTooSmall",
+    call === "decode" ? "out" : "src",
+  ),
   ...[Number.NaN, 0, -1, Number.POSITIVE_INFINITY].map((scaleFactorD512) =>
-    refused(call, `factor ${scaleFactorD512}`, { cache: { scaleFactorD512 } }, "invalidArgument", "scale_factor_d512"),
+    refused(call, `factor ${scaleFactorD512}`, { cache: { scaleFactorD512 } }, "invalidArgument", "scaleFactorD512"),
   ),
   ...[1, 2, 63, 65, 160, 384, 8192, maxU32].map((headDim) =>
     refused(
@@ -25,42 +52,50 @@ const cacheCases = allCalls.flatMap((call): readonly HadamardRefusal[] => [
       `head size ${headDim}`,
       { cache: { headDim } },
       "unsupported",
-      "head_dim",
+      "headDim",
       headDim,
-      "64, 80, 96",
+      promisedHeadSizes.join(", "),
       4096,
     ),
   ),
-  refused(call, "12 bits a row", { cache: { headDim: 4 }, bits: 3, packing: 3 }, "unsupported", "head_dim", 4, 3),
-  refused(
-    call,
-    "beyond a linear cache",
-    { cache: { position: 5 } },
-    "overflow",
-    call === "token" ? "write_pos" : "_pos_start",
-    5,
-  ),
-  refused(call, "a cache too small for its end", { cache: { capacity: 100 } }, "bufferTooSmall", "packedK", 320, 6400),
+  refused(call, "12 bits a row", { cache: { headDim: 4 }, bits: 3, packing: 3 }, "unsupported", "headDim", 4, 3),
+  refused(call, "beyond a linear cache", { cache: { position: 5 } }, "overflow", positionName[call], 5),
+  refused(call, "a cache too small for its end", { cache: { capacity: 100 } }, "bufferTooSmall", "packed", 320, 6400),
   ...(call === "token"
     ? []
     : [
-        refused(call, "beyond 2^32", { cache: { position: maxU32, isSliding: 1 } }, "overflow", maxU32, 3),
+        refused(
+          call,
+          "beyond 2^32",
+          { cache: { position: maxU32, isSliding: 1 } },
+          "overflow",
+          positionName[call],
+          maxU32,
+          3,
+        ),
         refused(
           call,
           "a run beyond a linear cache",
           { cache: { position: 3 } },
           "overflow",
-          "_pos_start",
+          positionName[call],
           3,
-          "n_tokens",
+          "nTokens",
           5,
         ),
-        refused(call, "more than a ring holds", { cache: { isSliding: 1 }, nTokens: 6 }, "overflow", "n_tokens", 6, 5),
+        refused(call, "more than a ring holds", { cache: { isSliding: 1 }, nTokens: 6 }, "overflow", "nTokens", 6, 5),
       ]),
 ]);
 const sourceCases = [
-  refused("tokens", "source beyond 2^32", { srcTokOffset: maxU32 }, "overflow", "src_tok_offset", maxU32, 3),
-  refused("tokens", "source of 2^43 bytes", { srcTokOffset: maxU32 - 3 }, "bufferTooSmall", "srcK", 2048),
+  refused("tokens", "source beyond 2^32", { srcTokOffset: maxU32 }, "bufferTooSmall", "srcTokOffset", maxU32, 3, 4),
+  refused(
+    "tokens",
+    "source of 2^43 bytes",
+    { srcTokOffset: maxU32 - 3, nSrcTokens: maxU32 },
+    "bufferTooSmall",
+    "src",
+    2048,
+  ),
 ];
 
 testTable("refused: caches and positions", [...cacheCases, ...sourceCases], abi.check);

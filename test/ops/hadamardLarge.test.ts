@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { normalArray } from "../../scripts/lib/random.ts";
-import { packingCodes } from "../../src/ffi/hadamardLayout.ts";
+import { packingCodes } from "../../src/ffi/generated/codes.ts";
 import { at } from "../../src/reference/at.ts";
 import { quantizeVector, referenceDequantizeKv } from "../../src/reference/index.ts";
 import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
@@ -11,7 +11,7 @@ import { type CallArgs, type CallName, hadamardCalls } from "../helpers/hadamard
 const scene = new NativeScene();
 afterAll(() => scene.close());
 
-const none = { v: {}, rmsScratch: undefined, nTokens: 1, srcTokOffset: 0, outDtype: dtypeCodes.f32 } as const;
+const none = { v: {}, rmsScratch: undefined, rmsCoordinates: 0, batch: 1, nTokens: 1, srcTokOffset: 0, nSrcTokens: 1 };
 
 function tensor(dtype: keyof typeof dtypeCodes, byteLength: number) {
   const { handle, part } = scene.largeBuffer(byteLength);
@@ -29,7 +29,7 @@ test("more threads than 32 bits count are refused", () => {
   const cache = { headDim: 4, nKvHeads: heads, position: 0, capacity: heads, isSliding: 0, scaleFactorD512: 1 };
   const format = { bits: 2, packing: packingCodes.dense };
   const pass = scene.pass();
-  const args = { ...none, k, cache, ...format, nTokens: heads, outDtype: dtypeCodes.bf16 };
+  const args = { ...none, k, cache, ...format, nTokens: heads };
   expect(hadamardCalls.decode(pass, args)).toBe(statusCodes.overflow);
   for (const word of [heads, 2 ** 32 - 1]) expect(scene.lastError()).toContain(String(word));
   expect(scene.describe(pass)).toEqual([]);

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { normalArray } from "../../scripts/lib/random.ts";
 import {
   Device,
+  type DType,
   dequantizeKv,
   hadamardQuantizeKv,
   hadamardQuantizeKvSeq,
@@ -10,7 +11,13 @@ import {
   type Tensor,
 } from "../../src/index.ts";
 import { at } from "../../src/reference/at.ts";
-import { normsPerPos, quantizeVector, referenceDequantizeKv, roundTo } from "../../src/reference/index.ts";
+import {
+  type FloatName,
+  normsPerPos,
+  quantizeVector,
+  referenceDequantizeKv,
+  roundTo,
+} from "../../src/reference/index.ts";
 import {
   type CachePlan,
   codeFormats,
@@ -114,7 +121,7 @@ testTable("K and V of a run in one dispatch, token by token, and back", [...case
 
   const outs = ["f32", "f16", "bf16"].map((dtype) =>
     [0, 1].map(() => device.tensor(dtype as "f32" | "f16" | "bf16", [3, nTokens, headDim])),
-  ) as [Tensor, Tensor][];
+  ) as [Tensor<FloatName>, Tensor<FloatName>][];
   run(Array(3).fill(kernelName("dequantize_kv", plan)), (decode) => {
     for (const [outK, outV] of outs) {
       const streams = { k: { ...k.tensors, out: outK }, v: { ...v.tensors, out: outV } };
@@ -324,7 +331,7 @@ test.each([64, 80, 128, 192, 256, 512, 4, 32, 1024, 2048, 4096])(
   timeout,
 );
 
-test.each([64, 80, 96, 112, 128, 192, 256, 512, 4, 1024, 4096])(
+test.each([...headSizes, 4, 1024, 4096])(
   "D=%p: the probe gets every scaled coordinate",
   (headDim) => {
     const format = { bits: 4, packing: "nibble" } as const;
@@ -350,7 +357,8 @@ test.each([64, 80, 96, 112, 128, 192, 256, 512, 4, 1024, 4096])(
 );
 
 describe("nothing to do", () => {
-  const none = (dtype: "f32" | "u8", shape: readonly number[]) => device.tensor(dtype, [2]).slice(0, 0).reshape(shape);
+  const none = <T extends DType>(dtype: T, shape: readonly number[]) =>
+    device.tensor(dtype, [2]).slice(0, 0).reshape(shape);
   const cache = { packed: device.tensor("u8", [2, 4, 32]), norms: device.tensor("f32", [2, 4, 1]) };
   test("a run of no token, and a range of none", () => {
     run([], (pass) => {

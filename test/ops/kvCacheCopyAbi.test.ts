@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import type { TensorRecord } from "../../src/ffi/layout.ts";
+import type { MATensor } from "../../src/ffi/generated/structs.ts";
 import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
 import { type AbiRefusal, expectOk, expectRefused } from "../helpers/abiRefusals.ts";
 import {
@@ -39,7 +39,7 @@ const i16 = 9;
 const maxU32 = 2 ** 32 - 1;
 
 /** The first `elements` of a buffer. */
-const part = ({ handle }: { handle: number }, dtype: number, elements: number): TensorRecord =>
+const part = ({ handle }: { handle: number }, dtype: number, elements: number): MATensor =>
   tensorRecord(handle, dtype, 0, elements * (dtype === f32 ? 4 : 2));
 
 function rows(spoil: Partial<RowArgs> = {}): CopyCall {
@@ -50,14 +50,22 @@ function rows(spoil: Partial<RowArgs> = {}): CopyCall {
 const noV = { srcV: undefined, cacheV: undefined };
 
 function token(spoil: Partial<TokenArgs> = {}): CopyCall {
-  const params = { nHeads: 2, headDim: 8, capacity: 5, seqPos: 4 };
+  const params = { nHeads: 2, headDim: 8, capacity: 5, seqPos: 4, isSliding: 0, batch: 1 };
   return copyToken({ srcK: part(source, f32, 16), cacheK: part(target, f16, 80), ...noV, ...params, ...spoil });
 }
 
-const run = { nHeads: 2, headDim: 8, capacity: 5, seqPosStart: 4, nTokens: 3, srcTokOffset: 1 };
+const extents = { nHeads: 2, headDim: 8, capacity: 5, isSliding: 1, batch: 1 };
+const run = { ...extents, seqPosStart: 4, nTokens: 3, srcTokOffset: 1 };
 
 function tokens(spoil: Partial<SeqArgs> = {}): CopyCall {
-  return copySeq({ srcK: part(source, f32, 64), cacheK: part(target, f16, 80), ...noV, ...run, ...spoil });
+  return copySeq({
+    srcK: part(source, f32, 64),
+    cacheK: part(target, f16, 80),
+    ...noV,
+    ...run,
+    nSrcTokens: 4,
+    ...spoil,
+  });
 }
 
 function headMajor(spoil: Partial<HeadMajorArgs> = {}): CopyCall {
@@ -69,8 +77,14 @@ interface AbiCase extends AbiRefusal {
   readonly call: CopyCall;
 }
 
-function refused(name: string, call: CopyCall, status: AbiCase["status"], ...says: AbiCase["says"]): AbiCase {
-  return { name, call, status, says };
+function refused(
+  name: string,
+  call: CopyCall,
+  status: AbiCase["status"],
+  argument: string,
+  ...says: AbiCase["says"]
+): AbiCase {
+  return { name, call, status, argument, says };
 }
 
 const pass = scene.pass();
@@ -115,12 +129,13 @@ const rowCases: readonly AbiCase[] = [
   refused("linear overflow", rows({ writePos: 3 }), "overflow", "writePos", 3, 4, 6),
   refused("position beyond 2^32", rows({ writePos: maxU32 }), "overflow", "writePos", maxU32, 4),
   refused("ring too small", rows({ isSliding: 1, cacheCap: 3 }), "overflow", "nNew", 4, 3),
-  refused("no slot", rows({ cacheCap: 0 }), "invalidArgument", "cacheCap", 0),
-  refused("ring of no slot", rows({ cacheCap: 0, isSliding: 1 }), "invalidArgument", "cacheCap", 0),
+  refused("no slot", rows({ cacheCap: 0 }), "invalidArgument", "cache", "cacheCap", 0),
+  refused("ring of no slot", rows({ cacheCap: 0, isSliding: 1 }), "invalidArgument", "cache", "cacheCap", 0),
   refused(
     "a source of 2^66 bytes",
     rows({ rowSize: maxU32, nNew: maxU32, cacheCap: maxU32, writePos: 0 }),
     "overflow",
+    "src",
     "rowSize",
     maxU32,
   ),
@@ -128,18 +143,25 @@ const rowCases: readonly AbiCase[] = [
     "a source of 2^64 bytes",
     rows({ rowSize: 2 ** 31, nNew: 2 ** 31, cacheCap: 2 ** 31, writePos: 0 }),
     "overflow",
+    "src",
+    "nNew",
+    2 ** 31,
   ),
   refused(
     "a source of 2^62 bytes",
     rows({ rowSize: 2 ** 30, nNew: 2 ** 30, cacheCap: 2 ** 31, writePos: 0 }),
     "bufferTooSmall",
+    "src",
+    `${2n ** 62n}`,
   ),
   refused(
     "a cache of 2^65 bytes",
     rows({ rowSize: 2 ** 31, nNew: 1, cacheCap: maxU32, writePos: 0 }),
     "bufferTooSmall",
+    "src",
+    2 ** 33,
   ),
-  refused("u8", rows({ src: part(source, u8, 32), cache: part(target, u8, 48) }), "unsupported", "u8"),
+  refused("u8", rows({ src: part(source, u8, 32), cache: part(target, u8, 48) }), "unsupported", "", "u8"),
   refused("a dtype that is none", rows({ src: part(source, 99, 64) }), "invalidArgument", "src", 99),
   refused("a dtype of constants alone", rows({ src: part(source, i16, 64) }), "invalidArgument", "src", "i16", "f32"),
   refused("a dtype of zero", rows({ src: part(source, 0, 64) }), "invalidArgument", "src"),
@@ -156,8 +178,8 @@ const rowCases: readonly AbiCase[] = [
     "source in the cache",
     rows({ src: tensorRecord(target.handle, f32, 128, 128) }),
     "invalidArgument",
-    "src",
     "cache",
+    "src",
     "overlap",
   ),
 ];
@@ -165,31 +187,71 @@ const rowCases: readonly AbiCase[] = [
 const v = { srcV: part(sourceV, f32, 16), cacheV: part(targetV, f16, 80) };
 
 const tokenCases: readonly AbiCase[] = [
-  refused("source too small by one element", token({ srcK: part(source, f32, 15) }), "bufferTooSmall", "srcK", 60, 64),
+  refused("source too small by one element", token({ srcK: part(source, f32, 15) }), "bufferTooSmall", "src", 60, 64),
   refused(
     "cache too small by one element",
     token({ cacheK: part(target, f16, 79) }),
     "bufferTooSmall",
-    "cacheK",
+    "cache",
     158,
     160,
   ),
-  refused("V's source too small", token({ ...v, srcV: part(sourceV, f32, 15) }), "bufferTooSmall", "srcV", 60, 64),
-  refused("V's cache too small", token({ ...v, cacheV: part(targetV, f16, 79) }), "bufferTooSmall", "cacheV", 158, 160),
-  refused("slot beyond the cache", token({ seqPos: 5 }), "overflow", "seqPos", 5),
-  refused("no slot", token({ capacity: 0, seqPos: 0 }), "invalidArgument", "capacity", 0),
-  refused("2^96 elements", token({ nHeads: maxU32, headDim: maxU32, capacity: maxU32, seqPos: 0 }), "overflow", maxU32),
-  refused("2^64 elements", token({ nHeads: 2 ** 31, headDim: 2 ** 31, capacity: 4 }), "overflow"),
-  refused("V's source without its cache", token({ srcV: v.srcV }), "invalidArgument", "cacheV"),
-  refused("V's cache without its source", token({ cacheV: v.cacheV }), "invalidArgument", "srcV"),
-  refused("V of another dtype", token({ ...v, cacheV: part(targetV, f32, 80) }), "unsupported", "f32"),
-  refused("one cache for K and V", token({ ...v, cacheV: part(target, f16, 80) }), "invalidArgument", "overlap"),
+  refused("V's source too small", token({ ...v, srcV: part(sourceV, f32, 15) }), "bufferTooSmall", "v.src", 60, 64),
   refused(
-    "bf16",
-    token({ srcK: part(source, bf16, 16), cacheK: part(target, bf16, 80) }),
+    "V's cache too small",
+    token({ ...v, cacheV: part(targetV, f16, 79) }),
+    "bufferTooSmall",
+    "v.cache",
+    158,
+    160,
+  ),
+  refused("slot beyond the cache", token({ seqPos: 5 }), "overflow", "seqPos", 5, "isSliding"),
+  refused("a flag of 2", token({ isSliding: 2 }), "invalidArgument", "isSliding", 2),
+  refused("no batch", token({ batch: 0 }), "invalidArgument", "batch", 0),
+  refused("2^32 heads in all", token({ batch: 2 ** 31 }), "overflow", "batch", 2 ** 31, "nHeads", 2),
+  refused("a source of one batch for two", token({ batch: 2 }), "bufferTooSmall", "src", 64, 128, "batch", 2),
+  refused(
+    "a cache of one batch for two",
+    token({ batch: 2, srcK: part(source, f32, 32) }),
+    "bufferTooSmall",
+    "cache",
+    160,
+    320,
+  ),
+  refused("a ring of no slot", token({ capacity: 0, isSliding: 1 }), "invalidArgument", "cache", "capacity", 0),
+  refused("no slot", token({ capacity: 0, seqPos: 0 }), "invalidArgument", "cache", "capacity", 0),
+  refused(
+    "2^96 elements",
+    token({ nHeads: maxU32, headDim: maxU32, capacity: maxU32, seqPos: 0 }),
+    "overflow",
+    "src",
+    maxU32,
+  ),
+  refused(
+    "2^64 elements",
+    token({ nHeads: 2 ** 31, headDim: 2 ** 31, capacity: 4, seqPos: 0 }),
+    "overflow",
+    "src",
+    2 ** 31,
+  ),
+  refused("V's source without its cache", token({ srcV: v.srcV }), "invalidArgument", "v.cache"),
+  refused("V's cache without its source", token({ cacheV: v.cacheV }), "invalidArgument", "v.src"),
+  refused("V of another dtype", token({ ...v, cacheV: part(targetV, f32, 80) }), "unsupported", "", "f32"),
+  refused(
+    "one cache for K and V",
+    token({ ...v, cacheV: part(target, f16, 80) }),
+    "invalidArgument",
+    "k.cache",
+    "v.cache",
+    "overlap",
+  ),
+  refused(
+    "bf16 to f16",
+    token({ srcK: part(source, bf16, 16), cacheK: part(target, f16, 80) }),
     "unsupported",
-    "bf16",
-    "f32",
+    "",
+    "bf16 to f16",
+    "bf16 to bf16",
   ),
 ];
 
@@ -198,7 +260,7 @@ const seqCases: readonly AbiCase[] = [
     "source too small by one element",
     tokens({ srcK: part(source, f32, 63) }),
     "bufferTooSmall",
-    "srcK",
+    "src",
     252,
     256,
   ),
@@ -206,7 +268,7 @@ const seqCases: readonly AbiCase[] = [
     "cache too small by one element",
     tokens({ cacheK: part(target, f16, 79) }),
     "bufferTooSmall",
-    "cacheK",
+    "cache",
     158,
     160,
   ),
@@ -214,7 +276,7 @@ const seqCases: readonly AbiCase[] = [
     "V's source too small",
     tokens(dualTokens({ srcV: part(sourceV, f32, 63) })),
     "bufferTooSmall",
-    "srcV",
+    "v.src",
     252,
     256,
   ),
@@ -222,18 +284,33 @@ const seqCases: readonly AbiCase[] = [
     "V's cache too small",
     tokens(dualTokens({ cacheV: part(targetV, f16, 79) })),
     "bufferTooSmall",
-    "cacheV",
+    "v.cache",
     158,
   ),
   refused("ring too small", tokens({ capacity: 2 }), "overflow", "nTokens", 3, 2),
-  refused("no slot", tokens({ capacity: 0 }), "invalidArgument", "capacity", 0),
+  refused("beyond a linear cache", tokens({ isSliding: 0 }), "overflow", "seqPosStart", 4, 3, 5, "isSliding"),
+  refused("a flag of 2", tokens({ isSliding: 2 }), "invalidArgument", "isSliding", 2),
+  refused("no batch", tokens({ batch: 0 }), "invalidArgument", "batch", 0),
+  refused("2^32 heads in all", tokens({ batch: 2 ** 31 }), "overflow", "batch", 2 ** 31, "nHeads", 2),
+  refused("a source of one batch for two", tokens({ batch: 2 }), "bufferTooSmall", "src", 256, 512, "batch", 2),
+  refused("tokens beyond the source", tokens({ nSrcTokens: 3 }), "bufferTooSmall", "srcTokOffset", 1, 3, "nSrcTokens"),
+  refused("no slot", tokens({ capacity: 0 }), "invalidArgument", "cache", "capacity", 0),
   refused("position beyond 2^32", tokens({ seqPosStart: maxU32 }), "overflow", "seqPosStart", maxU32, 3),
-  refused("source position beyond 2^32", tokens({ srcTokOffset: maxU32 }), "overflow", "srcTokOffset", maxU32, 3),
-  refused("2^96 elements", tokens({ nHeads: maxU32, headDim: maxU32, capacity: maxU32 }), "overflow", maxU32),
+  refused(
+    "source position beyond 2^32",
+    tokens({ srcTokOffset: maxU32 }),
+    "bufferTooSmall",
+    "srcTokOffset",
+    maxU32,
+    3,
+    4,
+  ),
+  refused("2^96 elements", tokens({ nHeads: maxU32, headDim: maxU32, capacity: maxU32 }), "overflow", "src", maxU32),
   refused(
     "f16 to f32",
     tokens({ srcK: part(source, f16, 64), cacheK: part(target, f32, 80) }),
     "unsupported",
+    "",
     "f16",
     "f32",
   ),
@@ -261,14 +338,35 @@ const headMajorCases: readonly AbiCase[] = [
   ),
   refused("tokens beyond the source", headMajor({ srcTokOffset: 2 }), "bufferTooSmall", "srcTokOffset", 2, 3, 4),
   refused("ring too small", headMajor({ capacity: 2 }), "overflow", "nTokens", 3, 2),
-  refused("no slot", headMajor({ capacity: 0 }), "invalidArgument", "capacity", 0),
+  refused("beyond a linear cache", headMajor({ isSliding: 0 }), "overflow", "seqPosStart", 4, 3, 5, "isSliding"),
+  refused("a flag of 2", headMajor({ isSliding: 2 }), "invalidArgument", "isSliding", 2),
+  refused("no batch", headMajor({ batch: 0 }), "invalidArgument", "batch", 0),
+  refused("2^32 heads in all", headMajor({ batch: 2 ** 31 }), "overflow", "batch", 2 ** 31, "nHeads", 2),
+  refused("a source of one batch for two", headMajor({ batch: 2 }), "bufferTooSmall", "src", 128, 256, "batch", 2),
+  refused(
+    "a cache of one batch for two",
+    headMajor({ batch: 2, src: part(source, bf16, 128) }),
+    "bufferTooSmall",
+    "cache",
+    160,
+    320,
+  ),
+  refused("no slot", headMajor({ capacity: 0 }), "invalidArgument", "cache", "capacity", 0),
   refused(
     "a source of 2^97 bytes",
     headMajor({ nHeads: maxU32, headDim: maxU32, srcSeqLen: maxU32 }),
     "overflow",
+    "src",
     maxU32,
   ),
-  refused("f32", headMajor({ src: part(source, f32, 64), cache: part(target, f32, 80) }), "unsupported", "f32", "bf16"),
+  refused(
+    "f32",
+    headMajor({ src: part(source, f32, 64), cache: part(target, f32, 80) }),
+    "unsupported",
+    "",
+    "f32",
+    "bf16",
+  ),
 ];
 
 const check = (refusal: AbiCase) => expectRefused(scene, pass, buffers, refusal, () => refusal.call(pass));

@@ -1,16 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { kvCacheCopyBatch } from "../../src/index.ts";
 import { referenceKvCacheCopyBatch } from "../../src/reference/index.ts";
-import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { headCopyPairs, runOneDispatch, TestStream } from "../helpers/copies.ts";
 import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { testTable } from "../helpers/table.ts";
 
 const devices = oneAndTwoThreads();
-
-const pairs: readonly (DtypePair & { readonly kernel: string })[] = [
-  { from: "f32", to: "f32", kernel: "kv_cache_copy_batch_f32" },
-  { from: "f32", to: "f16", kernel: "kv_cache_copy_batch_f32_to_f16" },
-];
 
 interface BatchCase {
   readonly name: string;
@@ -18,6 +13,7 @@ interface BatchCase {
   readonly headDim: number;
   readonly capacity: number;
   readonly seqPos: number;
+  readonly isSliding?: boolean;
   readonly srcOffset?: number;
   readonly cacheOffset?: number;
   /** Whether the source has the shape [nHeads * headDim] in place of [nHeads, headDim]. */
@@ -40,12 +36,18 @@ const cases: readonly BatchCase[] = [
   { name: "one head of one element in one slot", nHeads: 1, headDim: 1, capacity: 1, seqPos: 0 },
   { name: "the first slot", nHeads: 2, headDim: 64, capacity: 9, seqPos: 0 },
   { name: "the last slot", nHeads: 2, headDim: 64, capacity: 9, seqPos: 8 },
+  { name: "a ring, its second round", nHeads: 2, headDim: 64, capacity: 9, seqPos: 13, isSliding: true },
+  { name: "a ring, before it wraps", nHeads: 2, headDim: 64, capacity: 9, seqPos: 8, isSliding: true },
+  { name: "a ring of one slot", nHeads: 3, headDim: 7, capacity: 1, seqPos: 41, isSliding: true },
+  { name: "the largest position", nHeads: 2, headDim: 8, capacity: 7, seqPos: 2 ** 32 - 1, isSliding: true },
   { name: "many heads", nHeads: 67, headDim: 12, capacity: 2, seqPos: 1, flat: true },
 ];
 
-for (const { from, to, kernel } of pairs) {
+for (const { from, to, kernel } of headCopyPairs("kv_cache_copy_batch")) {
   testTable(`kvCacheCopyBatch, ${from} to ${to}`, cases, (entry) => {
-    const { nHeads, headDim, capacity, seqPos, srcOffset, cacheOffset, flat } = entry;
+    const { nHeads, headDim, capacity, seqPos, isSliding, srcOffset, cacheOffset, flat } = entry;
+    const position = isSliding === undefined ? { seqPos } : { seqPos, isSliding };
+    const slot = seqPos % capacity;
     const plan = {
       from,
       to,
@@ -60,19 +62,19 @@ for (const { from, to, kernel } of pairs) {
       const expectBoth = () => {
         for (const stream of [k, v]) {
           stream.expectCopied((reference) =>
-            referenceKvCacheCopyBatch(reference, { nHeads, headDim, capacity, seqPos }),
+            referenceKvCacheCopyBatch(reference, { nHeads, headDim, capacity, seqPos: slot }),
           );
         }
       };
       for (const { src, cache } of [k, v]) {
-        runOneDispatch(device, kernel, (pass) => kvCacheCopyBatch(pass, { src, cache, seqPos }));
+        runOneDispatch(device, kernel, (pass) => kvCacheCopyBatch(pass, { src, cache, ...position }));
       }
       expectBoth();
       const singles = [k.snapshot(), v.snapshot()];
       for (let repeat = 0; repeat < 2; repeat++) {
         k.reset();
         v.reset();
-        runOneDispatch(device, `${kernel}_kv_dual`, (pass) => kvCacheCopyBatch(pass, { k, v, seqPos }));
+        runOneDispatch(device, `${kernel}_kv_dual`, (pass) => kvCacheCopyBatch(pass, { k, v, ...position }));
         expectBoth();
         // A NaN may be any NaN for the oracle, but not for the dual kernel.
         expect([k.snapshot(), v.snapshot()]).toEqual(singles);
@@ -127,7 +129,7 @@ describe("kvCacheCopyBatch", () => {
     using pass = device.pass();
     for (let position = 0; position < 20; position++) {
       const src = source.src.slice(position, position + 1).reshape([2, 4]);
-      kvCacheCopyBatch(pass, { src, cache: source.cache, seqPos: position % 8 });
+      kvCacheCopyBatch(pass, { src, cache: source.cache, seqPos: position, isSliding: true });
     }
     expect(pass.describe().length).toBe(20);
     pass.commitAndWait();

@@ -61,11 +61,27 @@ const slotCases: readonly RefusalCase[] = [
   ),
   refused(
     "kvCacheCopyBatch",
-    "source of three axes",
-    { src: scene.tensor("f32", [1, 2, 8]) },
+    "source of four axes",
+    { src: scene.tensor("f32", [1, 1, 2, 8]) },
     "invalid-argument",
     "src",
-    "1,2,8",
+    "1,1,2,8",
+  ),
+  refused(
+    "kvCacheCopyBatch",
+    "source of two batches",
+    { src: scene.tensor("f32", [2, 2, 8]) },
+    "invalid-argument",
+    "src",
+    "B is 2, but 1",
+  ),
+  refused(
+    "kvCacheCopyBatch",
+    "a source for a cache of two batches",
+    { cache: scene.tensor("f16", [2, 2, 5, 8]) },
+    "invalid-argument",
+    "src",
+    "B is 1, but 2",
   ),
   refused(
     "kvCacheCopyBatch",
@@ -88,14 +104,20 @@ const slotCases: readonly RefusalCase[] = [
 const tokenCases = (["kvCacheCopySeq", "kvCacheCopyHeadMajor"] as const).flatMap((op): RefusalCase[] => {
   const seq = op === "kvCacheCopySeq";
   const [from, to] = seq ? (["f32", "f16"] as const) : (["bf16", "bf16"] as const);
-  // What the messages count: bytes of the source, of which a token has 16 elements.
-  const bytes = (tokens: number) => tokens * 16 * (seq ? 4 : 2);
   const src = (tokens: number, heads: number, headDim: number) =>
     scene.tensor(from, seq ? [tokens, heads, headDim] : [heads, tokens, headDim]);
-  const tooSmall = seq ? [bytes(8), bytes(7)] : [4, 7];
   return [
-    refused(op, "source too small", { srcTokOffset: 4, nTokens: 4 }, "buffer-too-small", "src", ...tooSmall),
-    refused(op, "offset beyond the source", { srcTokOffset: 8, nTokens: 1 }, "buffer-too-small", "src", 8, 1),
+    refused(op, "source too small", { srcTokOffset: 4, nTokens: 4 }, "buffer-too-small", "srcTokOffset", 4, 7),
+    refused(
+      op,
+      "offset beyond the source",
+      { srcTokOffset: 8, nTokens: 1 },
+      "buffer-too-small",
+      "srcTokOffset",
+      8,
+      1,
+      7,
+    ),
     refused(
       op,
       "offset beyond the source, count by default",
@@ -105,7 +127,15 @@ const tokenCases = (["kvCacheCopySeq", "kvCacheCopyHeadMajor"] as const).flatMap
       8,
       7,
     ),
-    refused(op, "source sum beyond 2^32", { srcTokOffset: maxU32, nTokens: 1 }, "overflow", "srcTokOffset", maxU32, 1),
+    refused(
+      op,
+      "source sum beyond 2^32",
+      { srcTokOffset: maxU32, nTokens: 1 },
+      "buffer-too-small",
+      "srcTokOffset",
+      maxU32,
+      1,
+    ),
     refused(op, "cache sum beyond 2^32", { seqPosStart: maxU32 - 1 }, "overflow", "seqPosStart", maxU32 - 1, 3),
     refused(op, "ring too small", { nTokens: 6, srcTokOffset: 0 }, "overflow", "nTokens", 6, 5),
     refused(op, "ring too small for all", { nTokens: undefined, srcTokOffset: 0 }, "overflow", "nTokens", 7, 5),
@@ -114,12 +144,14 @@ const tokenCases = (["kvCacheCopySeq", "kvCacheCopyHeadMajor"] as const).flatMap
     refused(op, "source of two axes", { src: scene.tensor(from, [7, 16]) }, "invalid-argument", "src", "7,16"),
     refused(
       op,
-      "cache of four axes",
-      { cache: scene.tensor(to, [1, 2, 5, 8]) },
+      "cache of five axes",
+      { cache: scene.tensor(to, [1, 1, 2, 5, 8]) },
       "invalid-argument",
       "cache",
-      "1,2,5,8",
+      "1,1,2,5,8",
     ),
+    refused(op, "cache of two batches", { cache: scene.tensor(to, [2, 2, 5, 8]) }, "invalid-argument", "cache", 2, 1),
+    refused(op, "beyond a linear cache", { seqPosStart: 3 }, "overflow", "seqPosStart", 3, 3, 5, "isSliding"),
     refused(op, "cache of no slot", { cache: scene.empty(to, [2, 0, 8]) }, "invalid-argument", "cache", 0),
   ];
 });
@@ -151,39 +183,19 @@ const dtypeCases: readonly RefusalCase[] = [
   }),
   ...(
     [
-      ["f32", "bf16"],
-      ["bf16", "f32"],
-      ["f16", "f16"],
-      ["f16", "f32"],
-      ["u32", "u32"],
-    ] as const
-  ).map(([from, to]) => {
-    const tensors = { src: scene.tensor(from, [2, 8]), cache: scene.tensor(to, [2, 5, 8]) };
-    return refused("kvCacheCopyBatch", `${from} to ${to}`, tensors, "unsupported", undefined, from, to, "f32", "f16");
-  }),
-  ...(
-    [
       ["f16", "f32"],
       ["f16", "bf16"],
       ["bf16", "f16"],
       ["f32", "u8"],
       ["i8", "i8"],
     ] as const
-  ).map(([from, to]) => {
-    const tensors = { src: scene.tensor(from, [7, 2, 8]), cache: scene.tensor(to, [2, 5, 8]) };
-    return refused(
-      "kvCacheCopySeq",
-      `${from} to ${to}`,
-      tensors,
-      "unsupported",
-      undefined,
-      from,
-      to,
-      "f32",
-      "bf16",
-      "f16",
-    );
-  }),
+  ).flatMap(([from, to]) =>
+    (["kvCacheCopyBatch", "kvCacheCopySeq"] as const).map((op) => {
+      const src = scene.tensor(from, op === "kvCacheCopySeq" ? [7, 2, 8] : [2, 8]);
+      const tensors = { src, cache: scene.tensor(to, [2, 5, 8]) };
+      return refused(op, `${from} to ${to}`, tensors, "unsupported", undefined, from, to, "f32", "bf16", "f16");
+    }),
+  ),
   ...(
     [
       ["f32", "f32"],

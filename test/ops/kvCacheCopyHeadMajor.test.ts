@@ -47,7 +47,9 @@ describe("kvCacheCopyHeadMajor", () => {
       },
     });
     const { src, cache } = stream;
-    runOneDispatch(device, kernel, (pass) => kvCacheCopyHeadMajor(pass, { src, cache, seqPosStart: 100 }));
+    runOneDispatch(device, kernel, (pass) =>
+      kvCacheCopyHeadMajor(pass, { src, cache, seqPosStart: 100, isSliding: true }),
+    );
     const shape = { nHeads: 2, headDim: 256, capacity: 128, srcSeqLen: 128 };
     stream.expectCopied((reference) =>
       referenceKvCacheCopyHeadMajor(reference, { ...shape, seqPosStart: 100, nTokens: 128, srcTokOffset: 0 }),

@@ -1,23 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { kvCacheCopySeq } from "../../src/index.ts";
 import { encode, type FloatName, referenceKvCacheCopySeq } from "../../src/reference/index.ts";
-import { type DtypePair, runOneDispatch, TestStream } from "../helpers/copies.ts";
+import { headCopyPairs, runOneDispatch, TestStream } from "../helpers/copies.ts";
 import { oneAndTwoThreads } from "../helpers/devices.ts";
+import { expectRefusal } from "../helpers/errors.ts";
 import { testTable } from "../helpers/table.ts";
 import { tokenCases } from "../helpers/tokenCases.ts";
 
 const devices = oneAndTwoThreads();
 
-const pairs: readonly (DtypePair & { readonly kernel: string })[] = [
-  { from: "f32", to: "f32", kernel: "kv_cache_copy_seq_f32" },
-  { from: "f32", to: "f16", kernel: "kv_cache_copy_seq_f32_to_f16" },
-  { from: "bf16", to: "f32", kernel: "kv_cache_copy_seq_bf16" },
-  { from: "f32", to: "bf16", kernel: "kv_cache_copy_seq_f32_to_bf16" },
-  { from: "bf16", to: "bf16", kernel: "kv_cache_copy_seq_bf16_to_bf16" },
-  { from: "f16", to: "f16", kernel: "kv_cache_copy_seq_f16_to_f16" },
-];
-
-for (const { from, to, kernel } of pairs) {
+for (const { from, to, kernel } of headCopyPairs("kv_cache_copy_seq")) {
   testTable(`kvCacheCopySeq, ${from} to ${to}`, tokenCases, (entry) => {
     const { nHeads, headDim, srcTokens, capacity, args, resolved, srcOffset, cacheOffset } = entry;
     const plan = {
@@ -109,7 +101,7 @@ describe("kvCacheCopySeq", () => {
       },
     });
     const { src, cache } = stream;
-    runOneDispatch(device, kernel, (pass) => kvCacheCopySeq(pass, { src, cache, seqPosStart: 5 }));
+    runOneDispatch(device, kernel, (pass) => kvCacheCopySeq(pass, { src, cache, seqPosStart: 5, isSliding: true }));
     const resolved = { nHeads: 2, headDim: 256, capacity: 128, seqPosStart: 5, nTokens: 128, srcTokOffset: 0 };
     stream.expectCopied((reference) => referenceKvCacheCopySeq(reference, resolved));
   });
@@ -132,6 +124,45 @@ describe("kvCacheCopySeq", () => {
     stream.expectUntouched();
   });
 
+  test("40 tokens into 32 slots: refused by a linear cache and by a ring, which takes the last 32", () => {
+    const stream = new TestStream(device, {
+      from: "f32",
+      to: "f32",
+      srcShape: [40, 1, 2],
+      cacheShape: [1, 32, 2],
+      seed: 4,
+    });
+    const { src, cache } = stream;
+    using pass = device.pass();
+    expectRefusal(() => kvCacheCopySeq(pass, { src, cache, seqPosStart: 0 }), "overflow", "nTokens", 40, 32);
+    const isSliding = true;
+    expectRefusal(() => kvCacheCopySeq(pass, { src, cache, seqPosStart: 0, isSliding }), "overflow", "nTokens", 40, 32);
+    const last = { seqPosStart: 8, srcTokOffset: 8 };
+    expectRefusal(() => kvCacheCopySeq(pass, { src, cache, ...last }), "overflow", "seqPosStart", 8, 32, "isSliding");
+    expect(pass.describe()).toEqual([]);
+    kvCacheCopySeq(pass, { src, cache, ...last, isSliding });
+    pass.commitAndWait();
+    const resolved = { nHeads: 1, headDim: 2, capacity: 32, ...last, nTokens: 32 };
+    stream.expectCopied((reference) => referenceKvCacheCopySeq(reference, resolved));
+  });
+
+  test("a head-major source: what was likely meant", () => {
+    const heads = device.tensor("f32", [2, 16, 8]);
+    const cache = device.tensor("f32", [2, 32, 8]);
+    using pass = device.pass();
+    const meant = ["token-major", "kvCacheCopyHeadMajor", "2,16,8"];
+    const one = () => kvCacheCopySeq(pass, { src: heads, cache, seqPosStart: 0 });
+    expectRefusal(one, "invalid-argument", "src", ...meant);
+    const k = { src: heads.reshape([16, 2, 8]), cache };
+    const v = { src: heads, cache: device.tensor("f32", [2, 32, 8]) };
+    expectRefusal(() => kvCacheCopySeq(pass, { k, v, seqPosStart: 0 }), "invalid-argument", "v.src", ...meant);
+    // Of a source that fits neither order, what differs is said.
+    const other = device.tensor("f32", [3, 16, 8]);
+    const neither = () => kvCacheCopySeq(pass, { src: other, cache, seqPosStart: 0 });
+    expectRefusal(neither, "invalid-argument", "cache", "nHeads is 2, but 16");
+    expect(pass.describe()).toEqual([]);
+  });
+
   test("a prompt longer than a ring keeps its last tokens", () => {
     const capacity = 6;
     const nSrcTokens = 20;
@@ -143,7 +174,7 @@ describe("kvCacheCopySeq", () => {
       seed: 6,
     });
     const first = nSrcTokens - capacity;
-    const window = { seqPosStart: first, srcTokOffset: first, nTokens: capacity };
+    const window = { seqPosStart: first, srcTokOffset: first, nTokens: capacity, isSliding: true };
     runOneDispatch(device, "kv_cache_copy_seq_f32_to_bf16", (pass) =>
       kvCacheCopySeq(pass, { src: stream.src, cache: stream.cache, ...window }),
     );

@@ -12,7 +12,7 @@ import { type OpRefusal, refusedBy, untyped, WatchedTensors } from "../helpers/w
 // Refusals of the mask builders and of the classifier.
 
 const scene = new WatchedTensors();
-const tensor = (dtype: DType, ...shape: number[]): Tensor => scene.tensor(dtype, shape);
+const tensor = <T extends DType>(dtype: T, ...shape: number[]): Tensor<T> => scene.tensor(dtype, shape);
 
 const ops = {
   buildCausalMask: untyped(buildCausalMask),

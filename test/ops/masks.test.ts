@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { buildCausalMask, buildSlidingWindowMask, classifyMaskTiles, Device, type Tensor } from "../../src/index.ts";
+import { buildCausalMask, buildSlidingWindowMask, classifyMaskTiles, Device } from "../../src/index.ts";
 import { type AttentionMask, referenceSlidingWindowMask, referenceTileClasses } from "../../src/reference/index.ts";
 import { seededRandom } from "../helpers/random.ts";
 import { testTable } from "../helpers/table.ts";
@@ -43,7 +43,7 @@ const buildCases: readonly BuildCase[] = dtypes.flatMap((dtype) =>
 );
 
 testTable("builders against the oracle", buildCases, ({ dtype, qL, kL, window, offset }) => {
-  using whole: Tensor = device.tensor(dtype, [qL + 2, kL]);
+  using whole = device.tensor(dtype, [qL + 2, kL]);
   whole.set(new Float32Array(whole.length).fill(1));
   using mask = whole.slice(1, qL + 1);
   using pass = device.pass();
@@ -114,7 +114,7 @@ testTable("tile classes against the oracle", classCases, ({ dtype, headDim, shap
   const random = seededRandom(shape.length * 100 + headDim + blocked * 10);
   const [qL, kL] = shape.slice(-2) as [number, number];
   const [batches, heads] = shape.length === 4 ? (shape.slice(0, 2) as [number, number]) : [1, 1];
-  using mask: Tensor = device.tensor(dtype, shape);
+  using mask = device.tensor(dtype, shape);
   const [no, yes] = element[dtype];
   // Blocks of 8 x 8 are alike for the most part, so that each class occurs.
   const data = Float32Array.from({ length: mask.length }, () => yes);

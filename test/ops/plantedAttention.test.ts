@@ -1,16 +1,22 @@
 import { afterAll, expect } from "bun:test";
-import { Block } from "../../src/ffi/block.ts";
-import { packFlashAttnPrefill, structSizes } from "../../src/ffi/layout.ts";
+import { Pass } from "../../src/device/pass.ts";
 import {
+  type AttentionDType,
   classifyMaskTiles,
   Device,
   type FlashAttnPrefillSupport,
   flashAttnPrefillSupport,
   type Tensor,
 } from "../../src/index.ts";
-import { headMajorStrides } from "../../src/reference/index.ts";
-import { tensorRecord } from "../helpers/abi.ts";
-import { headMajorRows, judge, type PrefillCase, prefillScene } from "../helpers/prefill.ts";
+import { argumentBytes } from "../helpers/abi.ts";
+import {
+  encodePrefill,
+  headMajorRows,
+  judge,
+  type PrefillCase,
+  type PrefillScene,
+  prefillScene,
+} from "../helpers/prefill.ts";
 import { plant, type ShaderPatch } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -61,54 +67,19 @@ const battery: readonly PrefillCase[] = [
   { ...masked, pattern: "rows", causal: true },
 ];
 
-/** The bytes of AttnParams and AttnMaskParams for a head-major case. */
-function packed(entry: PrefillCase): { readonly params: Uint8Array; readonly maskParams: Uint8Array } {
-  const { batch: B, heads: H, kvHeads, qL, kL, capacity, row } = entry;
-  const { headDim: D, queryTile, keyTile } = row;
-  const none = tensorRecord(0, 0, 0, 0);
-  const block = new Block(structSizes.MAFlashAttnPrefillArgs);
-  const plane = qL * kL;
-  const planes = {
-    shared: [0, 0],
-    "by-head": [0, plane],
-    "by-batch": [plane, 0],
-    "by-batch-and-head": [H * plane, plane],
-  };
-  const [batchStride = 0, headStride = 0] = planes[entry.maskShape];
-  packFlashAttnPrefill(block, {
-    q: none,
-    k: none,
-    v: none,
-    out: none,
-    mask: undefined,
-    tileClasses: undefined,
-    params: {
-      B,
-      H,
-      D,
-      qL,
-      kL,
-      gqaFactor: H / kvHeads,
-      scale: 1 / Math.sqrt(D),
-      softcapping: 1,
-      NQ: Math.ceil(qL / queryTile),
-      NK: Math.ceil(kL / keyTile),
-      NQAligned: Math.floor(qL / queryTile),
-      NKAligned: Math.floor(kL / keyTile),
-      qLRem: qL % queryTile,
-      kLRem: kL % keyTile,
-      qLOff: entry.qOffsetInK,
-      qStrides: headMajorStrides(H, qL, D),
-      kStrides: headMajorStrides(kvHeads, capacity, D),
-      vStrides: headMajorStrides(kvHeads, capacity, D),
-      oStrides: headMajorStrides(H, qL, D),
-    },
-    maskStrides: { batch: batchStride, head: headStride, token: kL },
-    nKvHeads: kvHeads,
-    causal: 0,
-  });
-  const start = 6 * structSizes.MATensor;
-  return { params: block.bytes.slice(start, start + 160), maskParams: block.bytes.slice(start + 160, start + 184) };
+/** The bytes of AttnParams and AttnMaskParams that the library hands to the kernel for a head-major case. */
+function packed(
+  entry: PrefillCase,
+  scene: PrefillScene,
+  out: Tensor<AttentionDType>,
+): { readonly params: Uint8Array; readonly maskParams: Uint8Array } {
+  using pass = device.pass();
+  const classes = encodePrefill(pass, entry, scene, out);
+  const dispatch = pass.describe().length - 1;
+  classes?.dispose();
+  const { native, handle } = Pass.use(pass);
+  const bytes = (index: number) => argumentBytes(native, handle, dispatch, index);
+  return { params: bytes(4), maskParams: bytes(5) };
 }
 
 /** What the judgement says of a kernel, for each case of the battery that fails. */
@@ -117,7 +88,7 @@ function failures(name: string): string[] {
     const { row, batch, heads, qL, kL } = entry;
     const scene = prefillScene(device, entry);
     const { q, k, v, mask } = scene;
-    using out: Tensor = device.tensor(row.dtype, q.shape);
+    using out = device.tensor(row.dtype, q.shape);
     using pass = device.pass();
     const classes =
       mask === undefined || !entry.tileClasses ? undefined : classifyMaskTiles(pass, { mask, headDim: row.headDim });
@@ -131,7 +102,7 @@ function failures(name: string): string[] {
     using pipeline = device.pipeline(name, {
       constants: flags.map(([index, value]) => ({ index, dtype: "bool", value })),
     });
-    const { params, maskParams } = packed(entry);
+    const { params, maskParams } = packed(entry, scene, out);
     pass.dispatch(pipeline, {
       buffers: {
         0: q,
@@ -166,8 +137,8 @@ const mistakes: readonly Mistake[] = [
   one("log2(e) not applied", /params\.scale \* M_LOG2E_F/, "params.scale"),
   one("log2(e) not applied to biases", /score \+ M_LOG2E_F \* float\(bias\)/, "score + float(bias)"),
   one("scale dropped", /params\.scale \* M_LOG2E_F/, "M_LOG2E_F"),
-  one("causal one key short", /<= position \?/, "< position ?"),
-  one("causal one key long", /<= position \?/, "<= position + 1 ?"),
+  one("causal one key short", /position - first_key \+ 1\)/, "position - first_key)"),
+  one("causal one key long", /position - first_key \+ 1\)/, "position - first_key + 2)"),
   one(
     "mask ignored in the last key tile",
     /if \(has_mask && tile_class/,
@@ -179,9 +150,9 @@ const mistakes: readonly Mistake[] = [
   one("no causal mask", /if \(do_causal && first_key/, "if (false && first_key"),
   one("K and V of another group", /head \/ params\.gqa_factor/, "head % params.gqa_factor"),
   one("accumulator not rescaled", /elements\[0\] \*= factor;\s+elements\[1\] \*= factor;/, ""),
-  one("row sum not rescaled", /row_sum \*= factor;/, ""),
-  one("a quarter of the row sum", /row_sum \+= simd_shuffle_xor\(row_sum, 8\);/, ""),
-  one("running maximum not carried", /row_maximum = moves \? maximum : row_maximum;/, ""),
+  one("row sum not rescaled", /softmax\.sum \*= factor;/, ""),
+  one("half of the row sum", /value \+= simd_shuffle_xor\(value, 8\);/, ""),
+  one("running maximum not carried", /softmax\.maximum = moves \? maximum : softmax\.maximum;/, ""),
   one("no barrier before V is loaded", /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ K has been used/, ""),
   one(
     "no barrier before K is loaded",
@@ -191,7 +162,11 @@ const mistakes: readonly Mistake[] = [
   one("tile class 2 taken for 0", /tile_class == kTileBlocked/, "tile_class != 1"),
   one("tile classes of another head", /head : 0\);/, "0 : 0);"),
   one("last tile of keys left out", /int key_tiles = params\.NK;/, "int key_tiles = params.NK - 1;"),
-  one("last key not attended", /lane_column \+ i < valid_keys \?/, "lane_column + i + 1 < valid_keys ?"),
+  one(
+    "last key not attended",
+    /lane\.column, valid_keys\);\s+\}\s+if \(do_causal/,
+    "lane.column, valid_keys - 1); } if (do_causal",
+  ),
   one(
     "values of the first tile",
     /V \+ first_key \* params\.V_strides\[2\], params\.V_strides\[2\], valid_keys,\s+thread_index\);\s+threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\}\s+if \(contributes\)/,

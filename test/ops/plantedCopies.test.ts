@@ -44,7 +44,7 @@ function differences(kernelName: string, fourElements = true, wideIndex = false)
   using pass = device.pass();
   pass.dispatch(pipeline, {
     buffers: [src, cache],
-    bytes: { 2: new Uint32Array([nHeads, size, capacity, seqPosStart, nTokens, srcTokOffset]) },
+    bytes: { 2: new Uint32Array([nHeads, size, capacity, seqPosStart, nTokens, srcTokOffset, srcTokens]) },
     grid: [fourElements ? size / 4 : size, nHeads, nTokens],
     threads: [9, nHeads, nTokens],
   });
@@ -53,12 +53,12 @@ function differences(kernelName: string, fourElements = true, wideIndex = false)
 }
 
 const mistakes: readonly Mistake[] = [
-  { name: "the ring wraps one slot early", find: /= capacity - first;/, replace: "= capacity - first - 1;" },
+  { name: "the ring wraps one slot early", find: /= capacity - start;/, replace: "= capacity - start - 1;" },
   { name: "the ring wraps one slot late", find: /token < before_wrap \?/, replace: "token <= before_wrap ?" },
   {
     name: "the ring starts one slot on",
-    find: /first_position % capacity/,
-    replace: "(first_position + 1) % capacity",
+    find: /first % capacity/,
+    replace: "(first + 1) % capacity",
   },
   { name: "ties rounded up", find: /0x7fffu \+ \(\(bits >> 16\) & 1u\)/, replace: "0x8000u" },
   { name: "ties rounded down", find: /0x7fffu \+ \(\(bits >> 16\) & 1u\)/, replace: "0x7fffu" },

@@ -93,7 +93,7 @@ const mistakes: readonly Mistake[] = [
   {
     name: "the last SIMD group, which has no row, writes one",
     calls: ["token"],
-    find: /if \(head >= params\.num_kv_heads\)(?= \{\s*return;\s*\}[^}]*rms_probe_enabled)/,
+    find: /if \(head >= params\.num_kv_heads\)/,
     replace: "if (false)",
   },
   ...[80, 112, 192].map(
@@ -139,8 +139,8 @@ const mistakes: readonly Mistake[] = [
     name: "the norms of the blocks are swapped",
     calls: ["decode"],
     headDim: 512,
-    find: /factor_of<D>\(norms\[0\]/,
-    replace: "factor_of<D>(norms[1]",
+    find: /factor_of<D>\(row\.norms\[0\]/,
+    replace: "factor_of<D>(row.norms[1]",
   },
 ];
 

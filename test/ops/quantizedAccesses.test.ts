@@ -22,7 +22,7 @@ const [k, v] = [cache(), cache()];
 const src = device.tensor("f32", [tokens, nKvHeads, headDim]);
 const token = src.slice(1, 2).reshape([nKvHeads, headDim]);
 const scratch = device.tensor("f32", [nKvHeads, headDim]);
-const [outK, outV] = [1, 2].map(() => device.tensor("f32", [nKvHeads, 2, headDim])) as [Tensor, Tensor];
+const [outK, outV] = [1, 2].map(() => device.tensor("f32", [nKvHeads, 2, headDim])) as [Tensor<"f32">, Tensor<"f32">];
 const bits = 4;
 
 /** Offset and length of slots `first` to `end` - 1 of all heads, the rows between included. */

@@ -1,3 +1,4 @@
+import { promisedHeadSizes } from "../helpers/promised.ts";
 import { codeFormats } from "../helpers/quantized.ts";
 import {
   allOps,
@@ -50,7 +51,16 @@ const formatCases = allOps.flatMap((op): RefusalCase[] => [
   ),
   ...[1, 2, 63, 65, 72, 160, 320, 384, 768, 3072, 8192].map((size) => {
     const tensors = scene.stream(op, size, Math.max(1, size >> 8));
-    return refused(op, `head size ${size}`, tensors, "unsupported", "headDim", size, 64, 80, 96, 112, 512, 4096);
+    return refused(
+      op,
+      `head size ${size}`,
+      tensors,
+      "unsupported",
+      "headDim",
+      size,
+      promisedHeadSizes.join(", "),
+      4096,
+    );
   }),
   ...([3, 5] as const).map((bits) => {
     const spoil = { ...scene.stream(op, 4), bits, packing: "dense" };
@@ -73,11 +83,22 @@ const shapeCases = allOps.flatMap((op): RefusalCase[] => {
     refused(op, "norms of two axes", scene.norms([2, 5]), "invalid-argument", "norms", "2,5"),
     refused(
       op,
-      "vectors of one axis more",
-      scene.vectors(op, [1, ...vectorShapes[op](2, 64)]),
+      "vectors of two axes more",
+      scene.vectors(op, [1, 1, ...vectorShapes[op](2, 64)]),
       "invalid-argument",
       name,
+      "batch",
     ),
+    refused(
+      op,
+      "vectors of two batches",
+      scene.vectors(op, [2, ...vectorShapes[op](2, 64)]),
+      "invalid-argument",
+      "packed",
+      "B is 1, but 2",
+    ),
+    refused(op, "packed of two batches", scene.packed([2, 2, 5, 32]), "invalid-argument", "packed", "B is 2, but 1"),
+    refused(op, "norms of two batches", scene.norms([2, 2, 5, 1]), "invalid-argument", "norms", "B is 2, but 1"),
     refused(op, "vectors of one axis", scene.vectors(op, [128]), "invalid-argument", name, 128),
     refused(op, "capacity zero", noSlots, "invalid-argument", "packed", "capacity", 0),
     refused(op, "capacity zero, a ring", { ...noSlots, isSliding: true }, "invalid-argument", "packed", "capacity", 0),
@@ -117,11 +138,10 @@ const rangeCases: readonly RefusalCase[] = [
     "source too small",
     { srcTokOffset: 5 },
     "buffer-too-small",
-    "src",
+    "srcTokOffset",
     5,
     3,
-    4096,
-    3584,
+    7,
   ),
   refused(
     "hadamardQuantizeKvSeq",
@@ -136,7 +156,7 @@ const rangeCases: readonly RefusalCase[] = [
     "hadamardQuantizeKvSeq",
     "source beyond 2^32",
     { srcTokOffset: maxU32 },
-    "overflow",
+    "buffer-too-small",
     "srcTokOffset",
     maxU32,
     3,

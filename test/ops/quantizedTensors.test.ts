@@ -52,11 +52,12 @@ const probeCases: readonly RefusalCase[] = [
   refused(single, "scratch of one axis", { rmsScratch: scratch([128]) }, "invalid-argument", "rmsScratch", 128),
   refused(
     single,
-    "scratch as the reference's sketch",
-    { rmsScratch: scratch([2, 1, 16]) },
+    "scratch of 15 coordinates a norm",
+    { rmsScratch: scratch([2, 1, 15]) },
     "invalid-argument",
     "rmsScratch",
-    "2,1,16",
+    "[2, 1, 15]",
+    "[2, 1, 16]",
   ),
   refused(
     single,
@@ -136,9 +137,9 @@ const overlapCases: readonly RefusalCase[] = [
   })(),
 ];
 
-const none = { src: undefined, out: undefined, packed: undefined, norms: undefined };
 const streamCases = allOps.flatMap((op): RefusalCase[] => {
   const name = vectorName(op);
+  const none = { [name]: undefined, packed: undefined, norms: undefined };
   const [k, v] = [scene.stream(op), scene.stream(op)];
   const withV = (spoil: Fields) => ({ ...none, k, v: { ...v, ...spoil } });
   const shared = bytes(640);

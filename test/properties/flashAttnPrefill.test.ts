@@ -2,7 +2,7 @@
 import { afterAll, describe, expect } from "bun:test";
 import fc from "fast-check";
 import { openWithThreads } from "../../scripts/lib/open-device.ts";
-import { type Device, flashAttnPrefill, flashAttnPrefillSupport, type Tensor } from "../../src/index.ts";
+import { type Device, flashAttnPrefill, flashAttnPrefillSupport } from "../../src/index.ts";
 import { type AttentionProblem, type AttentionStrides, offsetOf } from "../../src/reference/index.ts";
 import { bitsOf, fillPattern } from "../helpers/elements.ts";
 import {
@@ -103,7 +103,7 @@ function checkStrided(on: Device, entry: StridedCase): void {
       headDim,
       entry.gaps[index] ?? 0,
     );
-    const tensor: Tensor = on.tensor(dtype, [length]);
+    const tensor = on.tensor(dtype, [length]);
     fillPattern(bitsOf(tensor), index);
     return { tensor, strides: isShared ? { ...strides, batch: 0 } : strides, count, tokens };
   };

@@ -89,13 +89,15 @@ describe("copies against the oracle", () => {
     }),
     runs,
     ({ pair, nHeads, headDim, capacity, position, ...plan }) => {
-      const seqPos = position % capacity;
+      const isSliding = position % 2 === 0;
+      const seqPos = isSliding ? position : position % capacity;
       const shapes = { srcShape: [nHeads, headDim], cacheShape: [nHeads, capacity, headDim] };
       using k = new TestStream(device, { ...pair, ...shapes, ...plan });
       using v = new TestStream(device, { ...pair, ...shapes, ...plan, seed: plan.seed + 1 });
-      run((pass) => kvCacheCopyBatch(pass, { k, v, seqPos }));
+      run((pass) => kvCacheCopyBatch(pass, { k, v, seqPos, isSliding }));
       for (const stream of [k, v]) {
-        stream.expectCopied((bits) => referenceKvCacheCopyBatch(bits, { nHeads, headDim, capacity, seqPos }));
+        const params = { nHeads, headDim, capacity, seqPos: position % capacity };
+        stream.expectCopied((bits) => referenceKvCacheCopyBatch(bits, params));
       }
     },
   );
@@ -117,7 +119,7 @@ describe("copies against the oracle", () => {
       const shapes = { srcShape: [srcTokens, nHeads, headDim], cacheShape: [nHeads, capacity, headDim] };
       using k = new TestStream(device, { ...pair, ...shapes, ...plan });
       using v = new TestStream(device, { ...pair, ...shapes, ...plan, seed: plan.seed + 1 });
-      run((pass) => kvCacheCopySeq(pass, { k, v, ...range }));
+      run((pass) => kvCacheCopySeq(pass, { k, v, ...range, isSliding: true }));
       for (const stream of [k, v]) stream.expectCopied((bits) => referenceKvCacheCopySeq(bits, params));
     },
   );
@@ -131,7 +133,7 @@ describe("copies against the oracle", () => {
       const shapes = { srcShape: [nHeads, srcTokens, headDim], cacheShape: [nHeads, capacity, headDim] };
       using stream = new TestStream(device, { from: "bf16", to: "bf16", ...shapes, ...plan });
       const { src, cache } = stream;
-      run((pass) => kvCacheCopyHeadMajor(pass, { src, cache, ...range }));
+      run((pass) => kvCacheCopyHeadMajor(pass, { src, cache, ...range, isSliding: true }));
       stream.expectCopied((bits) => referenceKvCacheCopyHeadMajor(bits, { ...params, srcSeqLen: srcTokens }));
     },
   );

@@ -7,7 +7,6 @@ import {
   buildSlidingWindowMask,
   classifyMaskTiles,
   flashAttnPrefillSupport,
-  type Tensor,
 } from "../../src/index.ts";
 import { referenceSlidingWindowMask, referenceTileClasses } from "../../src/reference/index.ts";
 import { seededRandom } from "../helpers/random.ts";
@@ -33,7 +32,7 @@ describe("masks against the oracle", () => {
     }),
     300,
     ({ dtype, qL, kL, window, qOffsetInK }) => {
-      using whole: Tensor = device.tensor(dtype, [qL + 2, kL]);
+      using whole = device.tensor(dtype, [qL + 2, kL]);
       whole.set(new Float32Array(whole.length).fill(1));
       using mask = whole.slice(1, qL + 1);
       using pass = device.pass();
@@ -68,7 +67,7 @@ describe("masks against the oracle", () => {
       const data = Float32Array.from({ length: batches * heads * qL * kL }, () =>
         random() < part ? blocked[dtype] : random() < 0.01 ? bias : attended[dtype],
       );
-      using mask: Tensor = device.tensor(dtype, [batches, heads, qL, kL]);
+      using mask = device.tensor(dtype, [batches, heads, qL, kL]);
       mask.set(data);
       using pass = device.pass();
       using classes = classifyMaskTiles(pass, { mask, headDim: support.headDim });

@@ -6,9 +6,9 @@
 import { dlopen, FFIType } from "bun:ffi";
 import { readFileSync } from "node:fs";
 import { Block } from "../../src/ffi/block.ts";
+import { structSizes } from "../../src/ffi/generated/structs.ts";
 import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
 import type { Pointer } from "../../src/ffi/memory.ts";
-import { recordSizes } from "../../src/ffi/records.ts";
 import { type Outcome, run } from "../helpers/run.ts";
 
 const runtime = process.env["LD_PRELOAD"];
@@ -32,9 +32,9 @@ const [bytes] = process.argv.slice(2);
 if (bytes !== undefined) {
   describeInto(Number(bytes));
 } else {
-  const enough = await child(recordSizes.MADeviceInfo);
+  const enough = await child(structSizes.MADeviceInfo);
   if (enough.output !== "described\n") throw new Error(`a correct call failed:\n${enough.errors}`);
-  const short = await child(recordSizes.MADeviceInfo - 1);
+  const short = await child(structSizes.MADeviceInfo - 1);
   if (!short.errors.includes("AddressSanitizer: heap-buffer-overflow")) {
     throw new Error(`one byte too few went unseen:\n${short.output}${short.errors}`);
   }

@@ -1,7 +1,9 @@
 /// Drives the pool of worker threads alone, under a sanitizer: dispatches of loops and of fibres, on several threads,
-/// one after another and from pools side by side, up to the time limit. With the argument `race` its kernel writes
-/// one variable from all threads, which ThreadSanitizer has to see.
+/// one after another and from pools side by side, short ones and such as helpers are called to, in a row and with
+/// pauses in which helpers fall asleep. With the argument `race` its kernel writes one variable from all threads, which
+/// ThreadSanitizer has to see.
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -17,6 +19,15 @@ uint64_t raced = 0;
 void countThreads(const SmThreadgroup *group) { counted += group->threadCount; }
 void countFibre(const SmThreadgroup *) { ++counted; }
 void race(const SmThreadgroup *) { ++raced; }
+
+std::atomic<uint32_t> visits[5000];
+
+/// Some microseconds of work, so that helpers come.
+void visit(const SmThreadgroup *group) {
+  volatile uint32_t work = 0;
+  for (uint32_t i = 0; i < 1000; ++i) work = work + i;
+  ++visits[group->position[0]];
+}
 
 SmKernel kernel(uint32_t execution, void (*run)(const SmThreadgroup *)) {
   SmKernel kernel = {};
@@ -55,6 +66,24 @@ uint64_t runAll(uint32_t workers) {
   return threads;
 }
 
+/// Whether each threadgroup of dispatches of many sizes runs once.
+bool visitsAll(uint32_t workers) {
+  const SmKernel visiting = kernel(SM_EXECUTION_LOOP, visit);
+  SmPool *pool = sm_pool_create(workers);
+  if (!pool) return false;
+  bool isRight = true;
+  for (uint32_t round = 0; round < 60; ++round) {
+    const uint32_t threadgroups = round % 3 == 0 ? 1 + round % 7 : round % 3 == 1 ? 40 + round : 800 + 67 * round;
+    const SmDispatch work = dispatch(visiting, threadgroups, 1);
+    if (sm_pool_run(pool, &work, 60) != SM_RUN_OK) isRight = false;
+    for (uint32_t i = 0; i < 5000; ++i)
+      if (visits[i].exchange(0) != (i < threadgroups)) isRight = false;
+    if (round % 4 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  sm_pool_destroy(pool);
+  return isRight;
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -71,6 +100,9 @@ int main(int argc, char **argv) {
   for (uint32_t workers = 1; workers <= 4; ++workers)
     callers.emplace_back([&expected, workers] { expected += runAll(workers); });
   for (std::thread &caller : callers) caller.join();
+  bool isRight = true;
+  for (uint32_t workers = 1; workers <= 5; ++workers) isRight = visitsAll(workers) && isRight;
+  if (!isRight) std::printf("a threadgroup did not run once\n");
   std::printf("%llu of %llu threads ran\n", (unsigned long long)counted, (unsigned long long)expected);
-  return counted == expected && expected > 0 ? 0 : 1;
+  return counted == expected && expected > 0 && isRight ? 0 : 1;
 }

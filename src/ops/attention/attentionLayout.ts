@@ -1,4 +1,5 @@
 import { checkObject, checkU32, display, refused } from "../../checks.ts";
+import { OptionNames } from "../../optionNames.ts";
 
 /** Order of the axes: `head-major` [B, H, L, D] or `sequence-major` [B, L, H, D]. */
 export type AttentionLayout = "head-major" | "sequence-major";
@@ -35,6 +36,30 @@ export interface StridedLayout {
   readonly mask?: AttentionStrides;
 }
 
+const layoutNames = new OptionNames<StridedLayout>("layout", {
+  batch: true,
+  heads: true,
+  kvHeads: true,
+  seqLenQ: true,
+  headDim: true,
+  q: true,
+  k: true,
+  v: true,
+  out: true,
+  mask: true,
+});
+const strideNames = new OptionNames<AttentionStrides>("strides", { batch: true, head: true, token: true });
+
+/** Whether the axes that `argument` is about are sequence-major: as `order` says, else as the whole layout. */
+export function checkAxisOrder(order: unknown, layout: boolean | StridedLayout, argument: string): boolean {
+  if (order === undefined) return layout === true;
+  if (typeof layout !== "boolean") throw refused(argument, "strides in layout say where everything lies; leave it out");
+  if (order !== "head-major" && order !== "sequence-major") {
+    throw refused(argument, `expected "head-major" or "sequence-major", got ${display(order)}`);
+  }
+  return order === "sequence-major";
+}
+
 /**
  * The layout that a caller gave: whether it is sequence-major, or a copy of
  * the strides, which no getter can change any more.
@@ -45,6 +70,7 @@ export function checkLayout(layout: unknown): boolean | StridedLayout {
   if (typeof layout !== "object" || layout === null || Array.isArray(layout)) {
     throw refused("layout", `expected "head-major", "sequence-major" or strides, got ${display(layout)}`);
   }
+  layoutNames.check(layout, "layout.");
   const { batch, heads, kvHeads, seqLenQ, headDim, q, k, v, out, mask } = layout as Partial<StridedLayout>;
   return {
     batch: checkExtent(batch, "layout.batch"),
@@ -67,7 +93,8 @@ function checkExtent(value: unknown, argument: string): number {
 }
 
 function checkStrides(value: unknown, argument: string): AttentionStrides {
-  const { batch, head, token } = checkObject(value as Partial<AttentionStrides>, argument);
+  strideNames.check(checkObject(value as object, argument), `${argument}.`);
+  const { batch, head, token } = value as Partial<AttentionStrides>;
   return {
     batch: checkStride(batch, `${argument}.batch`),
     head: checkStride(head, `${argument}.head`),

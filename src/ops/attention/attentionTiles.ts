@@ -1,3 +1,6 @@
+import { refused } from "../../checks.ts";
+import { support } from "../../ffi/support.ts";
+
 /** How `flash_attn_prefill` cuts its work: a threadgroup owns `queryTile` rows and walks the keys `keyTile` at a time. */
 export interface AttentionTiles {
   readonly queryTile: number;
@@ -6,19 +9,11 @@ export interface AttentionTiles {
   readonly simdgroups: number;
 }
 
-const wide: AttentionTiles = { queryTile: 32, keyTile: 16, simdgroups: 4 };
-const narrow: AttentionTiles = { queryTile: 8, keyTile: 8, simdgroups: 1 };
-
-/** The tiles of a head size; the library refuses sizes that no kernel serves. */
+/** The tiles of a head size; refused where no kernel serves it. */
 export function attentionTiles(headDim: number): AttentionTiles {
-  return headDim < 512 ? wide : narrow;
-}
-
-/** Threadgroup memory of a kernel in bytes: tiles of 16-bit elements, their rows padded by 16 bytes. */
-export function threadgroupMemory(headDim: number): number {
-  const { queryTile, keyTile } = attentionTiles(headDim);
-  const rowBytes = (headDim + 8) * 2;
-  const separate = (queryTile + 2 * keyTile) * rowBytes;
-  // K and V take turns in one tile where two do not fit.
-  return separate <= 32768 ? separate : (queryTile + keyTile) * rowBytes;
+  const { flashAttnPrefill } = support();
+  const row = flashAttnPrefill.find((each) => each.headDim === headDim);
+  if (row !== undefined) return row;
+  const sizes = [...new Set(flashAttnPrefill.map((each) => each.headDim))].join(", ");
+  throw refused("headDim", `no kernel serves ${headDim}; supported: ${sizes}`, "unsupported");
 }

@@ -1,37 +1,40 @@
 import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
-import type { MetalAttentionError } from "../../errors.ts";
 import { Block } from "../../ffi/block.ts";
-import {
-  type FlashAttnPrefillRecord,
-  type AttentionStrides as MutableStrides,
-  packFlashAttnPrefill,
-  structSizes,
-} from "../../ffi/layout.ts";
-import type { Native } from "../../ffi/library.ts";
-import { nativeError } from "../../ffi/status.ts";
+import { packMAFlashAttnPrefillArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { checkStatus } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
 import { TileClasses } from "../masks/tileClasses.ts";
-import { checkAxis, checkI32 } from "../shapes.ts";
-import { type AttentionLayout, type AttentionStrides, checkLayout, type StridedLayout } from "./attentionLayout.ts";
-import { attentionTiles } from "./attentionTiles.ts";
+import { batchOf, checkAxis, checkI32, fromEnd } from "../shapes.ts";
+import {
+  type AttentionLayout,
+  type AttentionStrides,
+  checkAxisOrder,
+  checkLayout,
+  type StridedLayout,
+} from "./attentionLayout.ts";
+import type { AttentionDType } from "./flashAttnPrefillSupport.ts";
 
-/** Arguments of {@link flashAttnPrefill}. Shapes are written head-major; see `layout`. */
+/**
+ * Arguments of {@link flashAttnPrefill}. Shapes are written head-major; see
+ * `layout`. A tensor without the axis B has one batch.
+ */
 export interface FlashAttnPrefillArgs {
   /** Queries, [B, H, qL, D]. */
-  readonly q: Tensor;
+  readonly q: Tensor<AttentionDType>;
   /** Keys, [B, Hkv, kvCapacity, D]; H is a multiple of Hkv (grouped-query attention). */
-  readonly k: Tensor;
+  readonly k: Tensor<AttentionDType>;
   /** Values, of the same shape as `k`. */
-  readonly v: Tensor;
+  readonly v: Tensor<AttentionDType>;
   /** Written: [B, H, qL, D]. Must overlap no input. */
-  readonly out: Tensor;
+  readonly out: Tensor<AttentionDType>;
   /**
    * [qL, kL] for all batches and heads, or [B, H, qL, kL], where B or H may be
    * 1 to be shared. In the dtype of q it is added to the scores (0 attends,
    * -infinity blocks, finite biases are allowed); of bool, true attends.
    */
-  readonly mask?: Tensor;
+  readonly mask?: Tensor<AttentionDType | "bool">;
   /** What {@link classifyMaskTiles} made of `mask`, to skip the tiles that it blocks. */
   readonly tileClasses?: TileClasses;
   /** Whether query i attends only keys j <= i + qOffsetInK. False unless given. */
@@ -46,7 +49,28 @@ export interface FlashAttnPrefillArgs {
   readonly kvCapacity?: number;
   /** Order of the axes of q, k, v and out, or where everything lies; `head-major` unless given. */
   readonly layout?: AttentionLayout | StridedLayout;
+  /** Order of the axes of q and out, where it differs from that of k and v: tokens over a head-major cache. */
+  readonly qLayout?: AttentionLayout;
+  /** Order of the axes of k and v. */
+  readonly kvLayout?: AttentionLayout;
 }
+
+const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
+  q: true,
+  k: true,
+  v: true,
+  out: true,
+  mask: true,
+  tileClasses: true,
+  causal: true,
+  scale: true,
+  qOffsetInK: true,
+  seqLenK: true,
+  kvCapacity: true,
+  layout: true,
+  qLayout: true,
+  kvLayout: true,
+});
 
 const block = new Block(structSizes.MAFlashAttnPrefillArgs);
 const none: TensorRange = {
@@ -59,48 +83,44 @@ const none: TensorRange = {
   shape: [],
 };
 
-/** Filled again by each call, so that a call allocates nothing. */
-const record: FlashAttnPrefillRecord = {
+/** Filled again by each call, so that a call allocates nothing. Strides are (batch, head, token). */
+const params = {
+  B: 0,
+  H: 0,
+  D: 0,
+  qL: 0,
+  kL: 0,
+  scale: 0,
+  softcapping: 1,
+  qL_off: 0,
+  Q_strides: [0, 0, 0] as Strides,
+  K_strides: [0, 0, 0] as Strides,
+  V_strides: [0, 0, 0] as Strides,
+  O_strides: [0, 0, 0] as Strides,
+};
+const maskParams = { M_strides: [0, 0, 0] as Strides };
+const record = {
   q: none,
   k: none,
   v: none,
   out: none,
-  mask: undefined,
-  tileClasses: undefined,
-  params: {
-    B: 0,
-    H: 0,
-    D: 0,
-    qL: 0,
-    kL: 0,
-    gqaFactor: 0,
-    scale: 0,
-    softcapping: 1,
-    NQ: 0,
-    NK: 0,
-    NQAligned: 0,
-    NKAligned: 0,
-    qLRem: 0,
-    kLRem: 0,
-    qLOff: 0,
-    qStrides: { batch: 0, head: 0, token: 0 },
-    kStrides: { batch: 0, head: 0, token: 0 },
-    vStrides: { batch: 0, head: 0, token: 0 },
-    oStrides: { batch: 0, head: 0, token: 0 },
-  },
-  maskStrides: { batch: 0, head: 0, token: 0 },
+  mask: undefined as TensorRange | undefined,
+  tileClasses: undefined as TensorRange | undefined,
+  params,
+  maskParams,
   nKvHeads: 0,
   causal: 0,
 };
+
+type Strides = [batch: number, head: number, token: number];
 
 /**
  * Attention over whole sequences: out = softmax(scale * q k^T + mask) v, one
  * dispatch for all batches and heads. Sums are in f32. A query that may attend
  * nothing gives exactly 0.
  *
- * Supported: bf16 and f16; D = 64, 80, 96, 112, 128, 192, 256, 512; without a
- * mask, with an additive or a bool one, causal or not; grouped queries, any
- * lengths, any batch. {@link flashAttnPrefillSupport} has all of it as a table.
+ * {@link flashAttnPrefillSupport} lists the dtypes, head sizes and masks that
+ * have kernels; causal or not, grouped queries, any lengths, any batch.
  *
  * A prompt may be done in chunks: give `k` and `v` as slots with room to
  * spare, `seqLenK` as the keys written so far, and `qOffsetInK` as those
@@ -109,7 +129,7 @@ const record: FlashAttnPrefillRecord = {
  * Errors: `invalid-argument` for shapes that disagree, H not a multiple of
  * Hkv, a scale that is no positive number, qOffsetInK + qL > kL where qOffsetInK
  * is above 0 (from 0 on, queries may outnumber keys), an output that overlaps an
- * input, or tile classes without a mask or of another one;
+ * input, or tile classes without a mask, of another one or of an earlier state of it;
  * `unsupported` for another dtype or head size, with those supported;
  * `buffer-too-small` for strides that leave a tensor.
  *
@@ -122,8 +142,11 @@ const record: FlashAttnPrefillRecord = {
  */
 export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  argNames.check(checkObject(args, "args"));
   const layout = checkLayout(args.layout);
+  const isStrided = typeof layout !== "boolean";
+  const isTokenMajorQ = checkAxisOrder(args.qLayout, layout, "qLayout");
+  const isTokenMajorKv = checkAxisOrder(args.kvLayout, layout, "kvLayout");
   const q = Tensor.use(args.q, device, "q");
   const k = Tensor.use(args.k, device, "k");
   const v = Tensor.use(args.v, device, "v");
@@ -137,6 +160,7 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const kvCapacity = givenCapacity === undefined ? undefined : checkU32(givenCapacity, "kvCapacity");
   const givenLength = args.seqLenK;
   const seqLenK = givenLength === undefined ? undefined : checkU32(givenLength, "seqLenK");
+  if (seqLenK === 0) throw refused("seqLenK", "0 leaves no key to attend; it is at least 1");
   const givenScale = args.scale;
   const scale = givenScale === undefined ? 0 : checkScale(givenScale);
   const qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
@@ -148,22 +172,19 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   record.out = out;
   record.mask = mask;
   record.causal = causal;
-  const { params } = record;
-  if (typeof layout === "boolean") fillDense(q, k, v, out, layout, kvCapacity, seqLenK);
-  else fillStrided(layout, kvCapacity, seqLenK);
+  if (isStrided) fillStrided(layout, kvCapacity, seqLenK);
+  else fillDense(q, k, v, out, isTokenMajorQ, isTokenMajorKv, kvCapacity, seqLenK);
   const { D, H } = params;
   if (H % record.nKvHeads !== 0) {
-    const argument = typeof layout === "boolean" ? "k" : "layout.kvHeads";
+    const argument = isStrided ? "layout.kvHeads" : "k";
     throw refused(argument, `${record.nKvHeads} key heads do not divide the ${H} query heads of q`);
   }
-  params.gqaFactor = H / record.nKvHeads;
   params.scale = givenScale === undefined ? 1 / Math.sqrt(D) : scale;
-  params.qLOff = qLOff;
-  setTiles();
+  params.qL_off = qLOff;
   if (mask !== undefined) {
-    const strides = typeof layout === "boolean" ? undefined : layout.mask;
+    const strides = isStrided ? layout.mask : undefined;
     if (strides === undefined) setMaskStrides(mask);
-    else copyStrides(record.maskStrides, strides);
+    else copyStrides(maskParams.M_strides, strides);
     if (strides !== undefined && tileClasses !== undefined) {
       throw refused("tileClasses", "classify the tiles of masks without strides of their own; leave out layout.mask");
     }
@@ -174,9 +195,8 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
     record.tileClasses = TileClasses.rangeFor(tileClasses, mask, D, "tileClasses");
   }
 
-  packFlashAttnPrefill(block, record);
-  const status = native.ma_flash_attn_prefill(handle, block.address);
-  if (status !== 0) throw attentionError(native, status, seqLenK === undefined ? "k" : "seqLenK");
+  packMAFlashAttnPrefillArgs(block, 0, record);
+  checkStatus(native, native.ma_flash_attn_prefill(handle, block.address));
 }
 
 /** Extents and strides from the shapes of the tensors. */
@@ -185,41 +205,38 @@ function fillDense(
   k: TensorRange,
   v: TensorRange,
   out: TensorRange,
-  sequenceMajor: boolean,
+  isTokenMajorQ: boolean,
+  isTokenMajorKv: boolean,
   kvCapacity: number | undefined,
   seqLenK: number | undefined,
 ): void {
-  const { params } = record;
-  const queryAxes = sequenceMajor ? "[B, qL, H, D]" : "[B, H, qL, D]";
-  const keyAxes = sequenceMajor ? "[B, kvCapacity, Hkv, D]" : "[B, Hkv, kvCapacity, D]";
+  const queryAxes = isTokenMajorQ ? "[B, qL, H, D]" : "[B, H, qL, D]";
+  const keyAxes = isTokenMajorKv ? "[B, kvCapacity, Hkv, D]" : "[B, Hkv, kvCapacity, D]";
   checkRank("q", q, queryAxes);
   checkRank("k", k, keyAxes);
   checkRank("v", v, keyAxes);
   checkRank("out", out, queryAxes);
-  const headAxis = sequenceMajor ? 2 : 1;
-  const tokenAxis = sequenceMajor ? 1 : 2;
-  params.B = checkI32(q.shape[0] as number, "q", "B");
-  params.H = checkI32(q.shape[headAxis] as number, "q", "H");
-  params.qL = checkI32(q.shape[tokenAxis] as number, "q", "qL");
-  params.D = checkI32(q.shape[3] as number, "q", "D");
-  record.nKvHeads = k.shape[headAxis] as number;
-  const capacity = checkI32(k.shape[tokenAxis] as number, "k", "kvCapacity");
-  checkAxis("k", "B", k.shape[0] as number, params.B, "q");
-  checkAxis("k", "D", k.shape[3] as number, params.D, "q");
+  params.B = checkExtent(batchOf(q, 3), "q", "B");
+  params.H = checkExtent(fromEnd(q, isTokenMajorQ ? 2 : 3), "q", "H");
+  params.qL = checkExtent(fromEnd(q, isTokenMajorQ ? 3 : 2), "q", "qL");
+  params.D = checkExtent(fromEnd(q, 1), "q", "D");
+  record.nKvHeads = checkExtent(fromEnd(k, isTokenMajorKv ? 2 : 3), "k", "Hkv");
+  const capacity = checkExtent(fromEnd(k, isTokenMajorKv ? 3 : 2), "k", "kvCapacity");
+  checkAxis("k", "B", batchOf(k, 3), params.B, "q");
+  checkAxis("k", "D", fromEnd(k, 1), params.D, "q");
   checkSameShape("v", v, k, "k");
   checkSameShape("out", out, q, "q");
   if (kvCapacity !== undefined) checkAxis("kvCapacity", "the value", kvCapacity, capacity, "the shape of k");
   params.kL = seqLenK ?? capacity;
   if (params.kL > capacity) throw refused("seqLenK", `${seqLenK} is beyond the kvCapacity ${capacity} of k and v`);
-  setStrides(params.qStrides, q.shape, headAxis, tokenAxis);
-  setStrides(params.kStrides, k.shape, headAxis, tokenAxis);
-  setStrides(params.vStrides, v.shape, headAxis, tokenAxis);
-  setStrides(params.oStrides, out.shape, headAxis, tokenAxis);
+  setStrides(params.Q_strides, q, isTokenMajorQ);
+  setStrides(params.K_strides, k, isTokenMajorKv);
+  setStrides(params.V_strides, v, isTokenMajorKv);
+  setStrides(params.O_strides, out, isTokenMajorQ);
 }
 
 /** Extents and strides as the caller gave them; the library checks that they stay inside the tensors. */
 function fillStrided(layout: StridedLayout, kvCapacity: number | undefined, seqLenK: number | undefined): void {
-  const { params } = record;
   params.B = layout.batch;
   params.H = layout.heads;
   params.qL = layout.seqLenQ;
@@ -230,27 +247,10 @@ function fillStrided(layout: StridedLayout, kvCapacity: number | undefined, seqL
   if (kvCapacity !== undefined && keys > kvCapacity)
     throw refused("seqLenK", `${keys} is beyond kvCapacity ${kvCapacity}`);
   params.kL = checkI32(keys, seqLenK === undefined ? "kvCapacity" : "seqLenK", "kL");
-  copyStrides(params.qStrides, layout.q);
-  copyStrides(params.kStrides, layout.k);
-  copyStrides(params.vStrides, layout.v);
-  copyStrides(params.oStrides, layout.out);
-}
-
-/** Arguments behind the strides of AttnParams and AttnMaskParams. */
-const stridesOf = { Q: "layout.q", K: "layout.k", V: "layout.v", O: "layout.out", M: "layout.mask" } as const;
-
-/** The library's error, with its numbers put down to the caller's arguments; kL comes from `keyLength`. */
-function attentionError(native: Native, status: number, keyLength: string): MetalAttentionError {
-  return nativeError(native, status, (message) =>
-    message
-      .replace(/^(ma_\w+: )(?=(?:B|H|D|qL) is )/, "$1q: ")
-      .replace(/^(ma_\w+: )(?=kL is )/, `$1${keyLength}: `)
-      .replace(
-        /^(ma_\w+: )([QKVOM])_strides/,
-        (_, start: string, tensor: keyof typeof stridesOf) => start + stridesOf[tensor],
-      )
-      .replaceAll("qL_off", "qOffsetInK"),
-  );
+  copyStrides(params.Q_strides, layout.q);
+  copyStrides(params.K_strides, layout.k);
+  copyStrides(params.V_strides, layout.v);
+  copyStrides(params.O_strides, layout.out);
 }
 
 function checkScale(scale: unknown): number {
@@ -260,47 +260,38 @@ function checkScale(scale: unknown): number {
   return scale;
 }
 
+function checkExtent(extent: number, argument: string, axis: string): number {
+  if (extent === 0) throw refused(argument, `${axis} is 0; it is at least 1`);
+  return checkI32(extent, argument, axis);
+}
+
 function checkRank(argument: string, { shape }: TensorRange, axes: string): void {
-  if (shape.length !== 4) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
+  if (shape.length !== 4 && shape.length !== 3) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
 }
 
-function checkSameShape(argument: string, { shape }: TensorRange, other: TensorRange, where: string): void {
-  for (let axis = 0; axis < 4; axis++) {
-    if (shape[axis] !== other.shape[axis]) {
-      throw refused(argument, `expected the shape [${other.shape}] of ${where}, got [${shape}]`);
-    }
-  }
+function checkSameShape(argument: string, range: TensorRange, other: TensorRange, where: string): void {
+  let same = batchOf(range, 3) === batchOf(other, 3);
+  for (let axis = 1; axis <= 3; axis++) same &&= fromEnd(range, axis) === fromEnd(other, axis);
+  if (!same) throw refused(argument, `expected the shape [${other.shape}] of ${where}, got [${range.shape}]`);
 }
 
-/** Counts whole and partial tiles. */
-function setTiles(): void {
-  const { params } = record;
-  const { queryTile, keyTile } = attentionTiles(params.D);
-  params.NQ = Math.ceil(params.qL / queryTile);
-  params.NK = Math.ceil(params.kL / keyTile);
-  params.NQAligned = Math.floor(params.qL / queryTile);
-  params.NKAligned = Math.floor(params.kL / keyTile);
-  params.qLRem = params.qL % queryTile;
-  params.kLRem = params.kL % keyTile;
+function copyStrides(to: Strides, { batch, head, token }: AttentionStrides): void {
+  to[0] = batch;
+  to[1] = head;
+  to[2] = token;
 }
 
-function copyStrides(to: MutableStrides, from: AttentionStrides): void {
-  to.batch = from.batch;
-  to.head = from.head;
-  to.token = from.token;
-}
-
-/** Strides of a dense tensor of 4 axes, the last of them D. */
-function setStrides(strides: MutableStrides, shape: readonly number[], headAxis: 1 | 2, tokenAxis: 1 | 2): void {
-  const D = shape[3] as number;
-  strides.batch = (shape[1] as number) * (shape[2] as number) * D;
-  strides.head = headAxis === 2 ? D : (shape[tokenAxis] as number) * D;
-  strides.token = tokenAxis === 2 ? D : (shape[headAxis] as number) * D;
+/** Strides of a dense tensor, token-major or head-major. */
+function setStrides(strides: Strides, range: TensorRange, isTokenMajor: boolean): void {
+  const D = fromEnd(range, 1);
+  const plane = fromEnd(range, 2) * D;
+  strides[0] = fromEnd(range, 3) * plane;
+  strides[1] = isTokenMajor ? D : plane;
+  strides[2] = isTokenMajor ? plane : D;
 }
 
 /** Strides of [qL, kL] or [B, H, qL, kL]; 0 repeats the one plane for every batch or head. */
 function setMaskStrides(mask: TensorRange): void {
-  const { params, maskStrides } = record;
   const { shape } = mask;
   const rank = shape.length;
   const [batches, heads] = rank === 2 ? [1, 1] : (shape as readonly [number, number]);
@@ -310,7 +301,8 @@ function setMaskStrides(mask: TensorRange): void {
     throw refused("mask", `expected shape [${qL}, ${kL}] or [${B}, ${H}, ${qL}, ${kL}], got [${shape}]`);
   }
   const plane = params.qL * params.kL;
-  maskStrides.batch = batches === 1 ? 0 : heads * plane;
-  maskStrides.head = heads === 1 ? 0 : plane;
-  maskStrides.token = params.kL;
+  const { M_strides } = maskParams;
+  M_strides[0] = batches === 1 ? 0 : heads * plane;
+  M_strides[1] = heads === 1 ? 0 : plane;
+  M_strides[2] = params.kL;
 }

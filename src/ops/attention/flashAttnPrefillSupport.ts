@@ -1,17 +1,10 @@
-import { attentionTiles, threadgroupMemory } from "./attentionTiles.ts";
-
-const dtypes = ["bf16", "f16"] as const;
-const headDims = [64, 80, 96, 112, 128, 192, 256, 512] as const;
-const masks = ["none", "additive", "bool"] as const;
+import { type Support, support } from "../../ffi/support.ts";
 
 /** Element types of q, k, v and out that have kernels. */
-export type AttentionDType = (typeof dtypes)[number];
-
-/** Head sizes that have kernels. */
-export type AttentionHeadDim = (typeof headDims)[number];
+export type AttentionDType = Support["flashAttnPrefill"][number]["dtype"];
 
 /** Without a mask, with one in the dtype of q that is added to the scores, or with one of bool. */
-export type AttentionMaskKind = (typeof masks)[number];
+export type AttentionMaskKind = Support["flashAttnPrefill"][number]["mask"];
 
 /**
  * A combination that {@link flashAttnPrefill} supports, with any batch, heads,
@@ -20,7 +13,7 @@ export type AttentionMaskKind = (typeof masks)[number];
 export interface FlashAttnPrefillSupport {
   /** Element type of q, k, v and out. */
   readonly dtype: AttentionDType;
-  readonly headDim: AttentionHeadDim;
+  readonly headDim: number;
   readonly mask: AttentionMaskKind;
   /** Entry point in `flash_attn_prefill.metal`. */
   readonly kernel: string;
@@ -42,24 +35,7 @@ export interface FlashAttnPrefillSupport {
 
 const maxNmse: Readonly<Record<AttentionDType, number>> = { bf16: 1e-5, f16: 1e-6 };
 
-const table: readonly FlashAttnPrefillSupport[] = Object.freeze(
-  dtypes.flatMap((dtype) => headDims.flatMap((headDim) => masks.map((mask) => supportOf(dtype, headDim, mask)))),
-);
-
-function supportOf(dtype: AttentionDType, headDim: AttentionHeadDim, mask: AttentionMaskKind): FlashAttnPrefillSupport {
-  const { queryTile, keyTile } = attentionTiles(headDim);
-  return Object.freeze({
-    dtype,
-    headDim,
-    mask,
-    kernel: `flash_attn_prefill_${dtype}_d${headDim}${mask === "bool" ? "_boolmask" : ""}`,
-    queryTile,
-    keyTile,
-    threadgroupMemory: threadgroupMemory(headDim),
-    maxErrorToPlain: 2,
-    maxNmse: maxNmse[dtype],
-  });
-}
+const tables = new WeakMap<Support, readonly FlashAttnPrefillSupport[]>();
 
 /**
  * Every combination of dtype, head size and mask that {@link flashAttnPrefill}
@@ -69,5 +45,15 @@ function supportOf(dtype: AttentionDType, headDim: AttentionHeadDim, mask: Atten
  * const served = flashAttnPrefillSupport().some(({ dtype, headDim }) => dtype === "f16" && headDim === 96);
  */
 export function flashAttnPrefillSupport(): readonly FlashAttnPrefillSupport[] {
+  const tableOfLibrary = support();
+  let table = tables.get(tableOfLibrary);
+  if (table === undefined) {
+    table = Object.freeze(
+      tableOfLibrary.flashAttnPrefill.map((row) =>
+        Object.freeze({ ...row, maxErrorToPlain: 2, maxNmse: maxNmse[row.dtype] }),
+      ),
+    );
+    tables.set(tableOfLibrary, table);
+  }
   return table;
 }

@@ -2,16 +2,18 @@ import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../../checks
 import { Pass } from "../../device/pass.ts";
 import type { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
-import { packKvCacheCopy, structSizes } from "../../ffi/layout.ts";
+import { packMAKvCacheCopyArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { checkStatus } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
 import { checkAxis, useTensor } from "../shapes.ts";
-import { copyError } from "./streams.ts";
+import type { CopyDType } from "./copyStreams.ts";
 
 /** Arguments of {@link kvCacheCopy}. */
 export interface KvCacheCopyArgs {
   /** New rows, [nNew, rowSize]: bf16, f32 or f16. */
-  readonly src: Tensor;
+  readonly src: Tensor<CopyDType>;
   /** The cache, [cacheCap, rowSize], of the same dtype. */
-  readonly cache: Tensor;
+  readonly cache: Tensor<CopyDType>;
   /** Position of the first new token, before wrapping. */
   readonly writePos: number;
   /** True for a ring: slot = position mod cacheCap. False (the default) for a linear cache: slot = position. */
@@ -19,6 +21,14 @@ export interface KvCacheCopyArgs {
   /** Tokens to copy, from the start of `src`: all of them unless given. */
   readonly nNew?: number;
 }
+
+const argNames = new OptionNames<KvCacheCopyArgs>("kvCacheCopy", {
+  src: true,
+  cache: true,
+  writePos: true,
+  isSliding: true,
+  nNew: true,
+});
 
 const block = new Block(structSizes.MAKvCacheCopyArgs);
 
@@ -40,7 +50,7 @@ const block = new Block(structSizes.MAKvCacheCopyArgs);
  */
 export function kvCacheCopy(pass: Pass, args: KvCacheCopyArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  argNames.check(checkObject(args, "args"));
   const src = useTensor(args.src, device, "src", 2, "[nNew, rowSize]");
   const cache = useTensor(args.cache, device, "cache", 2, "[cacheCap, rowSize]");
   const writePos = checkU32(args.writePos, "writePos");
@@ -48,8 +58,8 @@ export function kvCacheCopy(pass: Pass, args: KvCacheCopyArgs): void {
   const nNew = checkOptionalU32(args.nNew, src.shape[0] as number, "nNew");
   const rowSize = src.shape[1] as number;
   checkAxis("cache", "rowSize", cache.shape[1] as number, rowSize, "src");
+  const cacheCap = cache.shape[0] as number;
 
-  packKvCacheCopy(block, src, cache, writePos, rowSize, nNew, cache.shape[0] as number, isSliding);
-  const status = native.ma_kv_cache_copy(handle, block.address);
-  if (status !== 0) throw copyError(native, status, false);
+  packMAKvCacheCopyArgs(block, 0, { src, cache, params: { writePos, rowSize, nNew, cacheCap, isSliding } });
+  checkStatus(native, native.ma_kv_cache_copy(handle, block.address));
 }

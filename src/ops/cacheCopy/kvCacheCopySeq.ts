@@ -1,40 +1,58 @@
-import { checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
-import { packKvCacheCopySeq, packStreams, structSizes } from "../../ffi/layout.ts";
-import { checkAxis, checkTokens, useTensor } from "../shapes.ts";
-import { type CopyStreams, copyError, isDual } from "./streams.ts";
+import { packMAKvCacheCopySeqArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { checkStatus } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
+import { batchOf, checkAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
+import { isDual } from "../streams.ts";
+import { type CopyStreams, copyStreamNames, useCache } from "./copyStreams.ts";
 
 /**
  * Arguments of {@link kvCacheCopySeq}. Each `src` is token-major
- * [nSrcTokens, nHeads, headDim]; each `cache` is [nHeads, capacity, headDim].
- * Dtypes, source to cache: f32 to f32, f16 or bf16; bf16 to f32 or bf16; f16 to f16.
+ * [nSrcTokens, nHeads, headDim]; each `cache` is [nHeads, capacity, headDim];
+ * both may have a batch axis before these. Dtypes, source to cache: f32 to f32,
+ * f16 or bf16; bf16 to f32 or bf16; f16 to f16.
  */
 export type KvCacheCopySeqArgs = CopyStreams & {
-  /** Position of the first token written, before wrapping: slot = position mod capacity. */
+  /** Position of the first token written, before wrapping. */
   readonly seqPosStart: number;
   /** Tokens to copy, at most capacity: all from srcTokOffset on unless given. */
   readonly nTokens?: number;
   /** First token read from the source; 0 unless given. */
   readonly srcTokOffset?: number;
+  /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
+  readonly isSliding?: boolean;
 };
+
+const argNames = new OptionNames<KvCacheCopySeqArgs>("kvCacheCopySeq", {
+  src: true,
+  cache: true,
+  k: true,
+  v: true,
+  seqPosStart: true,
+  nTokens: true,
+  srcTokOffset: true,
+  isSliding: true,
+});
 
 const block = new Block(structSizes.MAKvCacheCopySeqArgs);
 
 /**
- * Writes a run of tokens of all heads into a head-major cache, wrapping at its
- * capacity: the prefill step. With `k` and `v` both go in one dispatch.
- * Widening and equal dtypes are exact; narrowing rounds to nearest even.
+ * Writes a run of tokens of all heads into a head-major cache: the prefill
+ * step. With `k` and `v` both go in one dispatch. Widening and equal dtypes are
+ * exact; narrowing rounds to nearest even.
  *
  * A prompt longer than a ring keeps its last `capacity` tokens: pass
- * srcTokOffset = seqPosStart = nSrcTokens - capacity and nTokens = capacity.
- * Copying no token does nothing.
+ * isSliding: true, srcTokOffset = seqPosStart = nSrcTokens - capacity and
+ * nTokens = capacity. Copying no token does nothing.
  *
- * Errors: `overflow` when nTokens exceeds the capacity (the last write to a slot
- * would not be defined) or seqPosStart + nTokens leaves 32 bits (wrap it
- * first); `invalid-argument` when shapes disagree or tensors overlap;
+ * Errors: `overflow` when seqPosStart + nTokens exceeds the capacity of a linear
+ * cache, nTokens that of a ring (the last write to a slot would not be
+ * defined), or seqPosStart + nTokens leaves 32 bits (wrap it first);
+ * `invalid-argument` when shapes disagree or tensors overlap;
  * `buffer-too-small` when the source ends before srcTokOffset + nTokens;
  * `unsupported` for another dtype pair, with those supported.
  *
@@ -47,42 +65,58 @@ const block = new Block(structSizes.MAKvCacheCopySeqArgs);
  */
 export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  argNames.check(checkObject(args, "args"));
   const seqPosStart = checkU32(args.seqPosStart, "seqPosStart");
   const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
+  const isSliding = checkFlag(args.isSliding, "isSliding");
   const givenTokens = args.nTokens;
   // A field is read once, so that a getter can neither change it nor call in between.
   const { k, v, src, cache } = args;
   const dual = isDual(k, v, src !== undefined || cache !== undefined, "src", "src and cache");
+  if (k !== undefined) copyStreamNames.check(k, "k.");
   const srcK = useSource(k?.src ?? src, device, dual ? "k.src" : "src");
-  const cacheK = useCache(k?.cache ?? cache, device, dual ? "k.cache" : "cache", srcK);
+  const cacheK = useCacheOf(srcK, k?.cache ?? cache, device, dual ? "k." : "");
   let srcV: TensorRange | undefined;
   let cacheV: TensorRange | undefined;
-  if (dual) {
-    srcV = useSource(v?.src, device, "v.src");
-    cacheV = useCache(v?.cache, device, "v.cache", srcV);
-    checkAxis("v.src", "nSrcTokens", srcV.shape[0] as number, srcK.shape[0] as number, "k.src");
-    checkAxis("v.src", "nHeads", srcV.shape[1] as number, srcK.shape[1] as number, "k.src");
-    checkAxis("v.src", "headDim", srcV.shape[2] as number, srcK.shape[2] as number, "k.src");
-    checkAxis("v.cache", "capacity", cacheV.shape[1] as number, cacheK.shape[1] as number, "k.cache");
+  if (v !== undefined) {
+    copyStreamNames.check(v, "v.");
+    srcV = useSource(v.src, device, "v.src");
+    cacheV = useCacheOf(srcV, v.cache, device, "v.");
+    checkAxis("v.src", "B", batchOf(srcV, 3), batchOf(srcK, 3), "k.src");
+    checkAxis("v.src", "nSrcTokens", fromEnd(srcV, 3), fromEnd(srcK, 3), "k.src");
+    checkAxis("v.src", "nHeads", fromEnd(srcV, 2), fromEnd(srcK, 2), "k.src");
+    checkAxis("v.src", "headDim", fromEnd(srcV, 1), fromEnd(srcK, 1), "k.src");
+    checkAxis("v.cache", "capacity", fromEnd(cacheV, 2), fromEnd(cacheK, 2), "k.cache");
   }
-  const { shape } = srcK;
-  const nTokens = checkTokens(givenTokens, shape[0] as number, srcTokOffset);
+  const nSrcTokens = fromEnd(srcK, 3);
+  const nHeads = fromEnd(srcK, 2);
+  const headDim = fromEnd(srcK, 1);
+  const capacity = fromEnd(cacheK, 2);
+  const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset);
 
-  packStreams(block, srcK, cacheK, srcV, cacheV);
-  const capacity = cacheK.shape[1] as number;
-  packKvCacheCopySeq(block, shape[1] as number, shape[2] as number, capacity, seqPosStart, nTokens, srcTokOffset);
-  const status = native.ma_kv_cache_copy_seq(handle, block.address);
-  if (status !== 0) throw copyError(native, status, dual);
+  const params = { nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, nSrcTokens };
+  packMAKvCacheCopySeqArgs(block, 0, { srcK, cacheK, srcV, cacheV, params, isSliding, batch: batchOf(srcK, 3) });
+  checkStatus(native, native.ma_kv_cache_copy_seq(handle, block.address));
 }
 
 function useSource(value: unknown, device: DeviceLifetime, argument: string): TensorRange {
-  return useTensor(value, device, argument, 3, "[nSrcTokens, nHeads, headDim]");
+  return useBatched(value, device, argument, 3, "[nSrcTokens, nHeads, headDim]");
 }
 
-function useCache(value: unknown, device: DeviceLifetime, argument: string, src: TensorRange): TensorRange {
-  const cache = useTensor(value, device, argument, 3, "[nHeads, capacity, headDim]");
-  checkAxis(argument, "nHeads", cache.shape[0] as number, src.shape[1] as number, "its source");
-  checkAxis(argument, "headDim", cache.shape[2] as number, src.shape[2] as number, "its source");
+/** The cache that a source goes to. */
+function useCacheOf(src: TensorRange, value: unknown, device: DeviceLifetime, prefix: string): TensorRange {
+  const argument = `${prefix}cache`;
+  const cache = useCache(value, device, argument);
+  const nHeads = fromEnd(cache, 3);
+  if (nHeads !== fromEnd(src, 2) && nHeads === fromEnd(src, 3)) {
+    throw refused(
+      `${prefix}src`,
+      `expected token-major [nSrcTokens, nHeads, headDim], got [${src.shape}], which looks head-major for a cache ` +
+        `of ${nHeads} heads; kvCacheCopyHeadMajor takes that order`,
+    );
+  }
+  checkAxis(argument, "B", batchOf(cache, 3), batchOf(src, 3), "its source");
+  checkAxis(argument, "nHeads", nHeads, fromEnd(src, 2), "its source");
+  checkAxis(argument, "headDim", fromEnd(cache, 1), fromEnd(src, 1), "its source");
   return cache;
 }

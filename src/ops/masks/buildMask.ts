@@ -3,15 +3,19 @@ import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
-import { packBuildMask, structSizes } from "../../ffi/layout.ts";
+import { packMABuildMaskArgs, structSizes } from "../../ffi/generated/structs.ts";
 import type { Native } from "../../ffi/library.ts";
-import { nativeError } from "../../ffi/status.ts";
+import { checkStatus } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
 import { checkI32, useTensor } from "../shapes.ts";
+
+/** Element types of a mask. */
+export type MaskDType = "bf16" | "f16" | "bool";
 
 /** Arguments of {@link buildCausalMask}. */
 export interface BuildCausalMaskArgs {
   /** Written: [qL, kL], bf16 or f16 (0 attends, -infinity blocks) or bool (true attends). */
-  readonly mask: Tensor;
+  readonly mask: Tensor<MaskDType>;
   /** Position of query 0 among the keys; 0 unless given. */
   readonly qOffsetInK?: number;
 }
@@ -21,6 +25,13 @@ export interface BuildSlidingWindowMaskArgs extends BuildCausalMaskArgs {
   /** Keys that a query attends, itself and those before it: at least 1. */
   readonly window: number;
 }
+
+const causalNames = new OptionNames<BuildCausalMaskArgs>("buildCausalMask", { mask: true, qOffsetInK: true });
+const windowNames = new OptionNames<BuildSlidingWindowMaskArgs>("buildSlidingWindowMask", {
+  mask: true,
+  qOffsetInK: true,
+  window: true,
+});
 
 const block = new Block(structSizes.MABuildMaskArgs);
 
@@ -37,7 +48,7 @@ const block = new Block(structSizes.MABuildMaskArgs);
  */
 export function buildCausalMask(pass: Pass, args: BuildCausalMaskArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  causalNames.check(checkObject(args, "args"));
   const mask = useMask(args.mask, device);
   const qOffsetInK = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
   encode(native, handle, mask, qOffsetInK, 0);
@@ -55,7 +66,7 @@ export function buildCausalMask(pass: Pass, args: BuildCausalMaskArgs): void {
  */
 export function buildSlidingWindowMask(pass: Pass, args: BuildSlidingWindowMaskArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  windowNames.check(checkObject(args, "args"));
   const mask = useMask(args.mask, device);
   const qOffsetInK = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
   const window = checkI32(checkU32(args.window, "window"), "window", "the window");
@@ -74,7 +85,6 @@ function useMask(value: unknown, device: DeviceLifetime): TensorRange {
 
 function encode(native: Native, pass: number, mask: TensorRange, qOffsetInK: number, window: number): void {
   const [qL, kL] = mask.shape as readonly [number, number];
-  packBuildMask(block, mask, qL, kL, qOffsetInK, window);
-  const status = native.ma_build_mask(pass, block.address);
-  if (status !== 0) throw nativeError(native, status, (message) => message.replaceAll("qL_off", "qOffsetInK"));
+  packMABuildMaskArgs(block, 0, { mask, params: { qL, kL, qL_off: qOffsetInK, window } });
+  checkStatus(native, native.ma_build_mask(pass, block.address));
 }

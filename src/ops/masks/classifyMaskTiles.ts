@@ -2,10 +2,12 @@ import { checkObject, checkU32, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
-import { packClassifyMaskTiles, structSizes } from "../../ffi/layout.ts";
+import { packMAClassifyMaskTilesArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { nativeError } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
 import { attentionTiles } from "../attention/attentionTiles.ts";
 import { checkI32 } from "../shapes.ts";
+import type { MaskDType } from "./buildMask.ts";
 import { TileClasses } from "./tileClasses.ts";
 
 /** Arguments of {@link classifyMaskTiles}. */
@@ -14,12 +16,18 @@ export interface ClassifyMaskTilesArgs {
    * [qL, kL] or [B, H, qL, kL], where B or H may be 1 to be shared: bf16 or f16
    * (0 attends, -infinity blocks) or bool (true attends).
    */
-  readonly mask: Tensor;
+  readonly mask: Tensor<MaskDType>;
   /** Head size of the attention that will read the classes; it decides the tiles. */
   readonly headDim: number;
   /** Classes of an earlier mask of the same shape and tiles, whose memory is written again. */
   readonly reuse?: TileClasses;
 }
+
+const argNames = new OptionNames<ClassifyMaskTilesArgs>("classifyMaskTiles", {
+  mask: true,
+  headDim: true,
+  reuse: true,
+});
 
 const block = new Block(structSizes.MAClassifyMaskTilesArgs);
 
@@ -27,7 +35,9 @@ const block = new Block(structSizes.MAClassifyMaskTilesArgs);
  * Finds which tiles of a mask block every key of every query, and which mask
  * nothing. {@link flashAttnPrefill} skips the former and does not read the mask
  * of the latter: the same result, sooner. Give it the classes in the same pass
- * or a later one; they hold as long as the mask does not change.
+ * or a later one; they are bound to the mask's memory as
+ * it is then. Once an operation, a kernel or `set()` writes to it they are stale,
+ * and attention refuses them. (What a view writes is not seen.)
  *
  * Errors: `invalid-argument` for a mask of another rank, or `reuse` of another
  * shape or head size; `unsupported` for a mask of another dtype or a head size
@@ -41,7 +51,7 @@ const block = new Block(structSizes.MAClassifyMaskTilesArgs);
  */
 export function classifyMaskTiles(pass: Pass, args: ClassifyMaskTilesArgs): TileClasses {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  argNames.check(checkObject(args, "args"));
   const mask = Tensor.use(args.mask, device, "mask");
   const headDim = checkU32(args.headDim, "headDim");
   const given = args.reuse;
@@ -61,8 +71,13 @@ export function classifyMaskTiles(pass: Pass, args: ClassifyMaskTilesArgs): Tile
   if (qL === 0 || kL === 0 || batches === 0 || heads === 0) throw refused("mask", `[${shape}] has no elements`);
   const tensor = reuse === undefined ? pass.device.tensor("u8", [...shape.slice(0, -2), NQ, NK]) : reuse.tensor;
   const range = reused ?? Tensor.use(tensor, device, "tileClasses");
-  const strides = { batch: batches === 1 ? 0 : heads * qL * kL, head: heads === 1 ? 0 : qL * kL, token: kL };
-  packClassifyMaskTiles(block, { mask, tileClasses: range, B: batches, H: heads, qL, kL, NQ, NK, strides, headDim });
+  const M_strides = [batches === 1 ? 0 : heads * qL * kL, heads === 1 ? 0 : qL * kL, kL];
+  packMAClassifyMaskTilesArgs(block, 0, {
+    mask,
+    tileClasses: range,
+    params: { B: batches, H: heads, qL, kL, M_strides },
+    headDim,
+  });
   const status = native.ma_classify_mask_tiles(handle, block.address);
   if (status === 0) return reuse ?? new TileClasses(tensor, range, mask as TensorRange, queryTile, keyTile);
   if (reuse === undefined) tensor.dispose();

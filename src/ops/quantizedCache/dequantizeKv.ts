@@ -1,21 +1,23 @@
 import { checkFlag, checkObject, checkOptionalU32 } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import { Block } from "../../ffi/block.ts";
-import { packHadamardRun, packQuantizedStreams } from "../../ffi/hadamardLayout.ts";
-import { structSizes } from "../../ffi/layout.ts";
-import { checkAxis } from "../shapes.ts";
+import { packMAHadamardDequantizeKvArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { checkStatus } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
+import { checkAxis, fromEnd } from "../shapes.ts";
 import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
   checkScaleFactor,
   type DequantizeStreams,
-  quantizedError,
+  dequantizeStreamNames,
   useStreams,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
 
 /**
  * Arguments of {@link dequantizeKv}. Each `packed` is u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32
- * [nKvHeads, capacity, normsPerPos], each `out` [nKvHeads, nTokens, headDim] in f32, f16 or bf16.
+ * [nKvHeads, capacity, normsPerPos], each `out` [nKvHeads, nTokens, headDim] in f32, f16 or bf16, or all with a
+ * batch axis before these.
  */
 export type DequantizeKvArgs = DequantizeStreams &
   QuantizedFormatArgs & {
@@ -29,7 +31,26 @@ export type DequantizeKvArgs = DequantizeStreams &
     readonly scaleFactorD512?: number;
   };
 
-const result: VectorsArgument = { name: "out", axes: ["nKvHeads", "nTokens", "headDim"], headAxis: 0 };
+const argNames = new OptionNames<DequantizeKvArgs>("dequantizeKv", {
+  out: true,
+  packed: true,
+  norms: true,
+  k: true,
+  v: true,
+  bits: true,
+  packing: true,
+  readPosStart: true,
+  nTokens: true,
+  isSliding: true,
+  scaleFactorD512: true,
+});
+
+const result: VectorsArgument = {
+  name: "out",
+  axes: ["nKvHeads", "nTokens", "headDim"],
+  headAxis: 3,
+  names: dequantizeStreamNames,
+};
 const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
 
 /**
@@ -50,20 +71,36 @@ const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
  */
 export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  argNames.check(checkObject(args, "args"));
   const format = useFormat(args.bits, args.packing);
   const position = checkOptionalU32(args.readPosStart, 0, "readPosStart");
   const givenTokens = args.nTokens;
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
-  const { k, v, dual, nKvHeads, headDim, capacity } = useStreams(args, device, format, result);
-  const nTokens = k.vectors.shape[1] as number;
+  const { k, v, dual, batch, nKvHeads, headDim, capacity } = useStreams(args, device, format, result);
+  const nTokens = fromEnd(k.vectors, 2);
   const out = dual ? "k.out" : "out";
   checkAxis(out, "nTokens", nTokens, checkOptionalU32(givenTokens, nTokens, "nTokens"), "the argument nTokens");
 
-  packQuantizedStreams(block, k.packed, k.norms, k.vectors, v?.packed, v?.norms, v?.vectors);
-  const cache = { headDim, nKvHeads, position, capacity, isSliding, scaleFactorD512 };
-  packHadamardRun(block, cache, format.bits, nTokens, k.vectors.dtype, format.packingCode);
-  const status = native.ma_hadamard_dequantize_kv(handle, block.address);
-  if (status !== 0) throw quantizedError(native, status, dual);
+  packMAHadamardDequantizeKvArgs(block, 0, {
+    packedK: k.packed,
+    normsK: k.norms,
+    outK: k.vectors,
+    packedV: v?.packed,
+    normsV: v?.norms,
+    outV: v?.vectors,
+    params: {
+      head_dim: headDim,
+      num_kv_heads: nKvHeads,
+      read_pos_start: position,
+      cache_capacity: capacity,
+      is_sliding: isSliding,
+      scale_factor_d512: scaleFactorD512,
+      codebook_bits: format.bits,
+      n_tokens: nTokens,
+    },
+    packing: format.packingCode,
+    batch,
+  });
+  checkStatus(native, native.ma_hadamard_dequantize_kv(handle, block.address));
 }

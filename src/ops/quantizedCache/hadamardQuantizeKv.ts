@@ -1,22 +1,26 @@
-import { checkFlag, checkObject, checkU32 } from "../../checks.ts";
+import { checkFlag, checkObject, checkU32, refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
-import type { Tensor } from "../../device/tensor.ts";
+import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
-import { packHadamardQuantizeKv, packQuantizedStreams } from "../../ffi/hadamardLayout.ts";
-import { structSizes } from "../../ffi/layout.ts";
-import { checkAxis, useTensor } from "../shapes.ts";
-import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
+import { packMAHadamardQuantizeKvArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { checkStatus } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
+import { fromEnd } from "../shapes.ts";
+import { normsPerPosition, type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
   checkScaleFactor,
   type QuantizeStreams,
-  quantizedError,
+  quantizeStreamNames,
+  type StreamsInUse,
   useStreams,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
 
 /**
  * Arguments of {@link hadamardQuantizeKv}. Each `src` is f32 [nKvHeads, headDim],
- * each `packed` u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32 [nKvHeads, capacity, normsPerPos].
+ * each `packed` u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32 [nKvHeads, capacity, normsPerPos], or all
+ * with a batch axis before these.
  */
 export type HadamardQuantizeKvArgs = QuantizeStreams &
   QuantizedFormatArgs & {
@@ -26,11 +30,33 @@ export type HadamardQuantizeKvArgs = QuantizeStreams &
     readonly isSliding?: boolean;
     /** Factor of the coordinates of head sizes above 256, finite and above 0; 1 unless given. Smaller ones ignore it. */
     readonly scaleFactorD512?: number;
-    /** f32 [nKvHeads, headDim] that gets the scaled coordinates: for one stream of 4 bits. */
-    readonly rmsScratch?: Tensor;
+    /**
+     * Gets scaled coordinates, for one stream of 4 bits: f32 [nKvHeads, headDim] all of them,
+     * [nKvHeads, normsPerPos, 16] the first 16 of each norm; with a batch before it where `src` has one.
+     */
+    readonly rmsScratch?: Tensor<"f32">;
   };
 
-const source: VectorsArgument = { name: "src", axes: ["nKvHeads", "headDim"], headAxis: 0 };
+const argNames = new OptionNames<HadamardQuantizeKvArgs>("hadamardQuantizeKv", {
+  src: true,
+  packed: true,
+  norms: true,
+  k: true,
+  v: true,
+  bits: true,
+  packing: true,
+  writePos: true,
+  isSliding: true,
+  scaleFactorD512: true,
+  rmsScratch: true,
+});
+
+const source: VectorsArgument = {
+  name: "src",
+  axes: ["nKvHeads", "headDim"],
+  headAxis: 2,
+  names: quantizeStreamNames,
+};
 const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
 
 /**
@@ -62,23 +88,56 @@ const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
  */
 export function hadamardQuantizeKv(pass: Pass, args: HadamardQuantizeKvArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
+  argNames.check(checkObject(args, "args"));
   const format = useFormat(args.bits, args.packing);
-  const position = checkU32(args.writePos, "writePos");
+  const write_pos = checkU32(args.writePos, "writePos");
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
   const givenScratch = args.rmsScratch;
-  const { k, v, dual, nKvHeads, headDim, capacity } = useStreams(args, device, format, source);
-  const rmsScratch =
-    givenScratch === undefined ? undefined : useTensor(givenScratch, device, "rmsScratch", 2, "[nKvHeads, headDim]");
-  if (rmsScratch !== undefined) {
-    checkAxis("rmsScratch", "nKvHeads", rmsScratch.shape[0] as number, nKvHeads, dual ? "k.src" : "src");
-    checkAxis("rmsScratch", "headDim", rmsScratch.shape[1] as number, headDim, dual ? "k.src" : "src");
-  }
+  const streams = useStreams(args, device, format, source);
+  const { k, v, batch, nKvHeads, headDim, capacity } = streams;
+  const rmsScratch = givenScratch === undefined ? undefined : useScratch(givenScratch, device, streams);
 
-  packQuantizedStreams(block, k.vectors, k.packed, k.norms, v?.vectors, v?.packed, v?.norms);
-  const cache = { headDim, nKvHeads, position, capacity, isSliding, scaleFactorD512 };
-  packHadamardQuantizeKv(block, rmsScratch, cache, format.bits, format.packingCode);
-  const status = native.ma_hadamard_quantize_kv(handle, block.address);
-  if (status !== 0) throw quantizedError(native, status, dual);
+  const isNibble = format.packing === "nibble";
+  const params = {
+    head_dim: headDim,
+    num_kv_heads: nKvHeads,
+    write_pos,
+    cache_capacity: capacity,
+    is_sliding: isSliding,
+    scale_factor_d512: scaleFactorD512,
+  };
+  packMAHadamardQuantizeKvArgs(block, 0, {
+    srcK: k.vectors,
+    packedK: k.packed,
+    normsK: k.norms,
+    srcV: v?.vectors,
+    packedV: v?.packed,
+    normsV: v?.norms,
+    rmsScratch,
+    params: isNibble ? params : undefined,
+    hbParams: isNibble ? undefined : { ...params, codebook_bits: format.bits },
+    packing: format.packingCode,
+    batch,
+    rmsCoordinates: rmsScratch !== undefined && fromEnd(rmsScratch, 1) !== headDim ? probeCoordinates : 0,
+  });
+  checkStatus(native, native.ma_hadamard_quantize_kv(handle, block.address));
+}
+
+/** Coordinates of each norm that the reference's form of the scratch tensor holds. */
+const probeCoordinates = 16;
+
+/** The scratch tensor, in one of its two forms. */
+function useScratch(value: unknown, device: DeviceLifetime, { batch, nKvHeads, headDim }: StreamsInUse): TensorRange {
+  const scratch = Tensor.use(value, device, "rmsScratch");
+  const forms = [
+    [nKvHeads, headDim],
+    [nKvHeads, normsPerPosition(headDim), probeCoordinates],
+  ];
+  const accepted = forms.flatMap((form) => (batch === 1 ? [form, [1, ...form]] : [[batch, ...form]]));
+  if (!accepted.some((form) => `${form}` === `${scratch.shape}`)) {
+    const expected = accepted.map((form) => `[${form.join(", ")}]`).join(" or ");
+    throw refused("rmsScratch", `expected shape ${expected}, got [${scratch.shape.join(", ")}]`);
+  }
+  return scratch;
 }

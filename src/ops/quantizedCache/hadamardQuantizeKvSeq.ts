@@ -1,21 +1,23 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import { Block } from "../../ffi/block.ts";
-import { packHadamardRun, packQuantizedStreams } from "../../ffi/hadamardLayout.ts";
-import { structSizes } from "../../ffi/layout.ts";
-import { checkTokens } from "../shapes.ts";
+import { packMAHadamardQuantizeKvSeqArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { checkStatus } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
+import { checkTokens, fromEnd } from "../shapes.ts";
 import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
   checkScaleFactor,
   type QuantizeStreams,
-  quantizedError,
+  quantizeStreamNames,
   useStreams,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
 
 /**
  * Arguments of {@link hadamardQuantizeKvSeq}. Each `src` is f32 [nSrcTokens, nKvHeads, headDim],
- * each `packed` u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32 [nKvHeads, capacity, normsPerPos].
+ * each `packed` u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32 [nKvHeads, capacity, normsPerPos], or all
+ * with a batch axis before these.
  */
 export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
   QuantizedFormatArgs & {
@@ -31,7 +33,27 @@ export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
     readonly scaleFactorD512?: number;
   };
 
-const source: VectorsArgument = { name: "src", axes: ["nSrcTokens", "nKvHeads", "headDim"], headAxis: 1 };
+const argNames = new OptionNames<HadamardQuantizeKvSeqArgs>("hadamardQuantizeKvSeq", {
+  src: true,
+  packed: true,
+  norms: true,
+  k: true,
+  v: true,
+  bits: true,
+  packing: true,
+  writePosStart: true,
+  nTokens: true,
+  srcTokOffset: true,
+  isSliding: true,
+  scaleFactorD512: true,
+});
+
+const source: VectorsArgument = {
+  name: "src",
+  axes: ["nSrcTokens", "nKvHeads", "headDim"],
+  headAxis: 2,
+  names: quantizeStreamNames,
+};
 const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
 
 /**
@@ -47,8 +69,8 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
  * serves, with those that are; `overflow` when nTokens exceeds the capacity, a
  * linear cache ends before writePosStart + nTokens, or that sum leaves 32 bits
  * (wrap it first); `buffer-too-small` when the source ends before srcTokOffset +
- * nTokens; `invalid-argument` when shapes disagree, tensors overlap, the
- * capacity is 0, or `rmsScratch` is given, which only one token can have.
+ * nTokens; `invalid-argument` when shapes disagree or tensors overlap. (The
+ * probe `rmsScratch` is of one token: {@link hadamardQuantizeKv}.)
  *
  * @example
  * const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim, nKvHeads, capacity, bits: 4 });
@@ -66,22 +88,38 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
  */
 export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArgs): void {
   const { native, handle, device } = Pass.use(pass);
-  checkObject(args, "args");
-  if ("rmsScratch" in args && args.rmsScratch !== undefined) {
-    throw refused("rmsScratch", "the probe is of one token; use hadamardQuantizeKv for it");
-  }
+  argNames.check(checkObject(args, "args"));
   const format = useFormat(args.bits, args.packing);
   const position = checkU32(args.writePosStart, "writePosStart");
   const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
   const givenTokens = args.nTokens;
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
-  const { k, v, dual, nKvHeads, headDim, capacity } = useStreams(args, device, format, source);
-  const nTokens = checkTokens(givenTokens, k.vectors.shape[0] as number, srcTokOffset);
+  const { k, v, batch, nKvHeads, headDim, capacity } = useStreams(args, device, format, source);
+  const nSrcTokens = fromEnd(k.vectors, 3);
+  const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset);
 
-  packQuantizedStreams(block, k.vectors, k.packed, k.norms, v?.vectors, v?.packed, v?.norms);
-  const cache = { headDim, nKvHeads, position, capacity, isSliding, scaleFactorD512 };
-  packHadamardRun(block, cache, format.bits, nTokens, srcTokOffset, format.packingCode);
-  const status = native.ma_hadamard_quantize_kv_seq(handle, block.address);
-  if (status !== 0) throw quantizedError(native, status, dual);
+  packMAHadamardQuantizeKvSeqArgs(block, 0, {
+    srcK: k.vectors,
+    packedK: k.packed,
+    normsK: k.norms,
+    srcV: v?.vectors,
+    packedV: v?.packed,
+    normsV: v?.norms,
+    params: {
+      head_dim: headDim,
+      num_kv_heads: nKvHeads,
+      write_pos_start: position,
+      cache_capacity: capacity,
+      is_sliding: isSliding,
+      scale_factor_d512: scaleFactorD512,
+      codebook_bits: format.bits,
+      n_tokens: nTokens,
+      src_tok_offset: srcTokOffset,
+      n_src_tokens: nSrcTokens,
+    },
+    packing: format.packingCode,
+    batch,
+  });
+  checkStatus(native, native.ma_hadamard_quantize_kv_seq(handle, block.address));
 }

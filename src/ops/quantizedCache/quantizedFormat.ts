@@ -1,5 +1,6 @@
 import { checkU32, display, refused } from "../../checks.ts";
-import { packingCodes } from "../../ffi/hadamardLayout.ts";
+import { packingCodes } from "../../ffi/generated/codes.ts";
+import { type Support, support } from "../../ffi/support.ts";
 
 /** Bits of a code in a quantised cache. */
 export type QuantizedBits = 2 | 3 | 4 | 5 | 6 | 8;
@@ -31,37 +32,39 @@ export interface QuantizedFormat {
   readonly codeWidth: number;
 }
 
-function makeFormat(packing: QuantizedPacking, bits: QuantizedBits): QuantizedFormat {
-  return { bits, packing, packingCode: packingCodes[packing], codeWidth: packing === "byte" ? 8 : bits };
+const formats = new WeakMap<Support, readonly QuantizedFormat[]>();
+
+/** Every format that has kernels; of each width the default packing first. */
+export function quantizedFormats(): readonly QuantizedFormat[] {
+  const table = support();
+  let list = formats.get(table);
+  if (list === undefined) {
+    list = table.quantizedCache.packings.flatMap(({ packing, bits }) =>
+      bits.map((width) => ({
+        bits: width,
+        packing,
+        packingCode: packingCodes[packing],
+        codeWidth: packing === "byte" ? 8 : width,
+      })),
+    );
+    formats.set(table, list);
+  }
+  return list;
 }
-
-/** Every format; of each width the default packing first. */
-export const quantizedFormats: readonly QuantizedFormat[] = [
-  makeFormat("nibble", 4),
-  makeFormat("byte", 5),
-  makeFormat("byte", 6),
-  makeFormat("byte", 8),
-  makeFormat("dense", 2),
-  makeFormat("dense", 3),
-  makeFormat("dense", 5),
-  makeFormat("dense", 6),
-];
-
-/** Head sizes with kernels of their own. */
-const quantizedHeadDims: readonly number[] = [64, 80, 96, 112, 128, 192, 256, 512];
-const [smallestOther, largestOther] = [4, 4096];
 
 /** The format that a caller asks for; `unsupported` with the list of those there are. */
 export function useFormat(bits: unknown, packing: unknown): QuantizedFormat {
-  for (const format of quantizedFormats) {
+  for (const format of quantizedFormats()) {
     if (format.bits === bits && (packing === undefined || format.packing === packing)) return format;
   }
   checkU32(bits, "bits");
   if (packing !== undefined && typeof packing !== "string") {
     throw refused("packing", `expected "nibble", "byte" or "dense", got ${display(packing)}`);
   }
-  const supported = quantizedFormats.map((format) => `${format.bits} ${format.packing}`).join(", ");
-  const isWidth = quantizedFormats.some((format) => format.bits === bits);
+  const supported = quantizedFormats()
+    .map((format) => `${format.bits} ${format.packing}`)
+    .join(", ");
+  const isWidth = quantizedFormats().some((format) => format.bits === bits);
   throw isWidth
     ? refused("packing", `${display(packing)} is not for ${bits} bits; supported: ${supported}`, "unsupported")
     : refused("bits", `${bits} has no codebook; supported: ${supported}`, "unsupported");
@@ -69,14 +72,15 @@ export function useFormat(bits: unknown, packing: unknown): QuantizedFormat {
 
 /** Bytes of a row of `headDim` codes; `unsupported` with the sizes there are. */
 export function bytesPerRow(headDim: number, format: QuantizedFormat): number {
-  const isPowerOfTwo = headDim >= smallestOther && headDim <= largestOther && (headDim & (headDim - 1)) === 0;
+  const { headDims, otherHeadDims } = support().quantizedCache;
+  const { least, most } = otherHeadDims;
+  const isPowerOfTwo = headDim >= least && headDim <= most && (headDim & (headDim - 1)) === 0;
   const rowBits = headDim * format.codeWidth;
-  if ((!isPowerOfTwo && !quantizedHeadDims.includes(headDim)) || rowBits % 8 !== 0) {
+  if ((!isPowerOfTwo && !headDims.includes(headDim)) || rowBits % 8 !== 0) {
     throw refused(
       "headDim",
-      `${headDim} has no kernel for codes of ${format.codeWidth} bits; supported: ` +
-        `${quantizedHeadDims.join(", ")}, and powers of two from ${smallestOther} to ${largestOther} ` +
-        "whose codes fill whole bytes",
+      `${headDim} has no kernel for codes of ${format.codeWidth} bits; supported: ${headDims.join(", ")}, and ` +
+        `powers of two from ${least} to ${most} whose codes fill whole bytes`,
       "unsupported",
     );
   }

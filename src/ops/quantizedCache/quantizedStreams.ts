@@ -1,37 +1,30 @@
 import { display, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
-import type { MetalAttentionError } from "../../errors.ts";
-import type { Native } from "../../ffi/library.ts";
-import { nativeError } from "../../ffi/status.ts";
-import { isDual } from "../cacheCopy/streams.ts";
-import { checkAxis, useTensor } from "../shapes.ts";
+import { OptionNames } from "../../optionNames.ts";
+import { batchOf, checkAxis, fromEnd, useBatched } from "../shapes.ts";
+import { isDual, type OneOrBoth } from "../streams.ts";
 import { bytesPerRow, normsPerPosition, type QuantizedFormat } from "./quantizedFormat.ts";
 
-/** The tensors of a quantised cache. */
+/** The tensors of a quantized cache; both may have a batch axis before those named. */
 export interface QuantizedCache {
   /** Codes: u8 [nKvHeads, capacity, bytesPerRow]. */
-  readonly packed: Tensor;
+  readonly packed: Tensor<"u8">;
   /** Norms: f32 [nKvHeads, capacity, normsPerPos], with normsPerPos = max(1, headDim / 256). */
-  readonly norms: Tensor;
+  readonly norms: Tensor<"f32">;
 }
 
 /** Head vectors and the cache that they go to. */
 export interface QuantizeStream extends QuantizedCache {
-  /** f32: [nKvHeads, headDim] for one token, [nSrcTokens, nKvHeads, headDim] for a run of them. */
-  readonly src: Tensor;
+  /** f32: [nKvHeads, headDim] for one token, [nSrcTokens, nKvHeads, headDim] for a run, with a batch before it or not. */
+  readonly src: Tensor<"f32">;
 }
 
 /** A cache and where its head vectors go. */
 export interface DequantizeStream extends QuantizedCache {
-  /** [nKvHeads, nTokens, headDim], f32, f16 or bf16. */
-  readonly out: Tensor;
+  /** [nKvHeads, nTokens, headDim] or with a batch before it, f32, f16 or bf16. */
+  readonly out: Tensor<"f32" | "f16" | "bf16">;
 }
-
-/** One stream, or K and V in one dispatch. */
-type OneOrBoth<Stream> =
-  | (Stream & { readonly k?: undefined; readonly v?: undefined })
-  | ({ readonly k: Stream; readonly v: Stream } & { readonly [Name in keyof Stream]?: undefined });
 
 /** One stream to encode, or K and V of the same shapes in one dispatch. */
 export type QuantizeStreams = OneOrBoth<QuantizeStream>;
@@ -43,9 +36,25 @@ export type DequantizeStreams = OneOrBoth<DequantizeStream>;
 export interface VectorsArgument {
   readonly name: "src" | "out";
   readonly axes: readonly string[];
-  /** Which of them is nKvHeads; headDim is the last. */
+  /** Which of them is nKvHeads, counted from the last, which is headDim and 1. */
   readonly headAxis: number;
+  /** The names inside `k` and `v`. */
+  readonly names: OptionNames<QuantizeStream> | OptionNames<DequantizeStream>;
 }
+
+/** The names inside `k` and `v` of an encoding. */
+export const quantizeStreamNames = new OptionNames<QuantizeStream>("a stream", {
+  src: true,
+  packed: true,
+  norms: true,
+});
+
+/** The names inside `k` and `v` of a decoding. */
+export const dequantizeStreamNames = new OptionNames<DequantizeStream>("a stream", {
+  out: true,
+  packed: true,
+  norms: true,
+});
 
 /** A stream's tensors, checked. */
 interface StreamRanges {
@@ -60,6 +69,7 @@ export interface StreamsInUse {
   readonly v: StreamRanges | undefined;
   /** Whether K and V were given. */
   readonly dual: boolean;
+  readonly batch: number;
   readonly nKvHeads: number;
   readonly headDim: number;
   readonly capacity: number;
@@ -77,19 +87,25 @@ export function useStreams(
   const { k, v, [name]: vectors, packed, norms } = args as Fields;
   const hasSingle = vectors !== undefined || packed !== undefined || norms !== undefined;
   const dual = isDual(k, v, hasSingle, name, `${name}, packed and norms`);
+  if (k !== undefined) argument.names.check(k, "k.");
   const rangesOfK = useStream(k ?? { [name]: vectors, packed, norms }, device, dual ? "k." : "", format, argument);
-  const { shape } = rangesOfK.vectors;
-  const capacity = rangesOfK.packed.shape[1] as number;
+  const first = rangesOfK.vectors;
+  const rank = argument.axes.length;
+  const batch = batchOf(first, rank);
+  const capacity = fromEnd(rangesOfK.packed, 2);
   let rangesOfV: StreamRanges | undefined;
   if (v !== undefined) {
+    argument.names.check(v, "v.");
     rangesOfV = useStream(v, device, "v.", format, argument);
+    checkAxis(`v.${name}`, "B", batchOf(rangesOfV.vectors, rank), batch, `k.${name}`);
     for (const [axis, label] of argument.axes.entries()) {
-      checkAxis(`v.${name}`, label, rangesOfV.vectors.shape[axis] as number, shape[axis] as number, `k.${name}`);
+      const got = fromEnd(rangesOfV.vectors, rank - axis);
+      checkAxis(`v.${name}`, label, got, fromEnd(first, rank - axis), `k.${name}`);
     }
-    checkAxis("v.packed", "capacity", rangesOfV.packed.shape[1] as number, capacity, "k.packed");
+    checkAxis("v.packed", "capacity", fromEnd(rangesOfV.packed, 2), capacity, "k.packed");
   }
-  const nKvHeads = shape[argument.headAxis] as number;
-  return { k: rangesOfK, v: rangesOfV, dual, nKvHeads, headDim: shape.at(-1) as number, capacity };
+  const nKvHeads = fromEnd(first, argument.headAxis);
+  return { k: rangesOfK, v: rangesOfV, dual, batch, nKvHeads, headDim: fromEnd(first, 1), capacity };
 }
 
 /** The tensors of a call before they are checked. */
@@ -111,19 +127,23 @@ function useStream(
   { name, axes, headAxis }: VectorsArgument,
 ): StreamRanges {
   const [packedName, normsName] = [`${prefix}packed`, `${prefix}norms`];
-  const vectors = useTensor(stream[name], device, `${prefix}${name}`, axes.length, `[${axes.join(", ")}]`);
-  const [nKvHeads, headDim] = [vectors.shape[headAxis] as number, vectors.shape.at(-1) as number];
+  const vectors = useBatched(stream[name], device, `${prefix}${name}`, axes.length, `[${axes.join(", ")}]`);
+  const batch = batchOf(vectors, axes.length);
+  const nKvHeads = fromEnd(vectors, headAxis);
+  const headDim = fromEnd(vectors, 1);
 
-  const packed = useTensor(stream.packed, device, packedName, 3, "[nKvHeads, capacity, bytesPerRow]");
-  checkAxis(packedName, "nKvHeads", packed.shape[0] as number, nKvHeads, `${prefix}${name}`);
+  const packed = useBatched(stream.packed, device, packedName, 3, "[nKvHeads, capacity, bytesPerRow]");
+  checkAxis(packedName, "B", batchOf(packed, 3), batch, `${prefix}${name}`);
+  checkAxis(packedName, "nKvHeads", fromEnd(packed, 3), nKvHeads, `${prefix}${name}`);
   const rowBytes = bytesPerRow(headDim, format);
   const row = `a headDim of ${headDim} at ${format.bits} bits, packing ${format.packing}`;
-  checkAxis(packedName, "bytesPerRow", packed.shape[2] as number, rowBytes, row);
+  checkAxis(packedName, "bytesPerRow", fromEnd(packed, 1), rowBytes, row);
 
-  const norms = useTensor(stream.norms, device, normsName, 3, "[nKvHeads, capacity, normsPerPos]");
-  checkAxis(normsName, "nKvHeads", norms.shape[0] as number, nKvHeads, `${prefix}${name}`);
-  checkAxis(normsName, "capacity", norms.shape[1] as number, packed.shape[1] as number, packedName);
-  checkAxis(normsName, "normsPerPos", norms.shape[2] as number, normsPerPosition(headDim), `a headDim of ${headDim}`);
+  const norms = useBatched(stream.norms, device, normsName, 3, "[nKvHeads, capacity, normsPerPos]");
+  checkAxis(normsName, "B", batchOf(norms, 3), batch, `${prefix}${name}`);
+  checkAxis(normsName, "nKvHeads", fromEnd(norms, 3), nKvHeads, `${prefix}${name}`);
+  checkAxis(normsName, "capacity", fromEnd(norms, 2), fromEnd(packed, 2), packedName);
+  checkAxis(normsName, "normsPerPos", fromEnd(norms, 1), normsPerPosition(headDim), `a headDim of ${headDim}`);
   return { vectors, packed, norms };
 }
 
@@ -132,31 +152,4 @@ export function checkScaleFactor(value: unknown): number {
   if (value === undefined) return 1;
   if (typeof value !== "number") throw refused("scaleFactorD512", `expected a number, got ${display(value)}`);
   return value;
-}
-
-/** The caller's names for fields of the parameter structs. */
-const callersNames: Readonly<Record<string, string>> = {
-  head_dim: "headDim",
-  num_kv_heads: "nKvHeads",
-  cache_capacity: "capacity",
-  write_pos: "writePos",
-  write_pos_start: "writePosStart",
-  read_pos_start: "readPosStart",
-  n_tokens: "nTokens",
-  src_tok_offset: "srcTokOffset",
-  scale_factor_d512: "scaleFactorD512",
-};
-const fieldNames = new RegExp(`\\b(?:${Object.keys(callersNames).join("|")})\\b`, "g");
-
-/** The library's error about a quantised cache, with everything named as the caller wrote it. */
-export function quantizedError(native: Native, status: number, dual: boolean): MetalAttentionError {
-  const first = dual ? "k." : "";
-  return nativeError(native, status, (message) =>
-    message
-      .replace(fieldNames, (name) => callersNames[name] as string)
-      // The capacity comes from the shape of a cache.
-      .replace(/^(ma_\w+: )(?=capacity is )/, `$1${first}packed: `)
-      .replace(/\b(src|packed|norms|out)K\b/g, `${first}$1`)
-      .replace(/\b(src|packed|norms|out)V\b/g, "v.$1"),
-  );
 }

@@ -17,8 +17,8 @@ struct CompileCommand: ParsableCommand {
       in it. One line a kernel says what its pipeline allows; a kernel that does not compile shows the compiler's \
       messages. The status is 0 when every kernel of every file compiled, and 1 otherwise.
 
-      Function constants that are not given are false or 0. The files of the library itself can be compiled too: their \
-      kernels get other names for it, since a device knows each name once.
+      Function constants that are not given are false or 0. The files of the library itself can be compiled too: \
+      shaders/common/instantiate.h gives their kernels other names for it, since a device knows each name once.
 
       EXAMPLE: metal-attention-tool compile scale.metal --constant 0=bool:true --constant 1=f32:0.5
       """)
@@ -60,8 +60,8 @@ struct CompileCommand: ParsableCommand {
 
     let device = try OpenDevice()
     let builtIn = Set(try device.kernelNames())
-    let shader = ShaderText(text: text).renaming(builtIn, suffix: Self.suffix)
-    try device.register(source: shader.text, name: file)
+    let shader = ShaderText(text: text)
+    try device.register(source: shader.suffixed(Self.suffix), name: file)
     try device.compileRegisteredSources()
     let kernels = try device.kernelNames().filter { !builtIn.contains($0) }
     guard !kernels.isEmpty else { throw ValidationError("\(file) has no kernel") }
@@ -73,10 +73,10 @@ struct CompileCommand: ParsableCommand {
     for kernel in kernels {
       do {
         let info = try device.compile(kernel: kernel, constants: given + others)
-        print("  ok      \(original(kernel, builtIn)): \(describe(info))")
+        print("  ok      \(original(kernel)): \(describe(info))")
       } catch {
         failures += 1
-        print("  failed  \(original(kernel, builtIn))")
+        print("  failed  \(original(kernel))")
         // A mistake outside the kernels gives every one of them the same log.
         let message = String(describing: error)
         if message != lastMessage { report(error) }
@@ -86,13 +86,12 @@ struct CompileCommand: ParsableCommand {
     return failures
   }
 
-  /// Added to the names of kernels that the library has built in.
-  private static let suffix = "_"
+  /// Tells the kernels of a file of the library from those that are built in.
+  private static let suffix = "_of_this_file"
 
   /// The kernel's name in the file.
-  private func original(_ kernel: String, _ builtIn: Set<String>) -> String {
-    let name = String(kernel.dropLast(Self.suffix.count))
-    return kernel.hasSuffix(Self.suffix) && builtIn.contains(name) ? name : kernel
+  private func original(_ kernel: String) -> String {
+    kernel.hasSuffix(Self.suffix) ? String(kernel.dropLast(Self.suffix.count)) : kernel
   }
 
   private func describe(_ info: MAPipelineInfo) -> String {

@@ -8,13 +8,14 @@ struct LibraryError: Error, CustomStringConvertible {
   /// The calling thread's last failure.
   init(status: Int32) {
     self.status = status
-    let length = Int(ma_last_error(nil, 0))
+    let part = UInt32(MA_FAILURE_MESSAGE)
+    let length = Int(ma_last_error(part, nil, 0))
     guard length > 0 else {
       description = "the library returned status \(status) without a message"
       return
     }
     var bytes = [CChar](repeating: 0, count: length + 1)
-    _ = ma_last_error(&bytes, UInt32(bytes.count))
+    _ = ma_last_error(part, &bytes, UInt32(bytes.count))
     description = String(decoding: bytes.prefix(length).map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

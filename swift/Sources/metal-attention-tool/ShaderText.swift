@@ -25,8 +25,8 @@ struct ShaderText {
     "half": MA_DTYPE_F16, "bfloat": MA_DTYPE_BF16,
   ]
 
-  /// The text with `suffix` added to every word that is one of `names`.
-  func renaming(_ names: Set<String>, suffix: String) -> ShaderText {
-    ShaderText(text: text.replacing(#/\w+/#) { names.contains(String($0.0)) ? $0.0 + suffix : $0.0 })
+  /// The text with `suffix` added to the names that `common/instantiate.h` makes.
+  func suffixed(_ suffix: String) -> String {
+    "#define KERNEL_SUFFIX \"\(suffix)\"\n#line 1\n\(text)"
   }
 }

@@ -21,6 +21,10 @@ public protocol MTLDevice: NSObjectProtocol {
   ) -> (any MTLBuffer)?
   func makeLibrary(source: String, options: MTLCompileOptions?) throws -> any MTLLibrary
   func makeComputePipelineState(function computeFunction: any MTLFunction) throws -> any MTLComputePipelineState
+  func makeComputePipelineState(
+    function computeFunction: any MTLFunction, options: MTLPipelineOption,
+    reflection: AutoreleasingUnsafeMutablePointer<MTLAutoreleasedComputePipelineReflection?>?
+  ) throws -> any MTLComputePipelineState
 }
 
 // The importer gives the parameters of Objective-C methods default arguments

@@ -9,3 +9,6 @@ open class NSObject: NSObjectProtocol {
 public func autoreleasepool<Result>(invoking body: () throws -> Result) rethrows -> Result {
   try body()
 }
+
+/// Swift's own where there is Objective-C.
+public typealias AutoreleasingUnsafeMutablePointer<Pointee> = UnsafeMutablePointer<Pointee>

@@ -36,7 +36,9 @@ import Testing
     (args.srcK, args.srcV) = (k.tensor(MA_DTYPE_F32), v.tensor(MA_DTYPE_F32))
     (args.cacheK, args.cacheV) = (cacheK.tensor(MA_DTYPE_F32), cacheV.tensor(MA_DTYPE_F32))
     args.params = KvCacheCopySeqParams(
-      nHeads: nHeads, headDim: headDim, capacity: capacity, seqPosStart: start, nTokens: nTokens, srcTokOffset: offset)
+      nHeads: nHeads, headDim: headDim, capacity: capacity, seqPosStart: start, nTokens: nTokens, srcTokOffset: offset,
+      nSrcTokens: offset + nTokens)
+    (args.isSliding, args.batch) = (1, 1)
     let pass = device.pass()
     expectOK(ma_kv_cache_copy_seq(pass, &args))
     run(pass)
@@ -62,6 +64,7 @@ import Testing
     args.srcK = source.tensor(MA_DTYPE_F32)
     args.cacheK = cache.tensor(MA_DTYPE_F16)
     args.params = KvCacheCopyBatchParams(nHeads: 2, headDim: 3, capacity: 2, seqPos: 1)
+    args.batch = 1
     let pass = device.pass()
     expectOK(ma_kv_cache_copy_batch(pass, &args))
     run(pass)
@@ -79,6 +82,7 @@ import Testing
     args.cache = cache.tensor(MA_DTYPE_BF16)
     args.params = KvCacheCopyHeadMajorParams(
       nHeads: 2, headDim: 3, capacity: 4, seqPosStart: 3, nTokens: 2, srcTokOffset: 1, srcSeqLen: 4)
+    (args.isSliding, args.batch) = (1, 1)
     let pass = device.pass()
     expectOK(ma_kv_cache_copy_head_major(pass, &args))
     run(pass)
@@ -108,7 +112,8 @@ import Testing
     (args.srcK, args.srcV) = (k.tensor(MA_DTYPE_F32), v.tensor(MA_DTYPE_F32))
     (args.cacheK, args.cacheV) = (cacheK.tensor(MA_DTYPE_F32), cacheV.tensor(MA_DTYPE_F32))
     args.params = KvCacheCopySeqParams(
-      nHeads: 2, headDim: 4, capacity: 4, seqPosStart: 0, nTokens: 2, srcTokOffset: 0)
+      nHeads: 2, headDim: 4, capacity: 4, seqPosStart: 0, nTokens: 2, srcTokOffset: 0, nSrcTokens: 2)
+    args.batch = 1
     change(&args)
     return encodedAlone { ma_kv_cache_copy_seq($0, &args) }
   }
@@ -144,14 +149,17 @@ import Testing
     expectRefused(rows { $0.src.length = 28 }, MA_ERROR_BUFFER_TOO_SMALL, "src", "28 bytes", "32", "nNew 2")
     expectRefused(rows { $0.cache.length = 124 }, MA_ERROR_BUFFER_TOO_SMALL, "cache", "124 bytes", "128", "cacheCap 8")
     expectRefused(
-      sequence { $0.srcV.length = 60 }, MA_ERROR_BUFFER_TOO_SMALL, "srcV", "60 bytes", "64", "nTokens 2")
-    expectRefused(sequence { $0.params.srcTokOffset = 1 }, MA_ERROR_BUFFER_TOO_SMALL, "srcK", "96")
+      sequence { $0.srcV.length = 60 }, MA_ERROR_BUFFER_TOO_SMALL, "srcV", "60 bytes", "64", "nSrcTokens 2")
+    expectRefused(
+      sequence { $0.params.srcTokOffset = 1 }, MA_ERROR_BUFFER_TOO_SMALL, "srcTokOffset 1", "nTokens 2", "nSrcTokens 2")
+    expectRefused(sequence { $0.params.nSrcTokens = 3 }, MA_ERROR_BUFFER_TOO_SMALL, "srcK", "64", "96", "nSrcTokens 3")
+    expectRefused(sequence { $0.batch = 2 }, MA_ERROR_BUFFER_TOO_SMALL, "srcK", "64", "128", "batch 2 x nHeads 2")
     expectRefused(sequence { $0.cacheV.length = 124 }, MA_ERROR_BUFFER_TOO_SMALL, "cacheV", "124", "128")
   }
 
   @Test func cachesEnd() {
     expectRefused(rows { $0.params.writePos = 7 }, MA_ERROR_OVERFLOW, "writePos 7", "nNew 2", "cacheCap 8")
-    expectRefused(rows { $0.params.cacheCap = 0 }, MA_ERROR_INVALID_ARGUMENT, "cacheCap is 0")
+    expectRefused(rows { $0.params.cacheCap = 0 }, MA_ERROR_INVALID_ARGUMENT, "cache: cacheCap is 0")
     expectRefused(
       rows {
         $0.params.nNew = 9
@@ -164,7 +172,17 @@ import Testing
         $0.params.isSliding = 1
       }, MA_ERROR_OVERFLOW, "4294967295")
     expectRefused(sequence { $0.params.nTokens = 5 }, MA_ERROR_OVERFLOW, "nTokens 5", "capacity 4")
-    expectRefused(sequence { $0.params.capacity = 0 }, MA_ERROR_INVALID_ARGUMENT, "capacity is 0")
+    expectRefused(sequence { $0.params.capacity = 0 }, MA_ERROR_INVALID_ARGUMENT, "cacheK: capacity is 0")
+    expectRefused(
+      sequence { $0.params.seqPosStart = 3 }, MA_ERROR_OVERFLOW, "seqPosStart 3", "nTokens 2", "capacity 4", "isSliding"
+    )
+    expectOK(
+      sequence {
+        $0.params.seqPosStart = 3
+        $0.isSliding = 1
+      })
+    expectRefused(sequence { $0.isSliding = 2 }, MA_ERROR_INVALID_ARGUMENT, "isSliding is 2")
+    expectRefused(sequence { $0.batch = 0 }, MA_ERROR_INVALID_ARGUMENT, "batch is 0")
   }
 
   @Test func productsThatOverflowAreRefused() {
@@ -175,7 +193,7 @@ import Testing
     expectRefused(
       sequence {
         $0.params = KvCacheCopySeqParams(
-          nHeads: huge, headDim: huge, capacity: huge, seqPosStart: 0, nTokens: 1, srcTokOffset: 0)
+          nHeads: huge, headDim: huge, capacity: huge, seqPosStart: 0, nTokens: 1, srcTokOffset: 0, nSrcTokens: 1)
       }, MA_ERROR_OVERFLOW, "srcK")
   }
 

@@ -13,7 +13,7 @@ import Testing
     let headDim: Int32 = 256
   }
 
-  /// Arguments for packed head-major tensors, every derived field filled in.
+  /// Arguments for packed head-major tensors; the library fills the derived fields in.
   private func arguments(_ shape: Shape, _ q: TestBuffer, _ k: TestBuffer, _ v: TestBuffer, _ out: TestBuffer)
     -> MAFlashAttnPrefillArgs
   {
@@ -26,15 +26,8 @@ import Testing
     args.params.D = shape.headDim
     args.params.qL = shape.qL
     args.params.kL = shape.kL
-    args.params.gqa_factor = shape.heads / shape.kvHeads
     args.params.scale = 0.0625
     args.params.softcapping = 1
-    args.params.NQ = (shape.qL + 31) / 32
-    args.params.NK = (shape.kL + 15) / 16
-    args.params.NQ_aligned = shape.qL / 32
-    args.params.NK_aligned = shape.kL / 16
-    args.params.qL_rem = shape.qL % 32
-    args.params.kL_rem = shape.kL % 16
     let row = Int64(shape.headDim)
     let (queryPlane, keyPlane) = (Int64(shape.qL) * row, Int64(shape.kL) * row)
     args.params.Q_strides = (queryPlane * Int64(shape.heads), queryPlane, row)
@@ -121,10 +114,18 @@ import Testing
     expectRefused(encode { $0.params.NK = 1 }, MA_ERROR_INVALID_ARGUMENT, "NK is 1", "is 2")
     expectRefused(encode { $0.params.NQ_aligned = 2 }, MA_ERROR_INVALID_ARGUMENT, "NQ_aligned is 2", "is 1")
     expectRefused(encode { $0.params.NK_aligned = 2 }, MA_ERROR_INVALID_ARGUMENT, "NK_aligned is 2", "is 1")
-    expectRefused(encode { $0.params.qL_rem = 0 }, MA_ERROR_INVALID_ARGUMENT, "qL_rem is 0", "is 1")
-    expectRefused(encode { $0.params.kL_rem = 0 }, MA_ERROR_INVALID_ARGUMENT, "kL_rem is 0", "is 4")
+    expectRefused(encode { $0.params.qL_rem = 2 }, MA_ERROR_INVALID_ARGUMENT, "qL_rem is 2", "is 1")
+    expectRefused(encode { $0.params.kL_rem = -4 }, MA_ERROR_INVALID_ARGUMENT, "kL_rem is -4", "is 4")
     expectRefused(encode { $0.params.gqa_factor = 1 }, MA_ERROR_INVALID_ARGUMENT, "gqa_factor is 1", "is 2")
     expectRefused(encode { $0.params.softcapping = 30 }, MA_ERROR_UNSUPPORTED, "softcapping is 30")
+  }
+
+  @Test func derivedFieldsMayBeRight() {
+    expectOK(
+      encode {
+        ($0.params.NQ, $0.params.NK, $0.params.NQ_aligned, $0.params.NK_aligned) = (2, 2, 1, 1)
+        ($0.params.qL_rem, $0.params.kL_rem, $0.params.gqa_factor) = (1, 4, 2)
+      })
   }
 
   @Test func aResumeStaysInsideTheKeys() {

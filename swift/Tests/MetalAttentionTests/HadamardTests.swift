@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct HadamardTests {
   /// The name of a kernel, from the parts that the reference builds it of.
-  private func name(_ task: HadamardKernel.Task, _ packing: HadamardFormat.Packing, _ headDim: UInt32) -> String {
+  private func name(_ task: HadamardKernel.Task, _ packing: Packing, _ headDim: UInt32) -> String {
     let stem = ["hadamard_quantize_kv", "hadamard_quantize_kv_seq", "hadamard_dequantize_kv"][task.rawValue]
     let isSized = [64, 80, 96, 112, 128, 192, 256, 512].contains(headDim)
     switch packing {
@@ -18,7 +18,7 @@ import Testing
   @Test func theIndexOfEveryCombinationLeadsToItsKernel() {
     var names: Set<String> = []
     for task in HadamardKernel.Task.allCases {
-      for packing in HadamardFormat.Packing.allCases {
+      for packing in Packing.allCases {
         for headDim: UInt32 in [4, 8, 64, 80, 96, 112, 128, 192, 256, 512, 1024, 4096] {
           let expected = name(task, packing, headDim)
           #expect(BuiltInKernel.all[HadamardKernel.index(task, packing, headDim)].name == expected)
@@ -26,8 +26,8 @@ import Testing
         }
       }
     }
-    #expect(names == Set(HadamardKernel.names))
-    #expect(HadamardKernel.names.count == 3 * 3 * 9)
+    #expect(names == Set(HadamardKernel.family.kernels))
+    #expect(HadamardKernel.family.kernels.count == 3 * 3 * 9)
   }
 
   @Test(arguments: HadamardKernel.Task.allCases, [4, 64, 80, 128, 192, 256, 512, 1024, 4096] as [UInt32])
@@ -53,8 +53,9 @@ import Testing
     args.outK = out.tensor(MA_DTYPE_BF16)
     args.params = HadamardDequantizeParams(
       head_dim: 4, num_kv_heads: heads, read_pos_start: 0, cache_capacity: heads, is_sliding: 0,
-      scale_factor_d512: 1, codebook_bits: 2, n_tokens: heads, out_dtype: UInt32(MA_DTYPE_BF16))
-    args.packing = HadamardFormat.Packing.dense.rawValue
+      scale_factor_d512: 1, codebook_bits: 2, n_tokens: heads, out_dtype: 0)
+    args.packing = Packing.dense.rawValue
+    args.batch = 1
     let pass = device.pass()
     defer { _ = ma_pass_release(pass) }
     expectRefused(ma_hadamard_dequantize_kv(pass, &args), MA_ERROR_OVERFLOW, "\(heads)", "\(UInt32.max)")

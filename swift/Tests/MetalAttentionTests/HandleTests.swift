@@ -25,7 +25,7 @@ import Testing
       ma_kv_cache_copy(handle, &args), ma_device_close(handle),
     ]
     #expect(statuses.allSatisfy { $0 == MA_ERROR_INVALID_HANDLE })
-    #expect(lastError.hasPrefix("ma_device_close: device: "))
+    #expect(lastError.hasPrefix("device: "))
     #expect(out == 7 && length == 7 && count == 7 && contents == nil)
   }
 

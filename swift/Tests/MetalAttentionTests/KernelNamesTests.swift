@@ -32,4 +32,19 @@ import Testing
     #expect(text.hasSuffix("#endif\n#line 2 \"my \\\"file\\\".metal\"\n // formats\nb\n#include \"other.h\"\n"))
     #expect(!text.contains("\n#pragma once"))
   }
+
+  @Test func linesBehindALineDirectiveAreCountedFromIt() {
+    let text = ShaderInclude.expand(
+      "#line 40\n#include \"ShaderTypes.h\"\n#line 7 \"other.metal\"\n\n#include \"ShaderTypes.h\"", name: "my.metal")
+    #expect(text.contains("#endif\n#line 40 \"my.metal\"\n"))
+    #expect(text.contains("#endif\n#line 8 \"other.metal\"\n"))
+  }
+
+  @Test func headersInFoldersAreFound() {
+    let text = ShaderInclude.expand("#include \"common/ring.h\"\na", name: "my.metal")
+    #expect(text.contains("\n#ifndef MA_INCLUDED_common_ring_h\n"))
+    #expect(text.contains("\n#line 1 \"common/ring.h\"\n"))
+    #expect(text.contains("inline uint ring_slot("))
+    #expect(ShaderInclude.expand("#include \"ring.h\"", name: "my.metal").contains("#include \"ring.h\""))
+  }
 }

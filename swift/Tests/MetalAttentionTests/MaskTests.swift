@@ -63,7 +63,7 @@ import Testing
     var args = MAClassifyMaskTilesArgs()
     args.mask = mask.tensor(MA_DTYPE_BOOL)
     args.tileClasses = classes.tensor(MA_DTYPE_U8)
-    args.params = ClassifyMaskParams(B: 1, H: 2, qL: 33, kL: 17, NQ: 2, NK: 2, M_strides: (0, 561, 17))
+    args.params = ClassifyMaskParams(B: 1, H: 2, qL: 33, kL: 17, NQ: 0, NK: 0, M_strides: (0, 561, 17))
     args.headDim = 64
     change(&args)
     let pass = device.pass()
@@ -96,7 +96,10 @@ import Testing
     refused(MA_ERROR_INVALID_ARGUMENT, "H is -1") { $0.params.H = -1 }
     refused(MA_ERROR_INVALID_ARGUMENT, "NQ is 1", "is 2") { $0.params.NQ = 1 }
     refused(MA_ERROR_INVALID_ARGUMENT, "NK is 3", "is 2") { $0.params.NK = 3 }
-    refused(MA_ERROR_INVALID_ARGUMENT, "NQ is 2", "is 5") { $0.headDim = 512 }
+    refused(MA_ERROR_INVALID_ARGUMENT, "NQ is 2", "is 5") {
+      $0.params.NQ = 2
+      $0.headDim = 512
+    }
     refused(MA_ERROR_UNSUPPORTED, "headDim is 65", "64, 80") { $0.headDim = 65 }
     refused(MA_ERROR_UNSUPPORTED, "tileClasses is bool", "u8") { $0.tileClasses.dtype = UInt32(MA_DTYPE_BOOL) }
     refused(MA_ERROR_UNSUPPORTED, "mask is i8") { $0.mask.dtype = UInt32(MA_DTYPE_I8) }

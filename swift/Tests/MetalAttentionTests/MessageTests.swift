@@ -2,15 +2,25 @@ import CMetalAttention
 import Testing
 
 @Suite struct MessageTests {
+  private let message = UInt32(MA_FAILURE_MESSAGE)
+
+  @Test func aFailureHasArgumentAndFunction() {
+    expectRefused(ma_device_close(0), MA_ERROR_INVALID_HANDLE)
+    #expect(lastFailure(MA_FAILURE_FUNCTION) == "ma_device_close")
+    #expect(lastFailure(MA_FAILURE_ARGUMENT) == "device")
+    #expect(lastFailure(MA_FAILURE_MESSAGE).hasPrefix("device: "))
+    #expect(lastFailure(3) == "")
+  }
+
   @Test func aMessageIsCutToTheCapacity() {
     expectRefused(ma_device_close(0), MA_ERROR_INVALID_HANDLE)
     let whole = lastError
     var bytes = [CChar](repeating: 0x7F, count: 12)
-    #expect(ma_last_error(&bytes, 8) == whole.utf8.count)
+    #expect(ma_last_error(message, &bytes, 8) == whole.utf8.count)
     #expect(bytes[7] == 0 && bytes[8] == 0x7F)
     #expect(String(decoding: bytes[0..<7].map { UInt8(bitPattern: $0) }, as: UTF8.self) == whole.prefix(7))
-    #expect(ma_last_error(nil, 0) == whole.utf8.count)
-    #expect(ma_last_error(nil, 8) == whole.utf8.count)
+    #expect(ma_last_error(message, nil, 0) == whole.utf8.count)
+    #expect(ma_last_error(message, nil, 8) == whole.utf8.count)
   }
 
   @Test func aCutLeavesWholeCharacters() {
@@ -21,7 +31,7 @@ import Testing
     let whole = Array(lastError.utf8)
     var bytes = [CChar](repeating: 0x7F, count: whole.count + 1)
     for capacity in 1...whole.count {
-      _ = ma_last_error(&bytes, UInt32(capacity))
+      _ = ma_last_error(message, &bytes, UInt32(capacity))
       let length = bytes.firstIndex(of: 0) ?? -1
       let text = bytes[0..<max(length, 0)].map { UInt8(bitPattern: $0) }
       #expect(length <= capacity - 1 && length > capacity - 4)

@@ -7,6 +7,8 @@
 ///
 /// Lengths and strides count elements, not bytes, unless a name ends in
 /// `Bytes`. "Token" is a row of a cache; "slot" is the place of a token in it.
+/// A field marked "derived" follows from others: give 0 and the library fills
+/// it in before the kernel sees it; another value must be the right one.
 #pragma once
 
 #ifdef __METAL_VERSION__
@@ -37,11 +39,11 @@ typedef struct KvCacheCopyBatchParams {
   ma_u32 nHeads;
   ma_u32 headDim;
   ma_u32 capacity;  ///< slots per head
-  ma_u32 seqPos;    ///< slot written; the caller has wrapped it
+  ma_u32 seqPos;    ///< position written; the kernel gets its slot
 } KvCacheCopyBatchParams;
 
-/// `kv_cache_copy_seq*`: token-major [nSrcTokens, nHeads, headDim] to
-/// head-major [nHeads, capacity, headDim]; slot = position mod capacity. 24 bytes.
+/// `kv_cache_copy_seq*`: token-major [B, nSrcTokens, nHeads, headDim] to
+/// head-major [B, nHeads, capacity, headDim]; slot = position mod capacity. 28 bytes.
 typedef struct KvCacheCopySeqParams {
   ma_u32 nHeads;
   ma_u32 headDim;
@@ -49,6 +51,7 @@ typedef struct KvCacheCopySeqParams {
   ma_u32 seqPosStart;   ///< position of the first token written, before wrapping
   ma_u32 nTokens;       ///< tokens to copy
   ma_u32 srcTokOffset;  ///< first token read
+  ma_u32 nSrcTokens;    ///< tokens of a batch in the source
 } KvCacheCopySeqParams;
 
 /// `kv_cache_copy_seq_bf16_to_bf16_head_major`: head-major
@@ -73,7 +76,7 @@ typedef struct HadamardQuantizeParams {
   ma_u32 cache_capacity;     ///< slots per head
   ma_u32 is_sliding;         ///< 1: slot = position mod cache_capacity; 0: slot = position
   ma_f32 scale_factor_d512;  ///< factor of the coordinates for head sizes above 256; usually 1
-  ma_u32 rms_probe_enabled;  ///< 1: scaled coordinates go to the scratch buffer too
+  ma_u32 rms_probe_enabled;  ///< derived: 0 without rmsScratch; with it 1 for all scaled coordinates, 16 for 16 of each norm
 } HadamardQuantizeParams;
 
 /// `hadamard_quantize_kv_hb*` and `_dense*`: the same with 2 to 8 bits a value.
@@ -89,7 +92,7 @@ typedef struct HadamardQuantizeHbParams {
 } HadamardQuantizeHbParams;
 
 /// `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of
-/// [tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 36 bytes.
+/// [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 40 bytes.
 typedef struct HadamardQuantizeSeqParams {
   ma_u32 head_dim;
   ma_u32 num_kv_heads;
@@ -100,6 +103,7 @@ typedef struct HadamardQuantizeSeqParams {
   ma_u32 codebook_bits;
   ma_u32 n_tokens;        ///< tokens to write
   ma_u32 src_tok_offset;  ///< first token read
+  ma_u32 n_src_tokens;    ///< tokens of a batch in the source
 } HadamardQuantizeSeqParams;
 
 /// `hadamard_dequantize_kv*`: n_tokens consecutive positions of a cache to
@@ -113,7 +117,7 @@ typedef struct HadamardDequantizeParams {
   ma_f32 scale_factor_d512;  ///< that of the encoding; its reciprocal is applied
   ma_u32 codebook_bits;
   ma_u32 n_tokens;  ///< tokens to read
-  ma_u32 out_dtype;  ///< 1: f32, 2: f16, 3: bf16, as MA_DTYPE_*
+  ma_u32 out_dtype;  ///< derived: that of the output, 1: f32, 2: f16, 3: bf16, as MA_DTYPE_*
 } HadamardDequantizeParams;
 
 /// `flash_attn_prefill_*`, buffer 4. 160 bytes, as in mlx-native 0.6.
@@ -124,15 +128,15 @@ typedef struct AttnParams {
   ma_i32 D;             ///< head size
   ma_i32 qL;            ///< query length
   ma_i32 kL;            ///< key and value length
-  ma_i32 gqa_factor;    ///< query heads per key/value head
+  ma_i32 gqa_factor;    ///< derived: query heads per key/value head, H / nKvHeads
   ma_f32 scale;         ///< usually 1/sqrt(D); the kernel folds log2(e) in
   ma_f32 softcapping;   ///< 1: no soft cap (the kernels here do not read it)
-  ma_i32 NQ;            ///< ceil(qL / BQ)
-  ma_i32 NK;            ///< ceil(kL / BK)
-  ma_i32 NQ_aligned;    ///< floor(qL / BQ)
-  ma_i32 NK_aligned;    ///< floor(kL / BK)
-  ma_i32 qL_rem;        ///< qL mod BQ
-  ma_i32 kL_rem;        ///< kL mod BK
+  ma_i32 NQ;            ///< derived: ceil(qL / BQ)
+  ma_i32 NK;            ///< derived: ceil(kL / BK)
+  ma_i32 NQ_aligned;    ///< derived: floor(qL / BQ)
+  ma_i32 NK_aligned;    ///< derived: floor(kL / BK)
+  ma_i32 qL_rem;        ///< derived: qL mod BQ
+  ma_i32 kL_rem;        ///< derived: kL mod BK
   ma_i32 qL_off;        ///< position of query row 0 among the keys
   ma_i32 _pad;          ///< 0
   ma_i64 Q_strides[3];
@@ -160,7 +164,7 @@ typedef struct ClassifyMaskParams {
   ma_i32 H;              ///< query heads
   ma_i32 qL;             ///< query rows
   ma_i32 kL;             ///< keys
-  ma_i32 NQ;             ///< ceil(qL / BQ)
-  ma_i32 NK;             ///< ceil(kL / BK)
+  ma_i32 NQ;             ///< derived: ceil(qL / BQ)
+  ma_i32 NK;             ///< derived: ceil(kL / BK)
   ma_i64 M_strides[3];   ///< (batch, head, query row)
 } ClassifyMaskParams;

@@ -1,8 +1,8 @@
 /// metal-attention: the C ABI.
 ///
 /// Every function returns a status: `MA_OK` (0), or a negative `MA_ERROR_*`
-/// code, with the message of the calling thread's last failure in
-/// `ma_last_error`. A refused call has no effect: nothing is encoded, nothing
+/// code; `ma_last_error` has the argument at fault and the message of the
+/// calling thread's last failure. A refused call has no effect: nothing is encoded, nothing
 /// is written through an out pointer, and the handles stay usable.
 ///
 /// Handles are 32-bit (slot and generation). A zero, stale or foreign handle
@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 3
+#define MA_ABI_VERSION 4
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -42,6 +42,13 @@ enum {
   MA_ERROR_KERNEL_NOT_FOUND = -9,    ///< the message lists the known names
   MA_ERROR_DEVICE_UNAVAILABLE = -10, ///< no device, or it cannot run kernels
   MA_ERROR_EXECUTION = -11,          ///< the device reported an error while it ran a pass
+};
+
+/// What `ma_last_error` gives of the thread's last failure.
+enum {
+  MA_FAILURE_MESSAGE = 0,   ///< a sentence that names arguments as the caller does
+  MA_FAILURE_ARGUMENT = 1,  ///< the argument at fault, for example `q`; empty where none can be named
+  MA_FAILURE_FUNCTION = 2,  ///< the function that refused, for example `ma_kv_cache_copy`
 };
 
 /// Element types. Values are part of the ABI.
@@ -85,10 +92,10 @@ typedef struct MADeviceInfo {
 
 /// States of a pass.
 enum {
-  MA_PASS_ENCODING = 0,
-  MA_PASS_COMMITTED = 1,
-  MA_PASS_COMPLETED = 2,
-  MA_PASS_FAILED = 3,
+  MA_STATE_ENCODING = 0,
+  MA_STATE_COMMITTED = 1,
+  MA_STATE_COMPLETED = 2,
+  MA_STATE_FAILED = 3,
 };
 
 /// How a pass is created.
@@ -99,7 +106,7 @@ enum {
 
 /// State and times of a pass. 24 bytes.
 typedef struct MAPassInfo {
-  uint32_t state;       ///< MA_PASS_ENCODING ...
+  uint32_t state;       ///< MA_STATE_*
   uint32_t dispatches;  ///< encoded so far
   double gpuStartTime;  ///< seconds; 0 until completed
   double gpuEndTime;
@@ -166,31 +173,41 @@ typedef struct MAKvCacheCopyArgs {
   uint32_t reserved;
 } MAKvCacheCopyArgs;
 
-/// Arguments of `ma_kv_cache_copy_batch`. 112 bytes.
-/// Stream 0 alone, or K and V together; a zeroed srcV and cacheV mean one stream.
+/// Arguments of `ma_kv_cache_copy_batch`. 120 bytes.
+/// K alone, or K and V together; a zeroed srcV and cacheV mean K alone.
+/// src [batch, nHeads, headDim] to cache [batch, nHeads, capacity, headDim].
 typedef struct MAKvCacheCopyBatchArgs {
   MATensor srcK;
   MATensor cacheK;
   MATensor srcV;
   MATensor cacheV;
   KvCacheCopyBatchParams params;
+  uint32_t isSliding;  ///< 1: slot = seqPos mod capacity; 0: slot = seqPos
+  uint32_t batch;      ///< at least 1
 } MAKvCacheCopyBatchArgs;
 
-/// Arguments of `ma_kv_cache_copy_seq`. 120 bytes. Streams as above.
+/// Arguments of `ma_kv_cache_copy_seq`. 136 bytes. Streams as above;
+/// src [batch, nSrcTokens, nHeads, headDim].
 typedef struct MAKvCacheCopySeqArgs {
   MATensor srcK;
   MATensor cacheK;
   MATensor srcV;
   MATensor cacheV;
   KvCacheCopySeqParams params;
+  uint32_t isSliding;  ///< 1: a ring; 0: a linear cache, which ends at its capacity
+  uint32_t batch;      ///< at least 1
+  uint32_t reserved;   ///< 0
 } MAKvCacheCopySeqArgs;
 
-/// Arguments of `ma_kv_cache_copy_head_major`. 80 bytes.
+/// Arguments of `ma_kv_cache_copy_head_major`. 88 bytes.
+/// src [batch, nHeads, srcSeqLen, headDim] to cache [batch, nHeads, capacity, headDim].
 typedef struct MAKvCacheCopyHeadMajorArgs {
   MATensor src;
   MATensor cache;
   KvCacheCopyHeadMajorParams params;
-  uint32_t reserved;
+  uint32_t isSliding;  ///< 1: a ring; 0: a linear cache, which ends at its capacity
+  uint32_t batch;      ///< at least 1
+  uint32_t reserved;   ///< 0
 } MAKvCacheCopyHeadMajorArgs;
 
 /// How the codes of a quantised cache lie in a row: `codebook_bits` of each that are supported.
@@ -200,11 +217,12 @@ enum {
   MA_PACKING_DENSE = 3,   ///< 2, 3, 5 or 6: code i in bits i * codebook_bits and up of the row, lowest bit first
 };
 
-/// Arguments of `ma_hadamard_quantize_kv`. 232 bytes.
-/// One token, src f32 [num_kv_heads, head_dim], of K or of K and V (srcV, packedV and normsV zeroed mean K alone),
-/// into packed u8 [num_kv_heads, cache_capacity, bytes of a row] and
-/// norms f32 [num_kv_heads, cache_capacity, max(1, head_dim / 256)].
-/// rmsScratch f32 [num_kv_heads, head_dim] may be absent; it gets the scaled coordinates, for K alone and NIBBLE.
+/// Arguments of `ma_hadamard_quantize_kv`. 240 bytes.
+/// One token, src f32 [batch, num_kv_heads, head_dim], of K or of K and V (srcV, packedV and normsV zeroed mean K alone),
+/// into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and
+/// norms f32 [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)].
+/// rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and NIBBLE: all of them,
+/// [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch, num_kv_heads, norms, rmsCoordinates].
 typedef struct MAHadamardQuantizeKvArgs {
   MATensor srcK;
   MATensor packedK;
@@ -216,11 +234,13 @@ typedef struct MAHadamardQuantizeKvArgs {
   HadamardQuantizeParams params;      ///< read with packing NIBBLE
   HadamardQuantizeHbParams hbParams;  ///< read with the others
   uint32_t packing;                   ///< MA_PACKING_*
-  uint32_t reserved;
+  uint32_t batch;                     ///< at least 1
+  uint32_t rmsCoordinates;            ///< 16, or 0 for all; read with rmsScratch
+  uint32_t reserved;                  ///< 0
 } MAHadamardQuantizeKvArgs;
 
-/// Arguments of `ma_hadamard_quantize_kv_seq`. 184 bytes.
-/// src f32 [tokens, num_kv_heads, head_dim]; streams and caches as above.
+/// Arguments of `ma_hadamard_quantize_kv_seq`. 192 bytes.
+/// src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above.
 typedef struct MAHadamardQuantizeKvSeqArgs {
   MATensor srcK;
   MATensor packedK;
@@ -230,10 +250,11 @@ typedef struct MAHadamardQuantizeKvSeqArgs {
   MATensor normsV;
   HadamardQuantizeSeqParams params;
   uint32_t packing;  ///< MA_PACKING_*
+  uint32_t batch;    ///< at least 1
 } MAHadamardQuantizeKvSeqArgs;
 
-/// Arguments of `ma_hadamard_dequantize_kv`. 184 bytes.
-/// out [num_kv_heads, n_tokens, head_dim], f32, f16 or bf16 as out_dtype says; streams and caches as above.
+/// Arguments of `ma_hadamard_dequantize_kv`. 192 bytes.
+/// out [batch, num_kv_heads, n_tokens, head_dim], f32, f16 or bf16; streams and caches as above.
 typedef struct MAHadamardDequantizeKvArgs {
   MATensor packedK;
   MATensor normsK;
@@ -242,12 +263,13 @@ typedef struct MAHadamardDequantizeKvArgs {
   MATensor normsV;
   MATensor outV;
   HadamardDequantizeParams params;
-  uint32_t packing;  ///< MA_PACKING_*
+  uint32_t packing;   ///< MA_PACKING_*
+  uint32_t batch;     ///< at least 1
+  uint32_t reserved;  ///< 0
 } MAHadamardDequantizeKvArgs;
 
 /// Arguments of `ma_flash_attn_prefill`. 344 bytes.
-/// `params` is handed to the kernel as it is, after every field that follows
-/// from another has been checked against it. `mask` and `tileClasses` may be
+/// `mask` and `tileClasses` may be
 /// absent; `maskParams` is read only with a mask.
 typedef struct MAFlashAttnPrefillArgs {
   MATensor q;
@@ -287,10 +309,22 @@ typedef struct MAClassifyMaskTilesArgs {
 /// The library's `MA_ABI_VERSION`.
 int32_t ma_abi_version(void);
 
-/// Copies the calling thread's last message into `buffer` as NUL-terminated
-/// UTF-8, cut to `capacity` bytes. Returns the full length in bytes without
-/// the NUL (0: no failure yet). `buffer` may be NULL when `capacity` is 0.
-int32_t ma_last_error(char *buffer, uint32_t capacity);
+/// Copies a part of the calling thread's last failure, `MA_FAILURE_*`, into
+/// `buffer` as NUL-terminated UTF-8, cut to `capacity` bytes. Returns the full
+/// length in bytes without the NUL (0: no failure yet, or no such part).
+/// `buffer` may be NULL when `capacity` is 0.
+int32_t ma_last_error(uint32_t part, char *buffer, uint32_t capacity);
+
+/// Tells how the caller names the arguments of functions, for messages and for
+/// `MA_FAILURE_ARGUMENT`: a line `function argument name` each, or
+/// `function argument name nameWithV` where the name differs when K and V are
+/// both given. For the whole process; a later line replaces an earlier one.
+int32_t ma_name_arguments(const char *names);
+
+/// What each kernel family serves, as JSON: dtypes, head sizes, widths, tiles,
+/// threadgroup memory and the names of its kernels.
+/// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
+int32_t ma_support_json(char *buffer, uint64_t capacity, uint64_t *needed);
 
 /// The layout of every struct above and in ShaderTypes.h, as JSON, measured by
 /// the compiled library: `{"abiVersion":n,"structs":[{"name","size","alignment",
@@ -317,14 +351,17 @@ int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, v
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
 /// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
 int32_t ma_buffer_release(ma_buffer buffer);
+/// Says that the host has written `length` bytes from `offset` on: tile classes
+/// that were made from them are stale from now on.
+int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
 
 /// Registers shader source under `name` (for messages). Compiled on first use.
-/// A kernel name that another registered source already has is refused.
+/// A kernel name that another registered source already has is refused; a built-in kernel may have it.
 int32_t ma_source_register(ma_device device, const char *name, const char *source, uint64_t length);
 /// The names of all kernels, built in and registered, one a line.
 /// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
 int32_t ma_kernel_names(ma_device device, char *buffer, uint64_t capacity, uint64_t *needed);
-/// Compiles (or finds) the pipeline of a kernel with function constants.
+/// Compiles (or finds) the pipeline of a kernel with function constants: of a registered source, or else built in.
 int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
                            ma_pipeline *pipeline);
 int32_t ma_pipeline_info(ma_pipeline pipeline, MAPipelineInfo *info);
@@ -341,10 +378,17 @@ int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
 /// What the pass holds, as JSON: an array of `{"op","kernel","form","grid","threadsPerThreadgroup",
 /// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`.
 int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
+/// The bytes that dispatch `dispatch` of the pass hands to its kernel as
+/// argument `index`, with every derived field filled in: for tests, and to see
+/// what another language packs. Writes up to `capacity` of them; `*needed` gets
+/// their number, 0 where the argument is a buffer or absent.
+int32_t ma_pass_argument_bytes(ma_pass pass, uint32_t dispatch, uint32_t index, void *buffer, uint64_t capacity,
+                               uint64_t *needed);
 /// Frees the pass; one in flight goes on and is freed when it ends.
 int32_t ma_pass_release(ma_pass pass);
 
-/// Encodes a registered kernel with bindings given by the caller.
+/// Encodes a registered kernel with bindings given by the caller: one for each
+/// argument that the kernel uses, and none that it does not have.
 int32_t ma_encode_kernel(ma_pass pass, const MAKernelDispatch *dispatch);
 
 int32_t ma_kv_cache_copy(ma_pass pass, const MAKvCacheCopyArgs *args);

@@ -8,12 +8,21 @@
 
 #include <stdint.h>
 
+// C++ for OpenCL has no pointers to functions and a memory of its own for literals; the layout is the same.
+#ifdef __OPENCL_CPP_VERSION__
+#define SM_FUNCTION(result, name, ...) const void *name
+#define SM_LITERAL_CHAR const __constant char
+#else
+#define SM_FUNCTION(result, name, ...) result (*name)(__VA_ARGS__)
+#define SM_LITERAL_CHAR const char
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /// Changes with any change of a struct in this header.
-#define SM_OBJECT_VERSION 3
+#define SM_OBJECT_VERSION 4
 
 enum {
   SM_MAX_BUFFERS = 31,
@@ -27,26 +36,32 @@ enum {
   SM_ARGUMENT_THREADGROUP = 1,
 };
 
+enum {
+  SM_ACCESS_READ = 0,
+  SM_ACCESS_READ_WRITE = 1,
+};
+
 /// A buffer or threadgroup-memory argument of a kernel.
 typedef struct SmArgument {
   uint32_t kind;   ///< SM_ARGUMENT_*
   uint32_t index;  ///< of [[buffer(n)]] or [[threadgroup(n)]]
   /// Bytes the bound range must hold at least: the size of the referent of a
-  /// reference, of one element of a pointer.
+  /// reference, of one element of a pointer. 0 where the kernel does not use it.
   uint64_t minimumLength;
   uint32_t alignment;  ///< of the referent, bytes
+  uint32_t access;     ///< SM_ACCESS_*, by the type: READ for `constant` and for const
   /// Null, or whether the argument exists under the object's function
   /// constants ([[function_constant(name)]] on an argument).
-  int32_t (*present)(void);
+  SM_FUNCTION(int32_t, present, void);
 } SmArgument;
 
 /// A program-scope function constant. The loader writes `value` and `defined`
 /// before it calls `SmObject.initialize`.
 typedef struct SmFunctionConstant {
-  const char *name;
+  SM_LITERAL_CHAR *name;
   uint32_t index;
   uint32_t size;         ///< bytes of the value
-  const char *typeName;  ///< as written, such as "bool" or "uint"
+  SM_LITERAL_CHAR *typeName;  ///< as written, such as "bool" or "uint"
   void *value;
   uint8_t *defined;
 } SmFunctionConstant;
@@ -61,7 +76,7 @@ struct SmThreadgroup;
 
 /// An entry point.
 typedef struct SmKernel {
-  const char *name;
+  SM_LITERAL_CHAR *name;
   uint32_t execution;   ///< SM_EXECUTION_*
   uint32_t maxThreads;  ///< [[max_total_threads_per_threadgroup]], or 1024
   uint32_t usesMatrices;  ///< needs whole SIMD groups
@@ -69,6 +84,7 @@ typedef struct SmKernel {
   uint32_t seesGridOnly;
   uint32_t argumentCount;
   const SmArgument *arguments;
+  SM_LITERAL_CHAR *const *argumentNames;  ///< of each of them; empty where the source gives none
   /// Indices into SmObject.constants of those the kernel needs values of.
   uint32_t constantCount;
   const uint32_t *constants;
@@ -76,9 +92,9 @@ typedef struct SmKernel {
   const uint32_t *staticThreadgroupMemory;
   /// LOOP: runs every thread of the threadgroup. FIBRES: runs the calling
   /// fibre's thread. VECTORS: null.
-  void (*run)(const struct SmThreadgroup *group);
+  SM_FUNCTION(void, run, const struct SmThreadgroup *group);
   /// VECTORS: runs a SIMD group. Otherwise null.
-  void (*runSimdgroup)(const struct SmThreadgroup *group, uint32_t simdgroup);
+  SM_FUNCTION(void, runSimdgroup, const struct SmThreadgroup *group, uint32_t simdgroup);
 } SmKernel;
 
 /// The table a compiled shader exports under the name `sm_object`.
@@ -90,9 +106,10 @@ typedef struct SmObject {
   uint32_t reserved;
   const SmFunctionConstant *constants;
   /// Evaluates constants that derive from function constants.
-  void (*initialize)(void);
+  SM_FUNCTION(void, initialize, void);
 } SmObject;
 
+#ifndef __OPENCL_CPP_VERSION__
 /// One dispatch, as the encoder recorded it.
 typedef struct SmDispatch {
   const SmKernel *kernel;
@@ -116,17 +133,53 @@ enum {
   SM_RUN_OK = 0,
   SM_RUN_TIMEOUT = 1,           ///< the kernel was stopped after `timeLimit`
   SM_RUN_DIVERGENT_BARRIER = 2, ///< lanes of one SIMD group waited at different threadgroup barriers
+  SM_RUN_FAULT = 3,             ///< the kernel did what the processor cannot do; `sm_pool_fault` says what
 };
+
+/// What a kernel did.
+enum {
+  SM_FAULT_UNMAPPED = 0,     ///< touched an address without memory
+  SM_FAULT_PROTECTED = 1,    ///< touched memory that may not be touched so
+  SM_FAULT_NO_ADDRESS = 2,   ///< touched an address that no memory can have, or that is not aligned as it must be
+  SM_FAULT_STACK = 3,        ///< ran out of stack
+  SM_FAULT_ARITHMETIC = 4,
+  SM_FAULT_INSTRUCTION = 5,  ///< came to an instruction that is none, as compilers leave where no way leads
+};
+
+enum {
+  SM_FAULT_UNKNOWN = 0,
+  SM_FAULT_READ = 1,
+  SM_FAULT_WRITE = 2,
+  SM_FAULT_EXECUTE = 3,
+};
+
+typedef struct SmFault {
+  uint32_t kind;     ///< SM_FAULT_*
+  uint32_t access;   ///< SM_FAULT_*
+  uint64_t address;  ///< where it is known; else 0
+} SmFault;
 
 /// Runs one dispatch to its end; the calling thread waits. Every threadgroup
 /// runs once, in any order. `timeLimit` is in seconds; 0 means none. The calling
-/// thread keeps the signal unblocked that ends a kernel, SIGRTMAX - 3.
+/// thread keeps those signals unblocked that end a kernel (SIGRTMAX - 3 and
+/// SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP), and a stack to handle them on.
 /// One dispatch at a time per pool.
 int32_t sm_pool_run(SmPool *pool, const SmDispatch *dispatch, double timeLimit);
+
+/// What ended the last dispatch, when it gave SM_RUN_FAULT.
+SmFault sm_pool_fault(const SmPool *pool);
+
+/// Puts the handlers that catch faults of kernels in front again, where the process has installed others since the
+/// last call or the creation of a pool. What no kernel has raised goes on to those.
+void sm_watch_faults(void);
+
+/// Processors that the calling thread may run on; 0 where the system does not tell.
+uint32_t sm_processor_count(void);
 
 /// The highest level of the x86-64 psABI (1 to 4) that this processor has, with
 /// the operating system keeping its registers. 0 on another architecture.
 int32_t sm_x86_64_level(void);
+#endif
 
 #ifdef __cplusplus
 }

@@ -66,8 +66,8 @@ typedef struct SmThreadgroup {
   uint32_t threadCount;
   /// VECTORS: what a SIMD group calls at a barrier, and where its lanes are at different ones; the latter does not
   /// return.
-  void (*wait)(const struct SmThreadgroup *group);
-  void (*diverged)(const struct SmThreadgroup *group);
+  SM_FUNCTION(void, wait, const struct SmThreadgroup *group);
+  SM_FUNCTION(void, diverged, const struct SmThreadgroup *group);
   void *executor;  ///< whose functions these are
 } SmThreadgroup;
 
@@ -79,8 +79,8 @@ typedef struct SmWorker {
   uint32_t reserved;
   /// Records why `thread` stops at `meetingPoint`, saves its stack pointer and
   /// returns the stack pointer to continue with.
-  void *(*yield)(struct SmWorker *worker, uint64_t thread, uint64_t reason, void *stackPointer,
-                 const void *meetingPoint);
+  SM_FUNCTION(void *, yield, struct SmWorker *worker, uint64_t thread, uint64_t reason, void *stackPointer,
+              const void *meetingPoint);
   SM_CACHE_ALIGNED SmSimdgroup simdgroups[SM_MAX_SIMDGROUPS];
   SM_CACHE_ALIGNED void *stackPointers[SM_MAX_THREADS];
   /// 1 when the matrix lane has work that this thread has not waited for.

@@ -1,84 +1,53 @@
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "gate.hpp"
+#include "job.hpp"
+#include "pace.hpp"
+#include "pause.hpp"
+#include "signals.hpp"
 #include "softmetal.h"
+#include "watchdog.hpp"
 #include "worker.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace softmetal {
 namespace {
 
-thread_local Worker *currentWorker = nullptr;
+using Clock = Watchdog::Clock;
 
-/// The signal that ends a kernel which ran out of time.
-int interruptSignal() { return SIGRTMAX - 3; }
-
-void onInterrupt(int) {
-  if (currentWorker) currentWorker->interrupt();
-}
-
-/// The handler stays on the fibre it interrupts and leaves it by a jump, so the signal must not stay blocked.
-void installInterruptHandler() {
-  struct sigaction action = {};
-  action.sa_handler = onInterrupt;
-  action.sa_flags = SA_NODEFER | SA_RESTART;
-  sigaction(interruptSignal(), &action, nullptr);
-}
-
-/// A thread made by one that takes no signals, as those of libdispatch, takes none either.
-void unblockInterrupt() {
-  static thread_local bool isBlocked = true;
-  if (!isBlocked) return;
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, interruptSignal());
-  isBlocked = pthread_sigmask(SIG_UNBLOCK, &signals, nullptr) != 0;
-}
-
-void pause() {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
-}
-
-/// What the workers of a pool share for one dispatch.
-struct Job {
-  const SmDispatch *dispatch = nullptr;
-  uint32_t threadgroupOffsets[SM_MAX_BUFFERS] = {};
-  uint64_t total = 0;  ///< threadgroups
-  uint64_t chunk = 1;  ///< threadgroups taken at a time
-  std::atomic<uint64_t> taken{0};
-};
+/// A dispatch that takes less on one thread runs on one: to wake a helper costs that thread 3 us and more, the helper
+/// comes after 30 us or so, and takes the data from one processor's cache to the other's.
+constexpr std::chrono::microseconds worthSharing{100};
+/// A helper that the system takes off its processor within a threadgroup is waited for. What such a wait has cost
+/// beyond what helpers saved is worked off before they are asked again: this many times as long alone, so that it adds
+/// 5%.
+constexpr int repayment = 20;
+/// How often a helper looks for the next dispatch before it sleeps: some 10 us.
+constexpr uint32_t helperSpins = 512;
 
 /// Lays [[threadgroup(n)]] memory behind the kernel's own threadgroup variables.
-void layThreadgroupMemory(Job &job) {
-  uint32_t offset = job.dispatch->kernel->staticThreadgroupMemory ? *job.dispatch->kernel->staticThreadgroupMemory : 0;
+void layThreadgroupMemory(const SmDispatch &dispatch, uint32_t offsets[SM_MAX_BUFFERS]) {
+  uint32_t offset = dispatch.kernel->staticThreadgroupMemory ? *dispatch.kernel->staticThreadgroupMemory : 0;
   for (int i = 0; i < SM_MAX_BUFFERS; ++i) {
     offset = (offset + 15) & ~15u;
-    job.threadgroupOffsets[i] = offset;
-    offset += job.dispatch->threadgroupLengths[i];
+    offsets[i] = offset;
+    offset += dispatch.threadgroupLengths[i];
   }
 }
 
 }  // namespace
 
-/// Worker threads, and a watchdog that ends a dispatch at its time limit.
-/// The thread that calls `run` works too.
+/// The thread that calls `run` works through the dispatch; worker threads help it when they come in time. A watchdog
+/// ends a dispatch at its time limit.
 class Pool {
  public:
   static std::unique_ptr<Pool> create(uint32_t threads) {
@@ -89,12 +58,11 @@ class Pool {
       if (!worker) return nullptr;
       pool->workers_.push_back(std::move(worker));
     }
-    pool->watched_.resize(pool->workers_.size());
-    installInterruptHandler();
+    installHandlers();
     try {
       for (uint32_t i = 1; i < pool->workers_.size(); ++i)
-        pool->threads_.emplace_back([p = pool.get(), i] { p->serve(i); });
-      pool->watchdog_ = std::thread([p = pool.get()] { p->watch(); });
+        pool->helpers_.emplace_back([p = pool.get(), i] { p->serve(*p->workers_[i]); });
+      pool->watchdog_ = std::make_unique<Watchdog>([p = pool.get()] { p->expire(); });
     } catch (const std::system_error &) {
       return nullptr;
     }
@@ -102,162 +70,135 @@ class Pool {
   }
 
   ~Pool() {
-    {
-      // Both locks: neither a worker nor the watchdog may be between its look at `ending_` and its wait.
-      std::scoped_lock lock(mutex_, watchMutex_);
-      ending_.store(true, std::memory_order_release);
-    }
-    wake_.notify_all();
-    watch_.notify_all();
-    for (auto &thread : threads_) thread.join();
-    if (watchdog_.joinable()) watchdog_.join();
+    isEnding_.store(true, std::memory_order_seq_cst);
+    sleepers_.wake(static_cast<uint32_t>(helpers_.size()));
+    for (auto &helper : helpers_) helper.join();
   }
 
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()); }
 
   int32_t run(const SmDispatch &dispatch, double timeLimit) {
-    Job &job = job_;
-    job.dispatch = &dispatch;
-    job.total = uint64_t(dispatch.threadgroups[0]) * dispatch.threadgroups[1] * dispatch.threadgroups[2];
-    job.chunk = std::clamp<uint64_t>(job.total / (workers_.size() * 16), 1, 64);
-    job.taken.store(0, std::memory_order_relaxed);
-    layThreadgroupMemory(job);
+    const KernelThread thread(*workers_[0]);
+    const Clock::time_point start = Clock::now();
+    const uint64_t threadgroups =
+        uint64_t(dispatch.threadgroups[0]) * dispatch.threadgroups[1] * dispatch.threadgroups[2];
+    const bool canShare = workers_.size() > 1 && threadgroups > 1;
+    const bool isShared = canShare && isWorthSharing(pace_.expected(dispatch.kernel, threadgroups));
+    dispatch_ = &dispatch;
+    job_.lay(threadgroups, isShared ? workers_.size() : 1);
+    layThreadgroupMemory(dispatch, threadgroupOffsets_);
     outcome_.store(SM_RUN_OK, std::memory_order_relaxed);
-    startWatching(timeLimit);
-    const bool shared = workers_.size() > 1 && job.total > 1;
-    if (shared) {
-      busy_.store(static_cast<uint32_t>(workers_.size()) - 1, std::memory_order_relaxed);
-      {
-        std::lock_guard lock(mutex_);
-        generation_.fetch_add(1, std::memory_order_release);
-      }
-      wake_.notify_all();
-    }
-    work(0);
-    if (shared)
-      for (uint32_t spins = 0; busy_.load(std::memory_order_acquire) != 0; ++spins) {
-        if (spins < 4096)
-          pause();
-        else
-          waitIdle();
-      }
-    stopWatching();
+    caller_ = pthread_self();
+    watchdog_->begin(start, timeLimit);
+    if (canShare)
+      drainAndShare(isShared, start);
+    else
+      drain(*workers_[0], Job::End::front);
+    watchdog_->end();
     return outcome_.load(std::memory_order_relaxed);
   }
+
+  const SmFault &fault() const { return fault_; }
 
  private:
   Pool() = default;
 
-  void work(uint32_t index) {
-    Worker &worker = *workers_[index];
-    unblockInterrupt();
-    {
-      std::lock_guard lock(watchMutex_);
-      watched_[index] = {pthread_self(), true};
+  /// Works until no threadgroup is left.
+  void drain(Worker &worker, Job::End end) {
+    while (runChunk(worker, end)) {
     }
-    currentWorker = &worker;
-    while (outcome_.load(std::memory_order_relaxed) == SM_RUN_OK) {
-      const uint64_t begin = job_.taken.fetch_add(job_.chunk, std::memory_order_relaxed);
-      if (begin >= job_.total) break;
-      const uint64_t end = std::min(begin + job_.chunk, job_.total);
-      const int32_t outcome = worker.run(*job_.dispatch, job_.threadgroupOffsets, begin, end, outcome_);
-      if (outcome != SM_RUN_OK) stop(outcome);
-    }
-    std::lock_guard lock(watchMutex_);
-    watched_[index].isWorking = false;
-    currentWorker = nullptr;
   }
 
-  /// Ends the dispatch, for the first reason that there was.
-  void stop(int32_t outcome) {
+  /// Whether a dispatch of this length, on one thread, is worth the cost of helpers.
+  bool isWorthSharing(Pace::Seconds time) const { return time >= worthSharing && time >= repayment * debt_; }
+
+  /// The same with helpers: from the start where `isShared` says so, else once the dispatch has taken long enough to be
+  /// worth their cost.
+  void drainAndShare(bool isShared, Clock::time_point start) {
+    const auto share = [&] {
+      isShared = true;
+      gate_.open();
+      wakeHelpers();
+    };
+    if (isShared) share();
+    uint64_t ran = 0;
+    while (const uint64_t count = runChunk(*workers_[0], Job::End::front)) {
+      ran += count;
+      if (!isShared && job_.left() > 0 && isWorthSharing(Clock::now() - start)) share();
+    }
+    const Clock::time_point end = Clock::now();
+    const Pace::Seconds time = end - start;
+    pace_.note(dispatch_->kernel, ran, time);
+    if (isShared) {
+      gate_.close();
+      const Pace::Seconds waited = Clock::now() - end;
+      const uint64_t helped = job_.threadgroups() - ran;
+      const Pace::Seconds saved = ran > 0 ? time * (static_cast<double>(helped) / static_cast<double>(ran)) : waited;
+      debt_ += waited - saved;
+    } else {
+      debt_ -= time / repayment;
+    }
+    debt_ = std::max(debt_, Pace::Seconds(0));
+  }
+
+  /// Runs some of the threadgroups that are left; gives their number.
+  uint64_t runChunk(Worker &worker, Job::End end) {
+    if (outcome_.load(std::memory_order_relaxed) != SM_RUN_OK) return 0;
+    const Job::Chunk chunk = job_.take(end);
+    if (chunk.count() == 0) return 0;
+    const int32_t outcome = worker.run(*dispatch_, threadgroupOffsets_, chunk.begin, chunk.end, outcome_);
+    if (outcome != SM_RUN_OK && stop(outcome) && outcome == SM_RUN_FAULT) fault_ = worker.fault();
+    return chunk.count();
+  }
+
+  /// Ends the dispatch, for the first reason that there was; true for that.
+  bool stop(int32_t outcome) {
     int32_t expected = SM_RUN_OK;
-    outcome_.compare_exchange_strong(expected, outcome, std::memory_order_relaxed);
+    return outcome_.compare_exchange_strong(expected, outcome, std::memory_order_relaxed);
   }
 
-  /// A worker thread: spins a little for the next dispatch, because dispatches come in rows, then sleeps.
-  void serve(uint32_t index) {
-    uint64_t seen = 0;
-    for (;;) {
-      for (uint32_t spins = 0; spins < 2048 && generation_.load(std::memory_order_acquire) == seen; ++spins) pause();
-      if (generation_.load(std::memory_order_acquire) == seen) {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return ending_.load() || generation_.load(std::memory_order_relaxed) != seen; });
-      }
-      if (ending_.load(std::memory_order_acquire)) return;
-      seen = generation_.load(std::memory_order_acquire);
-      work(index);
-      if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        std::lock_guard lock(mutex_);
-        idle_.notify_one();
-      }
-    }
-  }
-
-  void waitIdle() {
-    std::unique_lock lock(mutex_);
-    idle_.wait(lock, [&] { return busy_.load(std::memory_order_acquire) == 0; });
-  }
-
-  void startWatching(double timeLimit) {
-    std::lock_guard lock(watchMutex_);
-    watching_ = timeLimit > 0;
-    if (!watching_) return;
-    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeLimit));
-    if (deadline_ < wakeAt_) watch_.notify_one();
-  }
-
-  void stopWatching() {
-    std::lock_guard lock(watchMutex_);
-    watching_ = false;
-  }
-
-  /// Sleeps until the deadline that was set when it last looked, so that short dispatches never wake it.
-  void watch() {
-    std::unique_lock lock(watchMutex_);
-    for (;;) {
-      if (ending_.load(std::memory_order_acquire)) return;
-      if (!watching_) {
-        wakeAt_ = Clock::time_point::max();
-        watch_.wait(lock);
-      } else if (Clock::now() < deadline_) {
-        wakeAt_ = deadline_;
-        watch_.wait_until(lock, deadline_);
+  /// A helper: looks out a little for the next dispatch, because dispatches come in rows, then sleeps.
+  void serve(Worker &worker) {
+    const KernelThread thread(worker);
+    while (!isEnding_.load(std::memory_order_seq_cst)) {
+      for (uint32_t spins = 0; spins < helperSpins && !gate_.isOpen(); ++spins) pause();
+      if (gate_.enter()) {
+        wakeHelpers();
+        drain(worker, Job::End::back);
+        // Nothing is left: nobody need come in, this thread included.
+        gate_.shut();
+        gate_.leave();
       } else {
-        // A kernel may be between two threadgroups when the signal comes; ask again until all have stopped.
-        stop(SM_RUN_TIMEOUT);
-        for (const Watched &watched : watched_)
-          if (watched.isWorking) pthread_kill(watched.thread, interruptSignal());
-        wakeAt_ = Clock::now() + std::chrono::milliseconds(20);
-        watch_.wait_until(lock, wakeAt_);
+        sleepers_.sleepUnless([&] { return gate_.isOpen() || isEnding_.load(std::memory_order_seq_cst); });
       }
     }
   }
 
-  using Clock = std::chrono::steady_clock;
+  /// Each thread that takes part wakes two more, so that the first pays for few.
+  void wakeHelpers() { sleepers_.wake(static_cast<uint32_t>(std::min<uint64_t>(2, job_.left()))); }
 
-  /// The thread that a worker runs on, while it does.
-  struct Watched {
-    pthread_t thread;
-    bool isWorking;
-  };
+  /// Ends a dispatch that has run for too long. A thread that is not in a kernel takes the signal for nothing.
+  void expire() {
+    stop(SM_RUN_TIMEOUT);
+    for (std::thread &helper : helpers_) pthread_kill(helper.native_handle(), interruptSignal());
+    pthread_kill(caller_, interruptSignal());
+  }
 
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::thread> threads_;
+  std::vector<std::unique_ptr<Worker>> workers_;  ///< the first is the calling thread's
+  const SmDispatch *dispatch_ = nullptr;
+  uint32_t threadgroupOffsets_[SM_MAX_BUFFERS] = {};  ///< bytes, of [[threadgroup(n)]]
   Job job_;
-
-  std::mutex mutex_;
-  std::condition_variable wake_, idle_;
-  std::atomic<uint64_t> generation_{0};
-  std::atomic<uint32_t> busy_{0};
-  std::atomic<bool> ending_{false};
-
-  std::mutex watchMutex_;
-  std::condition_variable watch_;
-  std::thread watchdog_;
-  bool watching_ = false;
-  Clock::time_point deadline_ = {}, wakeAt_ = Clock::time_point::max();
   std::atomic<int32_t> outcome_{SM_RUN_OK};
-  std::vector<Watched> watched_;  ///< one for each worker
+  SmFault fault_ = {};  ///< of the thread that ended the dispatch by it
+  Pace pace_;
+  Pace::Seconds debt_{};  ///< time lost by helpers that has not been worked off
+  pthread_t caller_ = {};
+
+  Gate gate_;
+  Sleepers sleepers_;
+  std::atomic<bool> isEnding_{false};
+  std::vector<std::thread> helpers_;
+  std::unique_ptr<Watchdog> watchdog_;  ///< ends first
 };
 
 }  // namespace softmetal
@@ -280,4 +221,8 @@ uint32_t sm_pool_threads(const SmPool *pool) { return pool->pool->threads(); }
 int32_t sm_pool_run(SmPool *pool, const SmDispatch *dispatch, double timeLimit) {
   return pool->pool->run(*dispatch, timeLimit);
 }
+
+SmFault sm_pool_fault(const SmPool *pool) { return pool->pool->fault(); }
+
+void sm_watch_faults() { softmetal::installHandlers(); }
 }

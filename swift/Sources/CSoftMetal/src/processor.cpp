@@ -1,5 +1,24 @@
 #include "softmetal.h"
 
+#include <sched.h>
+
+#include <cerrno>
+
+uint32_t sm_processor_count() {
+  // The system wants room for all the processors that it could have.
+  for (int most = CPU_SETSIZE; most <= 1 << 20; most *= 2) {
+    cpu_set_t *set = CPU_ALLOC(most);
+    if (!set) return 0;
+    const size_t size = CPU_ALLOC_SIZE(most);
+    const bool isRead = sched_getaffinity(0, size, set) == 0;
+    const bool isTooSmall = !isRead && errno == EINVAL;
+    const int count = isRead ? CPU_COUNT_S(size, set) : 0;
+    CPU_FREE(set);
+    if (!isTooSmall) return static_cast<uint32_t>(count);
+  }
+  return 0;
+}
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 

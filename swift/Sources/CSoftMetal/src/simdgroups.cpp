@@ -47,6 +47,12 @@ bool SimdgroupFibres::run(const SmKernel &kernel, const SmThreadgroup &group) {
   return !diverged_;
 }
 
+bool SimdgroupFibres::overflows(uintptr_t stackPointer, uintptr_t address) const {
+  const uintptr_t first = reinterpret_cast<uintptr_t>(stacks_), block = stackPointer & ~(stackSize - 1);
+  return block < first || block >= first + SM_MAX_SIMDGROUPS * stackSize ||
+         (address >= block && address < block + guardSize);
+}
+
 /// Prepares the next stack. An overflow stops at its lowest page, where the system grants that.
 void SimdgroupFibres::begin(uint32_t fibre) {
   char *stack = stacks_ + fibre * stackSize, *top = stack + stackSize - headSize;

@@ -22,6 +22,8 @@ class SimdgroupFibres {
   void attach(SmThreadgroup &group);
   /// Runs all SIMD groups. False where lanes of one of them came to different barriers.
   bool run(const SmKernel &kernel, const SmThreadgroup &group);
+  /// Whether a stack has run out, for a stack pointer and an access at fault.
+  bool overflows(uintptr_t stackPointer, uintptr_t address) const;
 
  private:
   SimdgroupFibres(void *mapping, size_t size, char *stacks) noexcept

@@ -56,14 +56,36 @@ std::unique_ptr<Worker> Worker::create() {
   }
   worker->simdgroups_ = SimdgroupFibres::create();
   if (!worker->simdgroups_) return nullptr;
-  worker->simdgroups_->attach(region->state.group);
-  region->worker = worker.get();
-  region->state.yield = &Worker::yield;
-  region->state.group.threadgroupMemory = region->threadgroupMemory;
+  worker->layRegion();
   return worker;
 }
 
 Worker::~Worker() { munmap(mapping_, mappingSize_); }
+
+/// Sets what stays from one threadgroup to the next.
+void Worker::layRegion() {
+  Region *region = regionOf(state_);
+  region->worker = this;
+  region->state.yield = &Worker::yield;
+  region->state.group.threadgroupMemory = region->threadgroupMemory;
+  simdgroups_->attach(region->state.group);
+}
+
+/// New memory in place of what a kernel may have written over: stacks, states, guard pages. Where there is none to be
+/// had, the old serves.
+void Worker::renewRegion() {
+  void *memory =
+      mmap(state_, regionSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (memory != MAP_FAILED) stacksReady_ = 0;
+  layRegion();
+}
+
+bool Worker::overflowsFibre(uintptr_t stackPointer, uintptr_t address) const {
+  if (kernel_->execution == SM_EXECUTION_VECTORS) return simdgroups_->overflows(stackPointer, address);
+  const uintptr_t block = stackPointer & ~(stackSize - 1);
+  return regionOf(reinterpret_cast<void *>(stackPointer)) != regionOf(state_) ||
+         (address >= block && address < block + guardSize);
+}
 
 /// The lowest page of a stack block is left inaccessible: an overflow stops there and not in a neighbour's stack.
 /// Where the system has no more mappings to give, the stack serves without.
@@ -120,9 +142,19 @@ int32_t Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffse
   const uint64_t width = dispatch.threadgroups[0], height = dispatch.threadgroups[1];
   uint32_t position[3] = {static_cast<uint32_t>(begin % width), static_cast<uint32_t>(begin / width % height),
                           static_cast<uint32_t>(begin / width / height)};
-  if (sigsetjmp(escape_, 0) != 0) return SM_RUN_TIMEOUT;
   barrierDiverged_ = false;
-  running_.store(true, std::memory_order_relaxed);
+  outcome_ = &outcome;
+  // A signal handler comes back here.
+  switch (sigsetjmp(escape_, 0)) {
+    case SM_RUN_OK:
+      break;
+    case SM_RUN_TIMEOUT:
+      return SM_RUN_TIMEOUT;
+    default:
+      renewRegion();
+      return SM_RUN_FAULT;
+  }
+  isInKernel_.store(true, std::memory_order_relaxed);
   // Along the first axis with more than one, threadgroups come one after another.
   const int axis = width > 1 ? 0 : height > 1 ? 1 : 2;
   uint64_t merged = 1;
@@ -143,13 +175,8 @@ int32_t Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffse
     position[axis] += static_cast<uint32_t>(merged) - 1;
     for (int k = 0; k < 3 && ++position[k] == dispatch.threadgroups[k]; ++k) position[k] = 0;
   }
-  running_.store(false, std::memory_order_relaxed);
+  isInKernel_.store(false, std::memory_order_relaxed);
   return barrierDiverged_ ? SM_RUN_DIVERGENT_BARRIER : SM_RUN_OK;
-}
-
-void Worker::interrupt() {
-  if (!running_.exchange(false, std::memory_order_relaxed)) return;
-  siglongjmp(escape_, 1);
 }
 
 /// Neither called nor returned from, which a sanitizer that follows calls and returns must not see.

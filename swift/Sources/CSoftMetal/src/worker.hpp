@@ -25,12 +25,25 @@ class Worker {
   Worker &operator=(const Worker &) = delete;
 
   /// Runs threadgroups `begin` to `end` - 1 of the grid, x first, while `outcome` is SM_RUN_OK. Returns an SM_RUN_...
-  /// code; SM_RUN_TIMEOUT when `interrupt` ended it.
+  /// code.
   int32_t run(const SmDispatch &dispatch, const uint32_t *threadgroupOffsets, uint64_t begin, uint64_t end,
               const std::atomic<int32_t> &outcome);
 
-  /// Ends `run`. Async-signal-safe; called on the worker's thread.
-  void interrupt();
+  /// After SM_RUN_FAULT.
+  const SmFault &fault() const { return fault_; }
+
+  // For signal handlers on the worker's thread.
+
+  bool isInKernel() const { return isInKernel_.load(std::memory_order_relaxed); }
+  bool isOutOfTime() const { return isInKernel() && outcome_->load(std::memory_order_relaxed) == SM_RUN_TIMEOUT; }
+  bool runsFibres() const { return kernel_->execution != SM_EXECUTION_LOOP; }
+  /// Whether a fibre's stack has run out, for a stack pointer and an access at fault.
+  bool overflowsFibre(uintptr_t stackPointer, uintptr_t address) const;
+  /// Claims the end of the kernel that runs; false when another signal has, or none runs.
+  bool leave() { return isInKernel_.exchange(false, std::memory_order_relaxed); }
+  void setFault(const SmFault &fault) { fault_ = fault; }
+  /// Ends `run` with this outcome, after `leave`.
+  [[noreturn]] void escape(int32_t outcome) { siglongjmp(escape_, outcome); }
 
  private:
   explicit Worker(void *mapping, size_t mappingSize, SmWorker *state) noexcept
@@ -39,6 +52,8 @@ class Worker {
   static void *yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *meetingPoint);
   static void fibreMain();
 
+  void layRegion();
+  void renewRegion();
   void place(const SmDispatch &dispatch, const uint32_t position[3], int axis, uint64_t merged);
   void prepareStacks(uint32_t threadCount);
   void prepareFibres(uint32_t threadCount);
@@ -59,7 +74,9 @@ class Worker {
   ThreadState threadStates_[SM_MAX_THREADS] = {};  ///< of the lanes that are not runnable
   const void *meetingPoints_[SM_MAX_THREADS] = {};
   bool barrierDiverged_ = false;  ///< lanes of one SIMD group wait at different barriers
-  std::atomic<bool> running_{false};
+  const std::atomic<int32_t> *outcome_ = nullptr;  ///< of the dispatch
+  std::atomic<bool> isInKernel_{false};
+  SmFault fault_ = {};
   sigjmp_buf escape_;
 };
 

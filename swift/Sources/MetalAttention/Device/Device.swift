@@ -14,6 +14,7 @@ final class Device {
   /// Guarded by the lock of `HandleSpace`, as all that follows.
   var isOpen = true
   var encodingPasses = 0
+  let tileClasses = TileClassSet()
   private var inFlight: [any MTLCommandBuffer] = []
 
   init() throws(StatusError) {
@@ -30,10 +31,11 @@ final class Device {
 
   /// Makes a zero-filled shared buffer of `length` bytes.
   func makeBuffer(length: UInt64) throws(StatusError) -> Buffer {
-    try require(length > 0, StatusCode.invalidArgument, "length is 0 bytes; a buffer has at least 1")
+    try require(length > 0, StatusCode.invalidArgument, "\(arg: "length") is 0 bytes; a buffer has at least 1")
     guard let count = Int(exactly: length), count <= maxBufferLength else {
       throw StatusError(
-        StatusCode.invalidArgument, "length is \(length) bytes; this device allows at most \(maxBufferLength)")
+        StatusCode.invalidArgument, "\(arg: "length") is \(length) bytes; this device allows at most \(maxBufferLength)"
+      )
     }
     guard let buffer = metal.makeBuffer(length: count, options: .storageModeShared) else {
       throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")
@@ -75,7 +77,7 @@ final class Device {
   /// Gives a handle to what the device owns from now on.
   func adopt<Object>(_ object: Object, in table: HandleTable<Object>) throws(StatusError) -> UInt32 {
     try HandleSpace.lock.withLock { () throws(StatusError) in
-      try require(isOpen, StatusCode.invalidHandle, "device: it was closed meanwhile")
+      try require(isOpen, StatusCode.invalidHandle, "\(arg: "device"): it was closed meanwhile")
       return try table.insert(object)
     }
   }

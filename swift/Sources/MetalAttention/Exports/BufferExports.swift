@@ -1,13 +1,8 @@
-#if compiler(>=6.3)
-  @c(ma_buffer_create)
-#else
-  @_cdecl("ma_buffer_create")
-#endif
-public func bufferCreate(
-  device: UInt32, length: UInt64, buffer: UnsafeMutablePointer<UInt32>?,
-  contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
-) -> Int32 {
-  status("ma_buffer_create") { () throws(StatusError) in
+extension Exports {
+  static func bufferCreate(
+    _ device: UInt32, _ length: UInt64, _ buffer: UnsafeMutablePointer<UInt32>?,
+    _ contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+  ) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
     let (outBuffer, outContents) = (try unwrap(buffer, "buffer"), try unwrap(contents, "contents"))
     let buffer = try device.makeBuffer(length: length)
@@ -15,31 +10,30 @@ public func bufferCreate(
     store(handle, to: outBuffer)
     store(buffer.metal.contents(), to: outContents)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_buffer_info)
-#else
-  @_cdecl("ma_buffer_info")
-#endif
-public func bufferInfo(
-  buffer: UInt32, length: UnsafeMutablePointer<UInt64>?, contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
-) -> Int32 {
-  status("ma_buffer_info") { () throws(StatusError) in
+  static func bufferInfo(
+    _ buffer: UInt32, _ length: UnsafeMutablePointer<UInt64>?,
+    _ contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+  ) throws(StatusError) {
     let buffer = try HandleSpace.buffers.open(buffer, "buffer")
     let (outLength, outContents) = (try unwrap(length, "length"), try unwrap(contents, "contents"))
     store(buffer.length, to: outLength)
     store(buffer.metal.contents(), to: outContents)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_buffer_release)
-#else
-  @_cdecl("ma_buffer_release")
-#endif
-public func bufferRelease(buffer: UInt32) -> Int32 {
-  status("ma_buffer_release") { () throws(StatusError) in
-    _ = try HandleSpace.buffers.close(buffer, "buffer")
+  static func bufferRelease(_ buffer: UInt32) throws(StatusError) {
+    let released = try HandleSpace.buffers.close(buffer, "buffer")
+    HandleSpace.lock.withLock { released.device.tileClasses.forget(buffer) }
+  }
+
+  static func bufferWritten(_ buffer: UInt32, _ offset: UInt64, _ length: UInt64) throws(StatusError) {
+    try HandleSpace.lock.withLock { () throws(StatusError) in
+      let object = try HandleSpace.buffers.resolve(buffer, "buffer")
+      let (end, overflow) = offset.addingReportingOverflow(length)
+      try require(
+        !overflow && end <= object.length, StatusCode.bufferTooSmall,
+        "\(arg: "buffer"): \(length) bytes from offset \(offset) leave its \(object.length) bytes")
+      object.device.tileClasses.noteWrite(Access(buffer: buffer, isWrite: true, start: offset, end: end))
+    }
   }
 }

@@ -1,5 +1,5 @@
 /// A caller's NUL-terminated text, which is not empty and valid UTF-8.
-func read(_ text: UnsafePointer<CChar>?, _ argument: StaticString) throws(StatusError) -> String {
+func read(_ text: UnsafePointer<CChar>?, _ argument: Argument) throws(StatusError) -> String {
   let pointer = try unwrap(text, argument)
   guard let string = String(validatingCString: pointer) else {
     throw StatusError(StatusCode.invalidArgument, "\(argument) is not valid UTF-8")
@@ -9,7 +9,7 @@ func read(_ text: UnsafePointer<CChar>?, _ argument: StaticString) throws(Status
 }
 
 /// A caller's text of `length` bytes, which is not empty and holds no NUL.
-func read(_ text: UnsafePointer<CChar>?, length: UInt64, _ argument: StaticString) throws(StatusError) -> String {
+func read(_ text: UnsafePointer<CChar>?, length: UInt64, _ argument: Argument) throws(StatusError) -> String {
   let pointer = try unwrap(text, argument)
   let limit = 64 << 20
   guard let count = Int(exactly: length), count > 0, count <= limit else {

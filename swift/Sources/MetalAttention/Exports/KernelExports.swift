@@ -1,45 +1,27 @@
 import CMetalAttention
 
-#if compiler(>=6.3)
-  @c(ma_source_register)
-#else
-  @_cdecl("ma_source_register")
-#endif
-public func sourceRegister(
-  device: UInt32, name: UnsafePointer<CChar>?, source: UnsafePointer<CChar>?, length: UInt64
-) -> Int32 {
-  status("ma_source_register") { () throws(StatusError) in
+extension Exports {
+  static func sourceRegister(
+    _ device: UInt32, _ name: UnsafePointer<CChar>?, _ source: UnsafePointer<CChar>?, _ length: UInt64
+  ) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
     let name = try read(name, "name")
     let source = try read(source, length: length, "source")
     try device.registry.register(name: name, text: source)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_kernel_names)
-#else
-  @_cdecl("ma_kernel_names")
-#endif
-public func kernelNames(
-  device: UInt32, buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
-) -> Int32 {
-  status("ma_kernel_names") { () throws(StatusError) in
+  static func kernelNames(
+    _ device: UInt32, _ buffer: UnsafeMutablePointer<CChar>?, _ capacity: UInt64,
+    _ needed: UnsafeMutablePointer<UInt64>?
+  ) throws(StatusError) {
     let names = try HandleSpace.devices.open(device, "device").registry.kernelNames
     try write(names.joined(separator: "\n"), to: buffer, capacity: capacity, needed: needed)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_pipeline_create)
-#else
-  @_cdecl("ma_pipeline_create")
-#endif
-public func pipelineCreate(
-  device: UInt32, kernel: UnsafePointer<CChar>?, constants: UnsafePointer<MAConstant>?, count: UInt32,
-  pipeline: UnsafeMutablePointer<UInt32>?
-) -> Int32 {
-  status("ma_pipeline_create") { () throws(StatusError) in
+  static func pipelineCreate(
+    _ device: UInt32, _ kernel: UnsafePointer<CChar>?, _ constants: UnsafePointer<MAConstant>?, _ count: UInt32,
+    _ pipeline: UnsafeMutablePointer<UInt32>?
+  ) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
     let out = try unwrap(pipeline, "pipeline")
     let kernel = try read(kernel, "kernel")
@@ -47,15 +29,8 @@ public func pipelineCreate(
     let handle = try device.adopt(device.registry.pipeline(key), in: HandleSpace.pipelines)
     store(handle, to: out)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_pipeline_info)
-#else
-  @_cdecl("ma_pipeline_info")
-#endif
-public func pipelineInfo(pipeline: UInt32, info: UnsafeMutablePointer<MAPipelineInfo>?) -> Int32 {
-  status("ma_pipeline_info") { () throws(StatusError) in
+  static func pipelineInfo(_ pipeline: UInt32, _ info: UnsafeMutablePointer<MAPipelineInfo>?) throws(StatusError) {
     let pipeline = try HandleSpace.pipelines.open(pipeline, "pipeline")
     let out = try unwrap(info, "info")
     var info = MAPipelineInfo()
@@ -64,15 +39,8 @@ public func pipelineInfo(pipeline: UInt32, info: UnsafeMutablePointer<MAPipeline
     info.staticThreadgroupMemoryLength = pipeline.staticThreadgroupMemoryLength
     store(info, to: out)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_pipeline_release)
-#else
-  @_cdecl("ma_pipeline_release")
-#endif
-public func pipelineRelease(pipeline: UInt32) -> Int32 {
-  status("ma_pipeline_release") { () throws(StatusError) in
+  static func pipelineRelease(_ pipeline: UInt32) throws(StatusError) {
     _ = try HandleSpace.pipelines.close(pipeline, "pipeline")
   }
 }

@@ -1,49 +1,40 @@
 import CMetalAttention
 
-#if compiler(>=6.3)
-  @c(ma_abi_version)
-#else
-  @_cdecl("ma_abi_version")
-#endif
-public func abiVersion() -> Int32 {
-  MA_ABI_VERSION
-}
-
-#if compiler(>=6.3)
-  @c(ma_last_error)
-#else
-  @_cdecl("ma_last_error")
-#endif
-public func lastError(buffer: UnsafeMutablePointer<CChar>?, capacity: UInt32) -> Int32 {
-  ThreadMessage.withBytes { message in
-    write(message, to: buffer, capacity: UInt64(capacity))
-    return Int32(clamping: message.count)
+/// The bodies of the exported functions that encode no operation; the C
+/// functions themselves are generated (`Generated/Exports.swift`).
+enum Exports {
+  static func abiVersion() -> Int32 {
+    MA_ABI_VERSION
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_layout_json)
-#else
-  @_cdecl("ma_layout_json")
-#endif
-public func layoutJSON(
-  buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
-) -> Int32 {
-  status("ma_layout_json") { () throws(StatusError) in
+  static func lastError(_ part: UInt32, _ buffer: UnsafeMutablePointer<CChar>?, _ capacity: UInt32) -> Int32 {
+    guard let part = FailurePart(rawValue: part) else { return 0 }
+    return ThreadText.withBytes(of: part) { text in
+      write(text, to: buffer, capacity: UInt64(capacity))
+      return Int32(clamping: text.count)
+    }
+  }
+
+  static func nameArguments(_ names: UnsafePointer<CChar>?) throws(StatusError) {
+    try ArgumentNames.add(read(names, "names"))
+  }
+
+  static func supportJson(
+    _ buffer: UnsafeMutablePointer<CChar>?, _ capacity: UInt64, _ needed: UnsafeMutablePointer<UInt64>?
+  ) throws(StatusError) {
+    try write(Support.json, to: buffer, capacity: capacity, needed: needed)
+  }
+
+  static func layoutJson(
+    _ buffer: UnsafeMutablePointer<CChar>?, _ capacity: UInt64, _ needed: UnsafeMutablePointer<UInt64>?
+  ) throws(StatusError) {
     try write(LayoutTable.json, to: buffer, capacity: capacity, needed: needed)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_layout_read)
-#else
-  @_cdecl("ma_layout_read")
-#endif
-public func layoutRead(
-  structName: UnsafePointer<CChar>?, field: UnsafePointer<CChar>?, element: UInt32, bytes: UnsafeRawPointer?,
-  length: UInt64, integer: UnsafeMutablePointer<Int64>?, real: UnsafeMutablePointer<Double>?
-) -> Int32 {
-  status("ma_layout_read") { () throws(StatusError) in
+  static func layoutRead(
+    _ structName: UnsafePointer<CChar>?, _ field: UnsafePointer<CChar>?, _ element: UInt32, _ bytes: UnsafeRawPointer?,
+    _ length: UInt64, _ integer: UnsafeMutablePointer<Int64>?, _ real: UnsafeMutablePointer<Double>?
+  ) throws(StatusError) {
     let layout = try LayoutTable.find(read(structName, "structName"))
     let field = try read(field, "field")
     let bytes = UnsafeRawBufferPointer(start: try unwrap(bytes, "bytes"), count: Int(clamping: length))

@@ -18,7 +18,7 @@ func write(
 ) throws(StatusError) {
   let needed = try unwrap(needed, "needed")
   try require(
-    buffer != nil || capacity == 0, StatusCode.invalidArgument, "buffer is NULL, but capacity is \(capacity)")
+    buffer != nil || capacity == 0, StatusCode.invalidArgument, "\(arg: "buffer") is NULL, but capacity is \(capacity)")
   var text = text
   text.withUTF8 { bytes in
     write(UnsafeRawBufferPointer(bytes), to: buffer, capacity: capacity)

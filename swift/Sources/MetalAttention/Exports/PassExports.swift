@@ -1,42 +1,23 @@
 import CMetalAttention
 
-#if compiler(>=6.3)
-  @c(ma_pass_create)
-#else
-  @_cdecl("ma_pass_create")
-#endif
-public func passCreate(device: UInt32, mode: UInt32, pass: UnsafeMutablePointer<UInt32>?) -> Int32 {
-  status("ma_pass_create") { () throws(StatusError) in
+extension Exports {
+  static func passCreate(_ device: UInt32, _ mode: UInt32, _ pass: UnsafeMutablePointer<UInt32>?) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
     let out = try unwrap(pass, "pass")
     try require(
       mode == UInt32(MA_PASS_CONCURRENT) || mode == UInt32(MA_PASS_SERIAL), StatusCode.invalidArgument,
-      "mode is \(mode); it is 0 (concurrent) or 1 (serial)")
+      "\(arg: "mode") is \(mode); it is 0 (concurrent) or 1 (serial)")
     let handle = try device.openPass(concurrent: mode == UInt32(MA_PASS_CONCURRENT))
     store(handle, to: out)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_pass_commit)
-#else
-  @_cdecl("ma_pass_commit")
-#endif
-public func passCommit(pass: UInt32) -> Int32 {
-  status("ma_pass_commit") { () throws(StatusError) in
+  static func passCommit(_ pass: UInt32) throws(StatusError) {
     try HandleSpace.lock.withLock { () throws(StatusError) in
       try HandleSpace.passes.resolve(pass, "pass").commit()
     }
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_pass_wait)
-#else
-  @_cdecl("ma_pass_wait")
-#endif
-public func passWait(pass: UInt32) -> Int32 {
-  status("ma_pass_wait") { () throws(StatusError) in
+  static func passWait(_ pass: UInt32) throws(StatusError) {
     let pass = try HandleSpace.lock.withLock { () throws(StatusError) in
       let pass = try HandleSpace.passes.resolve(pass, "pass")
       try require(!pass.isEncoding, StatusCode.invalidState, "the pass is not committed; commit it, then wait")
@@ -45,48 +26,45 @@ public func passWait(pass: UInt32) -> Int32 {
     pass.commandBuffer.waitUntilCompleted()
     if let failure = pass.failure { throw failure }
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_pass_info)
-#else
-  @_cdecl("ma_pass_info")
-#endif
-public func passInfo(pass: UInt32, info: UnsafeMutablePointer<MAPassInfo>?) -> Int32 {
-  status("ma_pass_info") { () throws(StatusError) in
+  static func passInfo(_ pass: UInt32, _ info: UnsafeMutablePointer<MAPassInfo>?) throws(StatusError) {
     let out = try unwrap(info, "info")
     let (info, failure) = try HandleSpace.lock.withLock { () throws(StatusError) in
       let pass = try HandleSpace.passes.resolve(pass, "pass")
       return (pass.info, pass.failure)
     }
     store(info, to: out)
-    if let failure { ThreadMessage.set("ma_pass_info: \(failure.message)") }
+    if let failure { Failure.set("ma_pass_info", failure) }
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_pass_describe)
-#else
-  @_cdecl("ma_pass_describe")
-#endif
-public func passDescribe(
-  pass: UInt32, buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
-) -> Int32 {
-  status("ma_pass_describe") { () throws(StatusError) in
+  static func passDescribe(
+    _ pass: UInt32, _ buffer: UnsafeMutablePointer<CChar>?, _ capacity: UInt64, _ needed: UnsafeMutablePointer<UInt64>?
+  ) throws(StatusError) {
     let description = try HandleSpace.lock.withLock { () throws(StatusError) in
       try HandleSpace.passes.resolve(pass, "pass").json
     }
     try write(description, to: buffer, capacity: capacity, needed: needed)
   }
-}
 
-#if compiler(>=6.3)
-  @c(ma_pass_release)
-#else
-  @_cdecl("ma_pass_release")
-#endif
-public func passRelease(pass: UInt32) -> Int32 {
-  status("ma_pass_release") { () throws(StatusError) in
+  static func passArgumentBytes(
+    _ pass: UInt32, _ dispatch: UInt32, _ index: UInt32, _ buffer: UnsafeMutableRawPointer?, _ capacity: UInt64,
+    _ needed: UnsafeMutablePointer<UInt64>?
+  ) throws(StatusError) {
+    let needed = try unwrap(needed, "needed")
+    try require(
+      buffer != nil || capacity == 0, StatusCode.invalidArgument,
+      "\(arg: "buffer") is NULL, but \(arg: "capacity") is \(capacity)")
+    let bytes = try HandleSpace.lock.withLock { () throws(StatusError) in
+      try HandleSpace.passes.resolve(pass, "pass").argumentBytes(dispatch: dispatch, index: index)
+    }
+    bytes.withUnsafeBytes { bytes in
+      let count = min(bytes.count, Int(clamping: capacity))
+      if let buffer, let source = bytes.baseAddress { buffer.copyMemory(from: source, byteCount: count) }
+    }
+    store(UInt64(bytes.count), to: needed)
+  }
+
+  static func passRelease(_ pass: UInt32) throws(StatusError) {
     // Freed outside the lock, which its end does not need.
     let pass = try HandleSpace.passes.close(pass, "pass")
     HandleSpace.lock.withLock { pass.abandon() }

@@ -1,7 +1,7 @@
 /// The value that a caller's pointer of any alignment leads to.
 @inline(__always)
 func read<Value: BitwiseCopyable>(
-  _ pointer: UnsafePointer<Value>?, _ argument: StaticString
+  _ pointer: UnsafePointer<Value>?, _ argument: Argument
 ) throws(StatusError) -> Value {
   UnsafeRawPointer(try unwrap(pointer, argument)).loadUnaligned(as: Value.self)
 }

@@ -15,18 +15,18 @@ enum HandleSpace {
 extension HandleTable {
   /// The object of a handle. The caller holds the lock.
   @inline(__always)
-  func resolve(_ handle: UInt32, _ argument: @autoclosure () -> String) throws(StatusError) -> Object {
+  func resolve(_ handle: UInt32, _ argument: @autoclosure () -> Argument) throws(StatusError) -> Object {
     guard let object = find(handle) else { throw unknown(handle, argument()) }
     return object.takeUnretainedValue()
   }
 
   /// The object of a handle, for work outside the lock.
-  func open(_ handle: UInt32, _ argument: String) throws(StatusError) -> Object {
+  func open(_ handle: UInt32, _ argument: Argument) throws(StatusError) -> Object {
     try HandleSpace.lock.withLock { () throws(StatusError) in try resolve(handle, argument) }
   }
 
   /// Takes an object out of the table.
-  func close(_ handle: UInt32, _ argument: String) throws(StatusError) -> Object {
+  func close(_ handle: UInt32, _ argument: Argument) throws(StatusError) -> Object {
     guard let object = HandleSpace.lock.withLock({ remove(handle) }) else {
       throw unknown(handle, argument)
     }
@@ -34,7 +34,7 @@ extension HandleTable {
   }
 
   @inline(never)
-  private func unknown(_ handle: UInt32, _ argument: String) -> StatusError {
+  private func unknown(_ handle: UInt32, _ argument: Argument) -> StatusError {
     StatusError(
       StatusCode.invalidHandle,
       handle == 0

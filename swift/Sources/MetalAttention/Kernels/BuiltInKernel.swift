@@ -6,12 +6,9 @@ struct BuiltInKernel {
   let constants: [UInt32]
 
   /// Every entry point, in the order of their pipeline slots.
-  static let all: [BuiltInKernel] =
-    CopyKernel.table.map { BuiltInKernel(name: $0.name, constants: CopyKernel.constants) }
-    + FlashAttnKernel.names.map { BuiltInKernel(name: $0, constants: FlashAttnKernel.constants) }
-    + (MaskKernel.names + HadamardKernel.names).map {
-      BuiltInKernel(name: $0, constants: [])
-    }
+  static let all: [BuiltInKernel] = KernelFamily.all.flatMap { family in
+    family.kernels.map { BuiltInKernel(name: $0, constants: family.constants) }
+  }
 }
 
 /// A variant of a built-in kernel, as a place in an array: the hot path finds

@@ -1,4 +1,4 @@
-/// The library's own shaders, which SwiftPM embeds from `shaders/`.
+/// The library's own shaders, which the build embeds from `shaders/`.
 package enum BuiltInSources {
   /// What a device compiles for each of them.
   package static var compilations: [(source: String, options: MTLCompileOptions)] {
@@ -6,27 +6,6 @@ package enum BuiltInSources {
   }
 
   static func make() -> [ShaderSource] {
-    [
-      ShaderSource(
-        name: "kv_cache_copy.metal", embedded: PackageResources.kv_cache_copy_metal,
-        kernels: CopyKernel.table.map(\.name)),
-      ShaderSource(
-        name: "flash_attn_prefill.metal", embedded: PackageResources.flash_attn_prefill_metal,
-        kernels: FlashAttnKernel.names),
-      ShaderSource(
-        name: "flash_attn_mask.metal", embedded: PackageResources.flash_attn_mask_metal, kernels: MaskKernel.names),
-      ShaderSource(
-        name: "hadamard_quantize_kv.metal", embedded: PackageResources.hadamard_quantize_kv_metal,
-        kernels: HadamardKernel.sizedNames(.token)),
-      ShaderSource(
-        name: "hadamard_quantize_kv_seq.metal", embedded: PackageResources.hadamard_quantize_kv_seq_metal,
-        kernels: HadamardKernel.sizedNames(.sequence)),
-      ShaderSource(
-        name: "hadamard_quantize_kv_any.metal", embedded: PackageResources.hadamard_quantize_kv_any_metal,
-        kernels: HadamardKernel.anySizeNames(.token) + HadamardKernel.anySizeNames(.sequence)),
-      ShaderSource(
-        name: "hadamard_dequantize_kv.metal", embedded: PackageResources.hadamard_dequantize_kv_metal,
-        kernels: HadamardKernel.sizedNames(.decode) + HadamardKernel.anySizeNames(.decode)),
-    ]
+    KernelFamily.all.flatMap(\.sources).map { ShaderSource(name: $0.file, kernels: $0.kernels) }
   }
 }

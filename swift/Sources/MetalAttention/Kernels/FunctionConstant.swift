@@ -22,7 +22,7 @@ struct FunctionConstant: Hashable {
   /// Checks a constant of the C ABI; `position` is its place in the caller's
   /// list.
   init(_ constant: MAConstant, position: Int) throws(StatusError) {
-    let argument = "constants[\(position)]"
+    let argument = Argument("constants[\(position)]")
     guard let type = DType(rawValue: constant.dtype) else {
       let known = DType.allCases.map { "\($0)" }.joined(separator: ", ")
       throw StatusError(
@@ -56,7 +56,7 @@ struct FunctionConstant: Hashable {
   static func list(at pointer: UnsafePointer<MAConstant>?, count: UInt32) throws(StatusError) -> [FunctionConstant] {
     let limit: UInt32 = 256
     try require(
-      count <= limit, StatusCode.invalidArgument, "count is \(count) constants; it is at most \(limit)")
+      count <= limit, StatusCode.invalidArgument, "\(arg: "count") is \(count) constants; it is at most \(limit)")
     if count == 0 { return [] }
     let list = UnsafeRawPointer(try unwrap(pointer, "constants"))
     var constants: [FunctionConstant] = []

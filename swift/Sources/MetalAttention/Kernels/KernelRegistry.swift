@@ -32,28 +32,36 @@ final class KernelRegistry {
   /// Compiles the pipeline of a built-in kernel. The caller does not hold the
   /// lock of `HandleSpace`.
   func prepare(_ slot: PipelineSlot) throws(StatusError) {
-    let pipeline = try pipeline(PipelineKey(kernel: slot.kernel.name, constants: slot.constants))
+    let pipeline = try pipeline(PipelineKey(kernel: slot.kernel.name, isBuiltIn: true, constants: slot.constants))
     HandleSpace.lock.withLock { slots[slot.index] = pipeline }
   }
 
-  /// Finds or compiles a pipeline.
+  /// Finds or compiles a pipeline: of the caller's kernel, before a built-in one of the same name.
   func pipeline(_ key: PipelineKey) throws(StatusError) -> Pipeline {
     try lock.withLock { () throws(StatusError) in
       if let pipeline = pipelines[key] { return pipeline }
-      let library = try library(with: key.kernel)
-      let values = MTLFunctionConstantValues()
-      for constant in key.constants { constant.set(in: values) }
-      let state: any MTLComputePipelineState
-      do {
-        let function = try library.makeFunction(name: key.kernel, constantValues: values)
-        state = try device.makeComputePipelineState(function: function)
-      } catch {
-        throw .compilation(of: key.kernel, error)
-      }
-      let pipeline = Pipeline(registry: self, kernel: key.kernel, state: state)
-      pipelines[key] = pipeline
-      return pipeline
+      if !key.isBuiltIn, let library = try callersLibrary(with: key.kernel) { return try make(key, from: library) }
+      // Under a key of its own: a source that is registered later may have a kernel of that name.
+      let key = key.builtIn
+      if let pipeline = pipelines[key] { return pipeline }
+      return try make(key, from: builtInLibrary(with: key.kernel))
     }
+  }
+
+  private func make(_ key: PipelineKey, from library: any MTLLibrary) throws(StatusError) -> Pipeline {
+    let values = MTLFunctionConstantValues()
+    for constant in key.constants { constant.set(in: values) }
+    let state: any MTLComputePipelineState
+    var reflection: MTLAutoreleasedComputePipelineReflection?
+    do {
+      let function = try library.makeFunction(name: key.kernel, constantValues: values)
+      state = try device.makeComputePipelineState(function: function, options: .bindingInfo, reflection: &reflection)
+    } catch {
+      throw .compilation(of: key.kernel, error)
+    }
+    let pipeline = Pipeline(registry: self, kernel: key.kernel, state: state, reflection: reflection)
+    pipelines[key] = pipeline
+    return pipeline
   }
 
   /// Adds the caller's source, to be compiled on first use.
@@ -70,19 +78,32 @@ final class KernelRegistry {
     lock.withLock { knownNames }
   }
 
+  /// Each once: the caller's kernels may have names of built-in ones.
   private var knownNames: [String] {
-    sources.flatMap(\.kernelNames)
+    let callers = callersSources.flatMap(\.kernelNames)
+    return builtInSources.flatMap(\.kernelNames).filter { !callers.contains($0) } + callers
   }
 
-  /// The compiled library that holds a kernel.
-  private func library(with kernel: String) throws(StatusError) -> any MTLLibrary {
-    if let source = sources.first(where: { $0.kernelNames.contains(kernel) }) {
+  private var builtInSources: [ShaderSource] { sources.filter(\.isBuiltIn) }
+  private var callersSources: [ShaderSource] { sources.filter { !$0.isBuiltIn } }
+
+  private func builtInLibrary(with kernel: String) throws(StatusError) -> any MTLLibrary {
+    guard let source = builtInSources.first(where: { $0.kernelNames.contains(kernel) }) else {
+      throw StatusError(
+        StatusCode.kernelNotFound, "no kernel is named \(kernel); known: \(knownNames.joined(separator: ", "))")
+    }
+    return try source.compiled(by: device)
+  }
+
+  /// Nil where no source of the caller's has such a kernel.
+  private func callersLibrary(with kernel: String) throws(StatusError) -> (any MTLLibrary)? {
+    if let source = callersSources.first(where: { $0.kernelNames.contains(kernel) }) {
       let library = try source.compiled(by: device)
       if source.kernelNames.contains(kernel) { return library }
     }
     // The name may come from a macro, which only the compiler expands.
     var failure: StatusError?
-    for source in sources where source.library == nil && !source.isBuiltIn {
+    for source in callersSources where source.library == nil {
       do throws(StatusError) {
         let library = try source.compiled(by: device)
         try requireNewNames(of: source)
@@ -91,13 +112,16 @@ final class KernelRegistry {
         failure = failure ?? error
       }
     }
-    if let failure { throw failure }
-    throw StatusError(
-      StatusCode.kernelNotFound, "no kernel is named \(kernel); known: \(knownNames.joined(separator: ", "))")
+    if let failure, !isBuiltIn(kernel) { throw failure }
+    return nil
+  }
+
+  private func isBuiltIn(_ kernel: String) -> Bool {
+    builtInSources.contains { $0.kernelNames.contains(kernel) }
   }
 
   private func requireNewNames(of source: ShaderSource) throws(StatusError) {
-    for other in sources where other !== source {
+    for other in callersSources where other !== source {
       for name in source.kernelNames where other.kernelNames.contains(name) {
         throw StatusError(
           StatusCode.invalidArgument, "\(source.name): kernel \(name) is already defined by \(other.name)")

@@ -4,14 +4,19 @@ final class Pipeline {
   let registry: ObjectIdentifier
   let kernel: String
   let state: any MTLComputePipelineState
+  let signature: KernelSignature
   let maxTotalThreadsPerThreadgroup: UInt32
   /// Bytes.
   let staticThreadgroupMemoryLength: UInt32
 
-  init(registry: KernelRegistry, kernel: String, state: any MTLComputePipelineState) {
+  init(
+    registry: KernelRegistry, kernel: String, state: any MTLComputePipelineState,
+    reflection: MTLComputePipelineReflection?
+  ) {
     self.registry = ObjectIdentifier(registry)
     self.kernel = kernel
     self.state = state
+    signature = KernelSignature(reflection?.bindings ?? [])
     maxTotalThreadsPerThreadgroup = UInt32(clamping: state.maxTotalThreadsPerThreadgroup)
     staticThreadgroupMemoryLength = UInt32(clamping: state.staticThreadgroupMemoryLength)
   }

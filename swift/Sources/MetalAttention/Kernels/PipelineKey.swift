@@ -1,14 +1,24 @@
 /// What a pipeline is cached by.
 struct PipelineKey: Hashable {
   let kernel: String
+  /// Whether the library's own kernel is meant, and not one of the caller's that has its name.
+  private(set) var isBuiltIn: Bool
   /// In the order of their indices, each index once.
   let constants: [FunctionConstant]
 
-  init(kernel: String, constants: [FunctionConstant]) throws(StatusError) {
+  /// The key of the built-in kernel of the same name.
+  var builtIn: PipelineKey {
+    var key = self
+    key.isBuiltIn = true
+    return key
+  }
+
+  init(kernel: String, isBuiltIn: Bool = false, constants: [FunctionConstant]) throws(StatusError) {
     self.kernel = kernel
+    self.isBuiltIn = isBuiltIn
     self.constants = constants.sorted { $0.index < $1.index }
     for (left, right) in zip(self.constants, self.constants.dropFirst()) where left.index == right.index {
-      throw StatusError(StatusCode.invalidArgument, "constants: index \(left.index) is given twice")
+      throw StatusError(StatusCode.invalidArgument, "\(arg: "constants"): index \(left.index) is given twice")
     }
   }
 }

@@ -18,9 +18,9 @@ final class ShaderSource {
   }
 
   /// A source of the library, whose kernels are known.
-  init(name: String, embedded: [UInt8], kernels: [String]) {
+  init(name: String, kernels: [String]) {
     self.name = name
-    text = String(decoding: embedded, as: UTF8.self)
+    text = EmbeddedTexts.files.first { $0.name == name }.map { "\($0.text)" } ?? ""
     isBuiltIn = true
     kernelNames = kernels
   }

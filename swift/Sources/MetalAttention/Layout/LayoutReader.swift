@@ -11,22 +11,23 @@ enum LayoutReader {
   ) throws(StatusError) -> Value {
     try require(
       bytes.count >= layout.size, StatusCode.bufferTooSmall,
-      "length is \(bytes.count) bytes; \(layout.name) has \(layout.size)")
+      "\(arg: "length") is \(bytes.count) bytes; \(layout.name) has \(layout.size)")
     let (name, rest) = split(path)
     guard let field = layout.fields.first(where: { $0.name == name }) else {
       throw StatusError(
         StatusCode.invalidArgument,
-        "field is \(name); \(layout.name) has \(layout.fields.map(\.name).joined(separator: ", "))")
+        "\(arg: "field") is \(name); \(layout.name) has \(layout.fields.map(\.name).joined(separator: ", "))")
     }
     if case .structure(let nested) = field.type {
       let inner = UnsafeRawBufferPointer(rebasing: bytes[field.offset..<(field.offset + field.size)])
       return try read(rest ?? "", element: element, of: LayoutTable.find(nested), from: inner)
     }
     try require(
-      rest == nil, StatusCode.invalidArgument, "field \(name) of \(layout.name) is \(field.type.name), not a struct")
+      rest == nil, StatusCode.invalidArgument,
+      "\(arg: "field") \(name) of \(layout.name) is \(field.type.name), not a struct")
     try require(
       element < field.count, StatusCode.invalidArgument,
-      "element is \(element); \(layout.name).\(name) has \(field.count)")
+      "\(arg: "element") is \(element); \(layout.name).\(name) has \(field.count)")
     return value(field.type, at: field.offset + Int(element) * (field.size / field.count), in: bytes)
   }
 

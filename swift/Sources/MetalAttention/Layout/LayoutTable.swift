@@ -2,8 +2,6 @@ import CMetalAttention
 
 /// The layout of every struct that crosses the C ABI or reaches a shader.
 enum LayoutTable {
-  static let structs = shaderStructs + abiStructs + operationStructs
-
   /// The JSON that `ma_layout_json` documents.
   static let json = JSON.object([
     ("abiVersion", "\(MA_ABI_VERSION)"),
@@ -14,7 +12,7 @@ enum LayoutTable {
     guard let layout = structs.first(where: { $0.name == name }) else {
       throw StatusError(
         StatusCode.invalidArgument,
-        "structName is \(name); known: \(structs.map(\.name).joined(separator: ", "))")
+        "\(arg: "structName") is \(name); known: \(structs.map(\.name).joined(separator: ", "))")
     }
     return layout
   }

@@ -1,3 +1,11 @@
+/// Bytes that a dispatch binds for its kernel.
+private struct ByteArgument {
+  let dispatch: Int
+  let index: Int
+  let start: Int
+  let count: Int
+}
+
 /// What a pass holds so far.
 struct DispatchLog {
   private(set) var records = ContiguousArray<DispatchRecord>()
@@ -5,12 +13,30 @@ struct DispatchLog {
   /// next one.
   var accesses = ContiguousArray<Access>()
   private var recordedAccesses = 0
+  /// The bytes bound by all dispatches, one after another.
+  private var bytes = ContiguousArray<UInt8>()
+  private var arguments = ContiguousArray<ByteArgument>()
   private var hazards = HazardTracker()
   private var selected: UnsafeMutableRawPointer?
 
   init() {
     records.reserveCapacity(64)
     accesses.reserveCapacity(256)
+    bytes.reserveCapacity(4096)
+    arguments.reserveCapacity(64)
+  }
+
+  /// Keeps what the next dispatch binds as bytes.
+  @inline(__always)
+  mutating func keep(_ value: UnsafeRawBufferPointer, at index: Int) {
+    arguments.append(ByteArgument(dispatch: records.count, index: index, start: bytes.count, count: value.count))
+    bytes.append(contentsOf: value)
+  }
+
+  /// What a dispatch has bound as bytes at `index`.
+  func bytes(ofDispatch dispatch: Int, at index: Int) -> [UInt8] {
+    guard let argument = arguments.last(where: { $0.dispatch == dispatch && $0.index == index }) else { return [] }
+    return Array(bytes[argument.start..<(argument.start + argument.count)])
   }
 
   /// Notes the pipeline of the next dispatch; false when it is the last one's.

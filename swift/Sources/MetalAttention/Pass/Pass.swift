@@ -56,12 +56,22 @@ final class Pass {
     withUnsafeBytes(of: value) { bytes in
       guard let address = bytes.baseAddress else { return }
       encoder.setBytes(address, length: bytes.count, index: index)
+      log.pointee.keep(bytes, at: index)
     }
   }
 
   func bind(_ bytes: UnsafeRawBufferPointer, at index: Int) {
     guard let address = bytes.baseAddress else { return }
     encoder.setBytes(address, length: bytes.count, index: index)
+    log.pointee.keep(bytes, at: index)
+  }
+
+  /// The bytes that a dispatch has bound at `index`; none where it has not.
+  func argumentBytes(dispatch: UInt32, index: UInt32) throws(StatusError) -> [UInt8] {
+    try require(
+      Int(dispatch) < records.count, StatusCode.invalidArgument,
+      "\(arg: "dispatch") is \(dispatch); the pass has \(records.count)")
+    return log.pointee.bytes(ofDispatch: Int(dispatch), at: Int(clamping: index))
   }
 
   func setThreadgroupMemory(length: Int, at index: Int) {
@@ -72,6 +82,7 @@ final class Pass {
   @inline(__always)
   func note(_ access: Access) {
     log.pointee.accesses.append(access)
+    if access.isWrite { device.tileClasses.noteWrite(access) }
   }
 
   /// Encodes the dispatch, behind a barrier where it needs one.
@@ -94,6 +105,7 @@ final class Pass {
     guard isEncoding else { return }
     endEncoding()
     device.encodingPasses -= 1
+    device.tileClasses.noteAbandoned(self)
   }
 
   func commit() throws(StatusError) {

@@ -3,9 +3,9 @@ import CMetalAttention
 extension Pass {
   var info: MAPassInfo {
     var info = MAPassInfo()
-    info.state = UInt32(state)
+    info.state = state.rawValue
     info.dispatches = UInt32(clamping: records.count)
-    if state == MA_PASS_COMPLETED || state == MA_PASS_FAILED {
+    if state == .completed || state == .failed {
       info.gpuStartTime = commandBuffer.gpuStartTime
       info.gpuEndTime = commandBuffer.gpuEndTime
     }
@@ -19,12 +19,12 @@ extension Pass {
     return StatusError(StatusCode.execution, "the pass failed: \(reason)")
   }
 
-  private var state: Int {
-    if isEncoding { return MA_PASS_ENCODING }
+  private var state: PassState {
+    if isEncoding { return .encoding }
     return switch commandBuffer.status {
-    case .completed: MA_PASS_COMPLETED
-    case .error: MA_PASS_FAILED
-    default: MA_PASS_COMMITTED
+    case .completed: .completed
+    case .error: .failed
+    default: .committed
     }
   }
 }

@@ -14,7 +14,7 @@ struct Tensor {
 
   @inline(__always)
   init(_ tensor: MATensor, _ name: TensorName, in pass: Pass) throws(StatusError) {
-    buffer = try HandleSpace.buffers.resolve(tensor.buffer, "\(name)")
+    buffer = try HandleSpace.buffers.resolve(tensor.buffer, Argument("\(name)"))
     try require(
       buffer.device === pass.device, StatusCode.invalidHandle,
       "\(name): its buffer belongs to another device than the pass")
@@ -45,7 +45,7 @@ struct Tensor {
 
   /// Checks that `elements` fit; `formula` says where the number comes from.
   @inline(__always)
-  func requireRoom(for elements: Count, _ formula: @autoclosure () -> String) throws(StatusError) {
+  func requireRoom(for elements: Count, _ formula: @autoclosure () -> Sentence) throws(StatusError) {
     let bytes = elements * dtype.size
     try require(
       !bytes.overflowed, StatusCode.overflow, "\(name): its size, \(formula()), leaves 64 bits")

@@ -3,9 +3,9 @@ struct StatusError: Error {
   /// One of `StatusCode`.
   let code: Int32
   /// Names the argument, both numbers of a failed comparison, and the remedy.
-  let message: String
+  let message: Sentence
 
-  init(_ code: Int32, _ message: String) {
+  init(_ code: Int32, _ message: Sentence) {
     self.code = code
     self.message = message
   }
@@ -14,28 +14,32 @@ struct StatusError: Error {
 /// Refuses the call unless `condition` holds. The message is built only then.
 @inline(__always)
 func require(
-  _ condition: Bool, _ code: Int32, _ message: @autoclosure () -> String
+  _ condition: Bool, _ code: Int32, _ message: @autoclosure () -> Sentence
 ) throws(StatusError) {
   if !condition { throw StatusError(code, message()) }
 }
 
 /// The value of `pointer`, an argument that must not be NULL.
 @inline(__always)
-func unwrap<Pointee>(_ pointer: Pointee?, _ argument: StaticString) throws(StatusError) -> Pointee {
-  guard let pointer else { throw StatusError(StatusCode.invalidArgument, "\(argument) is NULL") }
+func unwrap<Pointee>(_ pointer: Pointee?, _ argument: @autoclosure () -> Argument) throws(StatusError) -> Pointee {
+  guard let pointer else { throw StatusError(StatusCode.invalidArgument, "\(argument()) is NULL") }
   return pointer
 }
 
 /// Runs the body of the exported function of that name, and turns its error
-/// into a status and the thread's message.
+/// into a status and the thread's failure.
+/// - Parameter withV: whether the call has K and V, which a caller may name
+///   otherwise than K alone; asked after a failure only.
 @inline(__always)
-func status(_ function: StaticString, _ body: () throws(StatusError) -> Void) -> Int32 {
+func status(
+  _ function: StaticString, withV: @autoclosure () -> Bool = false, _ body: () throws(StatusError) -> Void
+) -> Int32 {
   withAutoreleasePool {
     do throws(StatusError) {
       try body()
       return StatusCode.ok
     } catch {
-      ThreadMessage.set("\(function): \(error.message)")
+      Failure.set("\(function)", error, withV: withV())
       return error.code
     }
   }

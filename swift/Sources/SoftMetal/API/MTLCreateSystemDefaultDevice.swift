@@ -4,7 +4,8 @@ import Glibc
 ///
 /// Environment:
 /// - `SOFTMETAL_THREADS`: worker threads, 1 to 256; by default one for each
-///   online core.
+///   processor that the process may use, by its affinity and the quota of its
+///   control groups.
 /// - `SOFTMETAL_TIME_LIMIT`: seconds that one dispatch may take, 0 for any
 ///   time; 60 by default.
 /// - `SOFTMETAL_ORDER`: `forward` (the default), `reverse` or `shuffle:SEED`,

@@ -51,6 +51,12 @@ public protocol MTLDevice: AnyObject {
   func makeComputePipelineState(
     function computeFunction: any MTLFunction
   ) throws -> any MTLComputePipelineState
+
+  /// As above; `reflection` gets what `options` ask for.
+  func makeComputePipelineState(
+    function computeFunction: any MTLFunction, options: MTLPipelineOption,
+    reflection: AutoreleasingUnsafeMutablePointer<MTLAutoreleasedComputePipelineReflection?>?
+  ) throws -> any MTLComputePipelineState
 }
 
 /// Apple's declarations have default arguments, which a protocol cannot state.

@@ -1,5 +1,3 @@
-import Glibc
-
 /// What a software device is made with.
 struct DeviceSettings {
   static let maxThreads = 256
@@ -13,7 +11,7 @@ struct DeviceSettings {
   var failure: AllocationFailure?
 
   init(threads: Int? = nil, timeLimit: Double = 60, order: ExecutionOrder = .forward) {
-    self.threads = threads ?? min(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), Self.maxThreads)
+    self.threads = threads ?? min(Processor.usableCount, Self.maxThreads)
     self.timeLimit = timeLimit
     self.order = order
   }

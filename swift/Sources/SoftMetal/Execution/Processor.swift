@@ -1,3 +1,4 @@
+import CSoftMetal
 import Glibc
 
 /// The machine that the software device runs on.
@@ -9,6 +10,12 @@ enum Processor {
 
   /// Bytes.
   static let physicalMemory = sysconf(Int32(_SC_PHYS_PAGES)) * pageSize
+
+  /// Processors that the process may keep busy: those of its affinity mask, and no more than its share of time.
+  static var usableCount: Int {
+    let allowed = max(1, Int(sm_processor_count()))
+    return ProcessorQuota().processors.map { min($0, allowed) } ?? allowed
+  }
 
   /// The clock of command buffers, in seconds.
   static var time: Double {

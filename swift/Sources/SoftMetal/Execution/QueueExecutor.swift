@@ -73,24 +73,26 @@ final class QueueExecutor: @unchecked Sendable {
   }
 
   private func runCommands(of list: CommandStorage) -> MTLCommandBufferError? {
+    // The process may have installed handlers of its own since.
+    sm_watch_faults()
     guard order != .forward else {
-      for command in list.commands {
-        if let error = run(command, list) { return error }
+      for number in list.commands.indices {
+        if let error = run(number, list) { return error }
       }
       return nil
     }
     var remaining = list.commands[...]
     while let stage = remaining.first?.stage {
       let unordered = remaining.prefix { $0.stage == stage }
-      for command in reordered(unordered) {
-        if let error = run(command, list) { return error }
+      for number in reordered(unordered.indices) {
+        if let error = run(number, list) { return error }
       }
       remaining = remaining[unordered.endIndex...]
     }
     return nil
   }
 
-  private func reordered(_ commands: ArraySlice<DispatchCommand>) -> [DispatchCommand] {
+  private func reordered(_ commands: Range<Int>) -> [Int] {
     switch order {
     case .forward: Array(commands)
     case .reverse: commands.reversed()
@@ -98,7 +100,9 @@ final class QueueExecutor: @unchecked Sendable {
     }
   }
 
-  private func run(_ command: DispatchCommand, _ list: CommandStorage) -> MTLCommandBufferError? {
+  /// - Parameter number: of the command in the list.
+  private func run(_ number: Int, _ list: CommandStorage) -> MTLCommandBufferError? {
+    let command = list.commands[number]
     let pipeline = command.pipeline.takeUnretainedValue()
     var dispatch = SmDispatch()
     dispatch.kernel = pipeline.kernel
@@ -120,24 +124,22 @@ final class QueueExecutor: @unchecked Sendable {
         position += 1
       }
     }
-    return error(workers.run(&dispatch), pipeline.name)
-  }
-
-  private func error(_ code: Int, _ kernelName: String) -> MTLCommandBufferError? {
-    switch code {
-    case Int(SM_RUN_OK):
-      nil
-    case Int(SM_RUN_TIMEOUT):
-      MTLCommandBufferError(
+    switch workers.run(&dispatch) {
+    case .ok:
+      return nil
+    case .fault(let fault):
+      let place = "kernel '\(pipeline.name)' (dispatch \(number + 1) of \(list.commands.count))"
+      return KernelFault(fault, dispatch).error(in: place)
+    case .timeout:
+      return MTLCommandBufferError(
         .timeout,
-        "kernel '\(kernelName)' was stopped after \(workers.timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit")
-    case Int(SM_RUN_DIVERGENT_BARRIER):
-      MTLCommandBufferError(
+        "kernel '\(pipeline.name)' was stopped after \(workers.timeLimit) seconds; "
+          + "SOFTMETAL_TIME_LIMIT sets the limit")
+    case .divergentBarrier:
+      return MTLCommandBufferError(
         .internal,
-        "kernel '\(kernelName)': lanes of one SIMD group wait at different threadgroup barriers; all of them that have "
-          + "not returned must come to the same")
-    default:
-      MTLCommandBufferError(.internal, "kernel '\(kernelName)' ended with code \(code)")
+        "kernel '\(pipeline.name)': lanes of one SIMD group wait at different threadgroup barriers; all of them that "
+          + "have not returned must come to the same")
     }
   }
 }

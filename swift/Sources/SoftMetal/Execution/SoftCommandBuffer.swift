@@ -77,7 +77,11 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
   func execute(_ body: (CommandStorage) -> MTLCommandBufferError?) {
     rawStatus.store(MTLCommandBufferStatus.scheduled.rawValue, ordering: .releasing)
     startTime = Processor.time
-    result = body(list.storage) ?? list.failure ?? list.storage.takeViolation()
+    result = body(list.storage) ?? list.failure
+    // Looked for after a failure too: a kernel that ends by a fault may have left its buffers before.
+    if let violation = list.storage.takeViolation() {
+      result = result.map { MTLCommandBufferError($0.code, "\($0); \(violation)") } ?? violation
+    }
     endTime = Processor.time
     executor.storage.give(list.storage)
   }

@@ -13,6 +13,8 @@ final class SoftComputePipelineState: MTLComputePipelineState {
   let buffers: ContiguousArray<KernelArgument>
   let threadgroupMemory: ContiguousArray<KernelArgument>
 
+  let bindings: [SoftBinding]
+
   /// The number of the last command list that retained this pipeline.
   let lastRetainer = Atomic<UInt64>(0)
 
@@ -28,9 +30,8 @@ final class SoftComputePipelineState: MTLComputePipelineState {
         "kernel '\(function.name)' has \(staticLength) bytes of threadgroup variables; "
           + "the limit is \(SM_MAX_THREADGROUP_MEMORY)")
     }
-    let arguments = UnsafeBufferPointer(start: kernel.arguments, count: Int(kernel.argumentCount))
-      .filter { argument in argument.present.map { $0() != 0 } ?? true }
-    let outOfRange = arguments.first { $0.index >= SM_MAX_BUFFERS }
+    let bindings = Self.bindings(of: kernel)
+    let outOfRange = bindings.first { $0.index >= SM_MAX_BUFFERS }
     if let outOfRange {
       throw MTLLibraryError(
         .compileFailure,
@@ -43,16 +44,28 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     maxTotalThreadsPerThreadgroup = min(Int(kernel.maxThreads), Int(SM_MAX_THREADS))
     staticThreadgroupMemoryLength = staticLength
     usesMatrices = kernel.usesMatrices != 0
-    buffers = Self.requirements(of: Int(SM_ARGUMENT_BUFFER), in: arguments)
-    threadgroupMemory = Self.requirements(of: Int(SM_ARGUMENT_THREADGROUP), in: arguments)
+    self.bindings = bindings
+    buffers = Self.requirements(of: .buffer, in: bindings)
+    threadgroupMemory = Self.requirements(of: .threadgroupMemory, in: bindings)
   }
 
-  private static func requirements(of kind: Int, in arguments: [SmArgument]) -> ContiguousArray<KernelArgument> {
+  /// The arguments that exist under the function constants.
+  private static func bindings(of kernel: SmKernel) -> [SoftBinding] {
+    let count = Int(kernel.argumentCount)
+    let arguments = UnsafeBufferPointer(start: kernel.arguments, count: count)
+    let names = UnsafeBufferPointer(start: kernel.argumentNames, count: count)
+    return zip(arguments, names).compactMap { argument, name in
+      guard argument.present.map({ $0() != 0 }) ?? true else { return nil }
+      return SoftBinding.make(argument, name: name.map { String(cString: $0) } ?? "")
+    }
+  }
+
+  private static func requirements(
+    of type: MTLBindingType, in bindings: [SoftBinding]
+  ) -> ContiguousArray<KernelArgument> {
     ContiguousArray(
-      arguments.lazy.filter { Int($0.kind) == kind }.map { argument in
-        KernelArgument(
-          index: Int(argument.index), minimumLength: Int(clamping: argument.minimumLength),
-          alignment: max(1, Int(argument.alignment)))
+      bindings.lazy.filter { $0.type == type }.map { binding in
+        KernelArgument(index: binding.index, minimumLength: binding.minimumLength, alignment: binding.alignment)
       })
   }
 }

@@ -70,6 +70,17 @@ final class SoftDevice: MTLDevice {
     }
     return try SoftComputePipelineState(function)
   }
+
+  func makeComputePipelineState(
+    function computeFunction: any MTLFunction, options: MTLPipelineOption,
+    reflection: AutoreleasingUnsafeMutablePointer<MTLAutoreleasedComputePipelineReflection?>?
+  ) throws -> any MTLComputePipelineState {
+    let state = try makeComputePipelineState(function: computeFunction)
+    if options.contains(.bindingInfo), let state = state as? SoftComputePipelineState {
+      reflection?.pointee = MTLComputePipelineReflection(bindings: state.bindings)
+    }
+    return state
+  }
 }
 
 extension MTLResourceOptions {

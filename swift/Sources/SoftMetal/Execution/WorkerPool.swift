@@ -22,10 +22,23 @@ final class WorkerPool: @unchecked Sendable {
     sm_pool_destroy(pool)
   }
 
+  /// How a dispatch ended.
+  enum Outcome {
+    case ok
+    case timeout
+    case divergentBarrier
+    case fault(SmFault)
+  }
+
   /// Runs a dispatch to its end.
-  ///
-  /// - Returns: an `SM_RUN_...` code.
-  func run(_ dispatch: inout SmDispatch) -> Int {
-    turn.withLock { Int(sm_pool_run(pool, &dispatch, timeLimit)) }
+  func run(_ dispatch: inout SmDispatch) -> Outcome {
+    turn.withLock {
+      switch Int(sm_pool_run(pool, &dispatch, timeLimit)) {
+      case Int(SM_RUN_OK): .ok
+      case Int(SM_RUN_TIMEOUT): .timeout
+      case Int(SM_RUN_DIVERGENT_BARRIER): .divergentBarrier
+      default: .fault(sm_pool_fault(pool))
+      }
+    }
   }
 }

@@ -2,10 +2,13 @@ import CMetalAttention
 import Testing
 
 /// The calling thread's last message.
-var lastError: String {
-  let length = ma_last_error(nil, 0)
+var lastError: String { lastFailure(MA_FAILURE_MESSAGE) }
+
+/// A part of the calling thread's last failure, `MA_FAILURE_*`.
+func lastFailure(_ part: Int) -> String {
+  let length = ma_last_error(UInt32(part), nil, 0)
   var bytes = [CChar](repeating: 0, count: Int(length) + 1)
-  _ = ma_last_error(&bytes, UInt32(bytes.count))
+  _ = ma_last_error(UInt32(part), &bytes, UInt32(bytes.count))
   return String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 

@@ -115,4 +115,75 @@ import Testing
       try bench.device.makeComputePipelineState(function: function)
     }
   }
+
+  /// What reflection says of a kernel's arguments, one a line.
+  private func reflected(_ name: String, _ values: MTLFunctionConstantValues) throws -> [String] {
+    let function = try bench.library.makeFunction(name: name, constantValues: values)
+    var reflection: MTLAutoreleasedComputePipelineReflection?
+    _ = try bench.device.makeComputePipelineState(function: function, options: .bindingInfo, reflection: &reflection)
+    return try #require(reflection).bindings.map { binding in
+      let buffer = (binding as? any MTLBufferBinding).map { ($0.bufferDataSize, $0.bufferAlignment) }
+      let memory = (binding as? any MTLThreadgroupBinding).map {
+        ($0.threadgroupMemoryDataSize, $0.threadgroupMemoryAlignment)
+      }
+      let (size, alignment) = try #require(buffer ?? memory)
+      #expect(binding.isArgument)
+      return "\(binding.type)(\(binding.index)) \(binding.name) \(binding.access) \(size) \(alignment)"
+        + (binding.isUsed ? "" : " unused")
+    }
+  }
+
+  @Test func reflectsTheArgumentsThatExist() throws {
+    let none = MTLFunctionConstantValues()
+    #expect(
+      try reflected("copy_wide", none)
+        == ["buffer(0) source readOnly 16 16", "buffer(1) target readWrite 16 16"])
+    #expect(
+      try reflected("accumulate", none) == ["buffer(0) data readWrite 4 4", "buffer(1) value readOnly 4 4"])
+    #expect(
+      try reflected("reverse_threadgroup", none)
+        == ["buffer(0) data readWrite 4 4", "threadgroupMemory(0) scratch readWrite 4 4"])
+    #expect(try reflected("count_by_stride", constants(stride: 1, bias: false)) == ["buffer(0) data readWrite 4 4"])
+    #expect(
+      try reflected("count_by_stride", constants(stride: 1, bias: true))
+        == ["buffer(0) data readWrite 4 4", "buffer(1) bias readOnly 4 4"])
+  }
+
+  @Test func reflectsNothingUnlessAsked() throws {
+    let function = try #require(bench.library.makeFunction(name: "increment"))
+    var reflection: MTLAutoreleasedComputePipelineReflection?
+    _ = try bench.device.makeComputePipelineState(function: function, options: [], reflection: &reflection)
+    #expect(reflection == nil)
+    _ = try bench.device.makeComputePipelineState(function: function, options: .bindingInfo, reflection: nil)
+  }
+
+  /// Declarations whose names and qualifiers are not plain to see.
+  @Test func reflectsNamesAndAccessByTheType() throws {
+    let source = """
+      #include <metal_stdlib>
+      using namespace metal;
+      typedef const device float *Input;
+      template <typename T>
+      kernel void typed(device T *first, T device *const second, device float (&third)[4 * 2],
+                        device float fourth[4], volatile device int *fifth, device float *, device const float &seventh,
+                        threadgroup float (&eighth)[8]) {
+        eighth[0] = seventh;
+        third[0] = first[0] + eighth[0];
+        fourth[0] = second[0] + fifth[0];
+      }
+      template [[host_name("of_const")]] kernel void typed<const float>(
+          device const float *, const float device *const, device float (&)[8], device float *, volatile device int *,
+          device float *, device const float &, threadgroup float (&)[8]);
+      """
+    let library = try bench.device.makeLibrary(source: source, options: nil)
+    let function = try #require(library.makeFunction(name: "of_const"))
+    var reflection: MTLAutoreleasedComputePipelineReflection?
+    _ = try bench.device.makeComputePipelineState(function: function, options: .bindingInfo, reflection: &reflection)
+    let bindings = try #require(reflection).bindings
+    #expect(bindings.map(\.name) == ["first", "second", "third", "fourth", "fifth", "", "seventh", "eighth"])
+    #expect(
+      bindings.map(\.access)
+        == [.readOnly, .readOnly, .readWrite, .readWrite, .readWrite, .readWrite, .readOnly, .readWrite])
+    #expect(bindings.map(\.isUsed)[5] == false)
+  }
 }

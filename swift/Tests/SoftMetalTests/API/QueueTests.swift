@@ -51,6 +51,30 @@ import Testing
     #expect(second.values.allSatisfy { $0 == expected })
   }
 
+  /// A kernel's fault ends its command buffer and no other, of its queue or of another's.
+  @Test func faultsBesideWorkOfAnotherQueue() throws {
+    let bench = try Workbench()
+    let other = try #require(bench.device.makeCommandQueue())
+    let fault = try bench.pipeline("write_far")
+    let data = try bench.buffer([UInt32](repeating: 0, count: 500))
+    let values = (1...100).map { UInt32($0) }
+    let all = try submit(values, to: other, bench, data)
+    let faulty = try (1...100).map { _ in
+      let commands = try #require(bench.queue.makeCommandBuffer())
+      let encoder = try #require(commands.makeComputeCommandEncoder())
+      encoder.setComputePipelineState(fault)
+      encoder.setBuffer(data, offset: 0, index: 0)
+      encoder.dispatchThreads(.line(256), threadsPerThreadgroup: .line(4))
+      encoder.endEncoding()
+      commands.commit()
+      return commands
+    }
+    for commands in all + faulty { commands.waitUntilCompleted() }
+    #expect(all.allSatisfy { $0.status == .completed })
+    #expect(faulty.allSatisfy { ($0.error as? MTLCommandBufferError)?.code == .pageFault })
+    #expect(data.values.allSatisfy { $0 == accumulated(values) })
+  }
+
   @Test func manyThreadsMayWait() throws {
     let bench = try Workbench()
     let data = try bench.buffer([UInt32](repeating: 0, count: 100_000))

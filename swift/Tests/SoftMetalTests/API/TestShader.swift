@@ -63,6 +63,10 @@ let testShader = """
     simdgroup_store(ones, data, 8);
   }
 
+  kernel void write_far(device uint *data [[buffer(0)]]) {
+    data[-(1l << 38)] = 1;
+  }
+
   kernel void wait_for_flag(volatile device uint *flag [[buffer(0)]]) {
     while (flag[0] == 0) {}
     flag[1] = 1;

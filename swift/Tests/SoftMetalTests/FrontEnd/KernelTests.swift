@@ -20,7 +20,8 @@ import Testing
     #expect(!lowered.body.has("[["))
     #expect(lowered.body.has("static"))
     #expect(lowered.tail.has("(f), ::softmetal::Buffer<"))
-    #expect(lowered.tail.has("sm_kernel_0::describe(\"f\", 0, nullptr)"))
+    #expect(lowered.tail.has("sm_names_0[] = {\"a\", nullptr}"))
+    #expect(lowered.tail.has("sm_kernel_0::describe(\"f\", sm_names_0, 0, nullptr)"))
   }
 
   @Test func linesAndColumnsStay() throws {

@@ -39,7 +39,6 @@ import Testing
         }
       }
       let text = SourceText(bytes)
-      _ = Preprocessing.isNeeded(text)
       guard let result = try? Lowering.lower(text, origin: SourceOrigin(label: "x", source: text)) else { continue }
       lowered += 1
       let lines = result.text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)

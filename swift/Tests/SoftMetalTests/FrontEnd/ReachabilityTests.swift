@@ -30,7 +30,6 @@ import Testing
     ("int h() { return simd_sum(1); } int g() { return h(); } kernel void f() { g(); }", "fibres"),
     ("struct S { static int g() { return simd_max(1); } }; kernel void f() { S::g(); }", "fibres"),
     ("using A = struct B; struct B { int g() { return simd_max(1); } }; kernel void f() { A a; }", "fibres"),
-    ("#define G(x) simd_sum(x)\nkernel void f() { G(1); }", "fibres"),
     (
       "struct S { int x; }; S operator+(S a, S b) { return S{simd_sum(a.x)}; } kernel void f() { S a, b; a + b; }",
       "fibres"

@@ -75,6 +75,27 @@ import Testing
     #expect(String(decoding: edits.apply(to: source).bytes, as: UTF8.self) == "2(1(0(a)0!b)1c)2")
   }
 
+  /// Edits inside a blanked range are dropped; others that overlap name the two steps.
+  @Test func overlappingEdits() {
+    var edits = EditList()
+    edits.step = "First"
+    edits.blank(0..<3, in: SourceText(Array("abcdef".utf8)))
+    edits.replace(3..<5, with: "x")
+    edits.step = "Second"
+    edits.replace(1..<2, with: "y")
+    edits.insert("!", at: 5)
+    #expect(edits.overlap() == nil)
+    edits.step = "Wrap"
+    edits.wrap(1..<3, "(", ")")
+    #expect(String(decoding: edits.apply(to: SourceText(Array("abcdef".utf8))).bytes, as: UTF8.self) == "   x!f")
+    var others = edits
+    others.replace(2..<4, with: "z")
+    #expect(others.overlap()?.offset == 2)
+    #expect(others.overlap().map { [$0.steps.0, $0.steps.1] } == ["First", "Wrap"])
+    edits.insert("z", at: 4)
+    #expect(edits.overlap()?.offset == 4)
+  }
+
   @Test(arguments: [
     ("template <typename T> T f(vec<T, 4> v); void g() { f(x); }", true),
     ("template <typename T> T f(vec<T, 4> v); void g() { f<int>(x); }", false),

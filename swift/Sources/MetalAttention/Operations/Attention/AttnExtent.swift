@@ -8,7 +8,7 @@ struct AttnExtent {
   /// - Parameter strides: elements; zero repeats, negative is refused.
   @inline(__always)
   init(
-    _ name: StaticString, _ counts: (batch: Int32, heads: Int32, rows: Int32), _ strides: (Int64, Int64, Int64),
+    _ name: Argument, _ counts: (batch: Int32, heads: Int32, rows: Int32), _ strides: (Int64, Int64, Int64),
     _ columns: Int32
   ) throws(StatusError) {
     try require(
@@ -35,7 +35,7 @@ struct AttnExtent {
   }
 
   /// For messages.
-  var formula: String {
+  var formula: Sentence {
     "(\(counts.batch) - 1) x \(strides.batch) + (\(counts.heads) - 1) x \(strides.heads)"
       + " + (\(counts.rows) - 1) x \(strides.rows) + \(columns)"
   }

@@ -22,7 +22,7 @@ struct FlashAttnAccesses {
     out = try Self.access(tensors.out, outExtent, isWrite: true)
     try require(
       outExtent.isInjective, StatusCode.invalidArgument,
-      "O_strides: \(params.O_strides) would let two rows of out share memory")
+      "\(arg: "O_strides"): \(params.O_strides) would let two rows of out share memory")
 
     if let tensor = tensors.mask {
       mask = try Self.access(tensor, AttnExtent("M_strides", queries, args.maskParams.M_strides, params.kL))

@@ -9,18 +9,32 @@ enum FlashAttnKernel {
     case bool
   }
 
+  static let family = KernelFamily(
+    name: "flashAttnPrefill",
+    sources: [("flash_attn_prefill.metal", names)],
+    // `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`.
+    constants: [200, 201, 300, 301, 303],
+    dtypes: dtypes,
+    headDims: headDims.map(UInt32.init),
+    operations: [.flashAttnPrefill],
+    tensors: [.q, .k, .v, .out, .mask, .tileClasses])
+
   static let dtypes: [DType] = [.bf16, .f16]
   static let headDims: [Int32] = [64, 80, 96, 112, 128, 192, 256, 512]
 
-  /// `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`.
-  static let constants: [UInt32] = [200, 201, 300, 301, 303]
-
-  /// The entry points. An additive mask and none share one, told apart by
-  /// `has_mask`.
-  static let names: [String] = dtypes.flatMap { dtype in
+  /// The entry points, by dtype, head size and whether the mask is bool. An
+  /// additive mask and none share one, told apart by `has_mask`.
+  private static let names: [String] = dtypes.flatMap { dtype in
     headDims.flatMap { headDim in
-      ["", "_boolmask"].map { "flash_attn_prefill_\(dtype)_d\(headDim)\($0)" }
+      [false, true].map { name(dtype, headDim, isBoolMask: $0) }
     }
+  }
+
+  /// Of `names`, in `BuiltInKernel.all`.
+  private static let indices = KernelFamily.indices(of: names)
+
+  static func name(_ dtype: DType, _ headDim: Int32, isBoolMask: Bool) -> String {
+    "flash_attn_prefill_\(dtype)_d\(headDim)\(isBoolMask ? "_boolmask" : "")"
   }
 
   /// The index in `BuiltInKernel.all` of the kernel for a combination.
@@ -29,14 +43,11 @@ enum FlashAttnKernel {
     guard let type = dtypes.firstIndex(of: dtype), let size = headDims.firstIndex(of: headDim) else {
       throw unsupported(dtype, headDim)
     }
-    return first + 2 * (type * headDims.count + size) + (mask == .bool ? 1 : 0)
+    return Int(indices[2 * (type * headDims.count + size) + (mask == .bool ? 1 : 0)])
   }
-
-  private static let first = CopyKernel.table.count
 
   @inline(never)
   private static func unsupported(_ dtype: DType, _ headDim: Int32) -> StatusError {
-    let sizes = headDims.map { "\($0)" }.joined(separator: ", ")
     // (32 + 16) rows of 256 floats and 16 bytes of padding.
     let reason =
       dtype == .f32
@@ -44,7 +55,8 @@ enum FlashAttnKernel {
       : ""
     return StatusError(
       StatusCode.unsupported,
-      "no kernel serves q of \(dtype) with D=\(headDim)\(reason); supported: bf16 and f16 with D=\(sizes), each "
+      "no kernel serves \(TensorName.q) of \(dtype) with D=\(headDim)\(reason); supported: \(family.dtypeList) with "
+        + "D=\(family.headDimList), each "
         + "without a mask, with an additive mask in the dtype of q, and with a bool mask")
   }
 }

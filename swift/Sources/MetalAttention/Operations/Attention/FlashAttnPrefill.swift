@@ -5,13 +5,17 @@ import CMetalAttention
 enum FlashAttnPrefill {
   @inline(__always)
   static func encode(_ args: MAFlashAttnPrefillArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let params = args.params
+    var args = args
     let tensors = try FlashAttnTensors(args, in: pass)
-    try FlashAttnParams.check(params, nKvHeads: args.nKvHeads, causal: args.causal)
-    let kernel = try FlashAttnKernel.index(tensors.q.dtype, params.D, tensors.maskKind)
-    let tiles = FlashAttnTiles.forHeadDim(params.D)
-    try FlashAttnParams.checkDerived(params, nKvHeads: args.nKvHeads, tiles)
+    try FlashAttnParams.check(args.params, nKvHeads: args.nKvHeads, causal: args.causal)
+    let kernel = try FlashAttnKernel.index(tensors.q.dtype, args.params.D, tensors.maskKind)
+    let tiles = FlashAttnTiles.forHeadDim(args.params.D)
+    try FlashAttnParams.fill(&args.params, nKvHeads: args.nKvHeads, tiles)
+    let params = args.params
     let accesses = try FlashAttnAccesses(tensors, args)
+    if let mask = accesses.mask, let tileClasses = accesses.tileClasses {
+      try pass.device.tileClasses.requireFresh(tileClasses, of: mask)
+    }
 
     // One bit for each of FlashAttnKernel.constants.
     let variant =

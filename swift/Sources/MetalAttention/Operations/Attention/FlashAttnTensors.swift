@@ -23,10 +23,11 @@ struct FlashAttnTensors {
     if let mask {
       try require(
         mask.dtype == q.dtype || mask.dtype == .bool, StatusCode.unsupported,
-        "mask is \(mask.dtype); it is \(q.dtype), as q, or bool")
+        "\(arg: "mask") is \(mask.dtype); it is \(q.dtype), as q, or bool")
     }
     if let tileClasses {
-      try require(mask != nil, StatusCode.invalidArgument, "tileClasses is given without the mask that it classifies")
+      try require(
+        mask != nil, StatusCode.invalidArgument, "\(arg: "tileClasses") is given without the mask that it classifies")
       try tileClasses.requireDType(.u8)
     }
   }

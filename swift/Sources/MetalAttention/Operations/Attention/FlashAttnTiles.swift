@@ -7,6 +7,14 @@ struct FlashAttnTiles {
   let wm: UInt32
   let wn: UInt32
 
+  /// Bytes of threadgroup memory: rows of 16-bit elements, padded by 16 bytes.
+  /// K and V take turns in one tile where two do not fit beside Q.
+  func threadgroupMemory(_ headDim: Int32) -> Int32 {
+    let rowBytes = (headDim + 8) * 2
+    let separate = (bq + 2 * bk) * rowBytes
+    return separate <= 32768 ? separate : (bq + bk) * rowBytes
+  }
+
   /// The geometry for a head size that has kernels. At D = 512 a tile of 32 rows
   /// would leave 32 KiB of threadgroup memory.
   static func forHeadDim(_ headDim: Int32) -> FlashAttnTiles {

@@ -15,25 +15,35 @@ struct CopyKernel {
   /// Whether one dispatch moves both K and V.
   let isDual: Bool
 
-  /// `four_elements`: a thread moves 4 elements. `wide_index`: 64-bit indices.
-  static let constants: [UInt32] = [0, 1]
+  static let family = KernelFamily(
+    name: "cacheCopy",
+    sources: [("kv_cache_copy.metal", table.map(\.name))],
+    // `four_elements`: a thread moves 4 elements. `wide_index`: 64-bit indices.
+    constants: [0, 1],
+    dtypes: [.f32, .f16, .bf16],
+    operations: [.kvCacheCopy, .kvCacheCopyBatch, .kvCacheCopySeq, .kvCacheCopyHeadMajor],
+    tensors: [.src, .cache, .srcK, .cacheK, .srcV, .cacheV])
 
   static let table: [CopyKernel] =
     single(.rows, .bf16, .bf16, "kv_cache_copy")
     + single(.rows, .f32, .f32, "kv_cache_copy_f32")
     + single(.rows, .f16, .f16, "kv_cache_copy_f16")
-    + both(.batch, .f32, .f32, "kv_cache_copy_batch_f32")
-    + both(.batch, .f32, .f16, "kv_cache_copy_batch_f32_to_f16")
-    + both(.sequence, .f32, .f32, "kv_cache_copy_seq_f32")
-    + both(.sequence, .f32, .f16, "kv_cache_copy_seq_f32_to_f16")
-    + both(.sequence, .f32, .bf16, "kv_cache_copy_seq_f32_to_bf16")
-    + both(.sequence, .bf16, .f32, "kv_cache_copy_seq_bf16")
-    + both(.sequence, .bf16, .bf16, "kv_cache_copy_seq_bf16_to_bf16")
-    + both(.sequence, .f16, .f16, "kv_cache_copy_seq_f16_to_f16")
+    + everyPair(.batch, "kv_cache_copy_batch")
+    + everyPair(.sequence, "kv_cache_copy_seq")
     + single(.headMajor, .bf16, .bf16, "kv_cache_copy_seq_bf16_to_bf16_head_major")
 
   private static func single(_ layout: Layout, _ source: DType, _ cache: DType, _ name: String) -> [CopyKernel] {
     [CopyKernel(name: name, layout: layout, source: source, cache: cache, isDual: false)]
+  }
+
+  /// The pairs of dtypes of a token-major source and a head-major cache.
+  private static func everyPair(_ layout: Layout, _ name: String) -> [CopyKernel] {
+    both(layout, .f32, .f32, name + "_f32")
+      + both(layout, .f32, .f16, name + "_f32_to_f16")
+      + both(layout, .f32, .bf16, name + "_f32_to_bf16")
+      + both(layout, .bf16, .f32, name + "_bf16")
+      + both(layout, .bf16, .bf16, name + "_bf16_to_bf16")
+      + both(layout, .f16, .f16, name + "_f16_to_f16")
   }
 
   private static func both(_ layout: Layout, _ source: DType, _ cache: DType, _ name: String) -> [CopyKernel] {
@@ -43,7 +53,7 @@ struct CopyKernel {
 }
 
 extension CopyKernel {
-  /// The index in `table` of the kernel for a layout and its dtypes.
+  /// The index in `BuiltInKernel.all` of the kernel for a layout and its dtypes.
   @inline(__always)
   static func index(_ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool) throws(StatusError) -> Int {
     let index = indices[key(layout, source, cache, isDual: isDual)]
@@ -51,11 +61,11 @@ extension CopyKernel {
     return Int(index)
   }
 
-  /// `table` indices by `key`; -1 where there is no kernel.
-  private static let indices: ContiguousArray<Int8> = {
-    var indices = ContiguousArray<Int8>(repeating: -1, count: Layout.allCases.count << 9)
-    for (index, kernel) in table.enumerated() {
-      indices[key(kernel.layout, kernel.source, kernel.cache, isDual: kernel.isDual)] = Int8(index)
+  /// Indices by `key`; -1 where there is no kernel.
+  private static let indices: ContiguousArray<Int32> = {
+    var indices = ContiguousArray<Int32>(repeating: -1, count: Layout.allCases.count << 9)
+    for (kernel, index) in zip(table, KernelFamily.indices(of: table.map(\.name))) {
+      indices[key(kernel.layout, kernel.source, kernel.cache, isDual: kernel.isDual)] = index
     }
     return indices
   }()

@@ -38,8 +38,8 @@ struct CopyStream {
   @inline(__always)
   static func requireRoom(
     in k: CopyStream, _ v: CopyStream? = nil,
-    source sourceElements: Count, _ sourceFormula: @autoclosure () -> String,
-    cache cacheElements: Count, _ cacheFormula: @autoclosure () -> String
+    source sourceElements: Count, _ sourceFormula: @autoclosure () -> Sentence,
+    cache cacheElements: Count, _ cacheFormula: @autoclosure () -> Sentence
   ) throws(StatusError) {
     try k.source.requireRoom(for: sourceElements, sourceFormula())
     try k.cache.requireRoom(for: cacheElements, cacheFormula())

@@ -11,13 +11,14 @@ enum KvCacheCopy {
     if params.nNew == 0 || params.rowSize == 0 { return nil }
 
     try CacheRange.requireRun(
-      of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap", isRing: isRing)
+      of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap", of: .cache,
+      isRing: isRing, "isSliding")
     let source = Count(params.nNew) * params.rowSize
     let cache = Count(params.cacheCap) * params.rowSize
     try CopyStream.requireRoom(
       in: stream,
-      source: source, "nNew \(params.nNew) x rowSize \(params.rowSize)",
-      cache: cache, "cacheCap \(params.cacheCap) x rowSize \(params.rowSize)")
+      source: source, "\(arg: "nNew") \(params.nNew) x \(arg: "rowSize") \(params.rowSize)",
+      cache: cache, "\(arg: "cacheCap") \(params.cacheCap) x \(arg: "rowSize") \(params.rowSize)")
 
     let rowSize = UInt64(params.rowSize)
     let first = UInt64(params.writePos % params.cacheCap)

@@ -9,25 +9,36 @@ enum KernelBinding {
   static let maxIndex: UInt32 = 30
   static let maxBytes: UInt64 = 4096
 
+  /// The argument at `position` of the caller's list, for messages.
+  func argument(at position: Int) -> Argument {
+    switch self {
+    case .buffer(_, _, let index): .binding(kind: "buffer", index: index, position: position)
+    case .bytes(_, let index): .binding(kind: "bytes", index: index, position: position)
+    case .threadgroup(_, let index): .binding(kind: "threadgroup", index: index, position: position)
+    }
+  }
+
   /// - Parameter position: place in the caller's list, for messages.
   init(_ binding: MABinding, position: Int, in pass: Pass) throws(StatusError) {
-    let argument = "bindings[\(position)]"
+    let element = Argument("bindings[\(position)]")
     try require(
       binding.index <= Self.maxIndex, StatusCode.invalidArgument,
-      "\(argument): index is \(binding.index); it is at most \(Self.maxIndex)")
-    switch binding.kind {
-    case UInt32(MA_BINDING_BUFFER): self = try Self.buffer(binding, argument, in: pass)
-    case UInt32(MA_BINDING_BYTES): self = try Self.bytes(binding, argument)
-    case UInt32(MA_BINDING_THREADGROUP): self = try Self.threadgroup(binding, argument)
-    default:
+      "\(element): index is \(binding.index); it is at most \(Self.maxIndex)")
+    let index = Int(binding.index)
+    switch BindingKind(rawValue: binding.kind) {
+    case .buffer: self = try Self.buffer(binding, .binding(kind: "buffer", index: index, position: position), in: pass)
+    case .bytes: self = try Self.bytes(binding, .binding(kind: "bytes", index: index, position: position))
+    case .threadgroup:
+      self = try Self.threadgroup(binding, .binding(kind: "threadgroup", index: index, position: position))
+    case nil:
       throw StatusError(
         StatusCode.invalidArgument,
-        "\(argument): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
+        "\(element): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
     }
   }
 
   private static func buffer(
-    _ binding: MABinding, _ argument: String, in pass: Pass
+    _ binding: MABinding, _ argument: Argument, in pass: Pass
   ) throws(StatusError) -> KernelBinding {
     guard let buffer = HandleSpace.buffers.find(binding.buffer)?.takeUnretainedValue() else {
       throw StatusError(
@@ -52,7 +63,7 @@ enum KernelBinding {
     return .buffer(buffer, access, index: Int(binding.index))
   }
 
-  private static func bytes(_ binding: MABinding, _ argument: String) throws(StatusError) -> KernelBinding {
+  private static func bytes(_ binding: MABinding, _ argument: Argument) throws(StatusError) -> KernelBinding {
     guard let bytes = binding.bytes else {
       throw StatusError(StatusCode.invalidArgument, "\(argument): bytes is NULL")
     }
@@ -62,7 +73,7 @@ enum KernelBinding {
     return .bytes(UnsafeRawBufferPointer(start: bytes, count: Int(binding.length)), index: Int(binding.index))
   }
 
-  private static func threadgroup(_ binding: MABinding, _ argument: String) throws(StatusError) -> KernelBinding {
+  private static func threadgroup(_ binding: MABinding, _ argument: Argument) throws(StatusError) -> KernelBinding {
     try require(
       binding.length > 0 && binding.length % 16 == 0, StatusCode.invalidArgument,
       "\(argument): length is \(binding.length) bytes; threadgroup memory is a positive multiple of 16")

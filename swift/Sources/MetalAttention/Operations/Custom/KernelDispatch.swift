@@ -5,14 +5,14 @@ enum KernelDispatch {
   /// Two argument tables of 31 places: buffers with bytes, threadgroup memory.
   static let maxBindings: UInt32 = 62
 
-  static func encode(_ dispatch: MAKernelDispatch, into pass: Pass) throws(StatusError) {
+  static func encode(_ dispatch: MAKernelDispatch, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     let pipeline = try HandleSpace.pipelines.resolve(dispatch.pipeline, "pipeline")
     try require(
       pipeline.registry == ObjectIdentifier(pass.device.registry), StatusCode.invalidHandle,
-      "pipeline: it belongs to another device than the pass")
+      "\(arg: "pipeline"): it belongs to another device than the pass")
     guard let form = DispatchForm(rawValue: dispatch.form) else {
       throw StatusError(
-        StatusCode.invalidArgument, "form is \(dispatch.form); it is 0 (threadgroups) or 1 (threads)")
+        StatusCode.invalidArgument, "\(arg: "form") is \(dispatch.form); it is 0 (threadgroups) or 1 (threads)")
     }
     let grid = GridSize(dispatch.grid.0, dispatch.grid.1, dispatch.grid.2)
     let threads = GridSize(
@@ -34,6 +34,7 @@ enum KernelDispatch {
       }
     }
     pass.dispatch(.kernel, pipeline, form, grid: grid, threads: threads)
+    return nil
   }
 
   private static func requireSizes(
@@ -41,25 +42,27 @@ enum KernelDispatch {
   ) throws(StatusError) {
     try require(
       grid.x > 0 && grid.y > 0 && grid.z > 0, StatusCode.invalidArgument,
-      "grid is \(grid); every dimension is at least 1")
+      "\(arg: "grid") is \(grid); every dimension is at least 1")
     try require(
       threads.x > 0 && threads.y > 0 && threads.z > 0, StatusCode.invalidArgument,
-      "threadsPerThreadgroup is \(threads); every dimension is at least 1")
+      "\(arg: "threadsPerThreadgroup") is \(threads); every dimension is at least 1")
     let most = device.maxThreadsPerThreadgroup
     try require(
       Int(threads.x) <= most.width && Int(threads.y) <= most.height && Int(threads.z) <= most.depth,
       StatusCode.invalidArgument,
-      "threadsPerThreadgroup is \(threads); this device allows \(most.width) x \(most.height) x \(most.depth)")
+      "\(arg: "threadsPerThreadgroup") is \(threads); this device allows \(most.width) x \(most.height) x \(most.depth)"
+    )
     let total = threads.count
     try require(
       !total.overflowed && total.value <= UInt64(pipeline.maxTotalThreadsPerThreadgroup), StatusCode.invalidArgument,
-      "threadsPerThreadgroup is \(threads); \(pipeline.kernel) allows \(pipeline.maxTotalThreadsPerThreadgroup) in all")
+      "\(arg: "threadsPerThreadgroup") is \(threads); \(pipeline.kernel) allows \(pipeline.maxTotalThreadsPerThreadgroup) in all"
+    )
     guard form == .threadgroups else { return }
     // A kernel sees thread positions in 32 bits.
     for (count, size) in [(grid.x, threads.x), (grid.y, threads.y), (grid.z, threads.z)] {
       try require(
         !count.multipliedReportingOverflow(by: size).overflow, StatusCode.overflow,
-        "grid \(grid) x threadsPerThreadgroup \(threads) exceeds 2^32 threads along a dimension")
+        "\(arg: "grid") \(grid) x \(arg: "threadsPerThreadgroup") \(threads) exceeds 2^32 threads along a dimension")
     }
   }
 
@@ -69,7 +72,7 @@ enum KernelDispatch {
   ) throws(StatusError) -> ContiguousArray<KernelBinding> {
     try require(
       dispatch.bindingCount <= maxBindings, StatusCode.invalidArgument,
-      "bindingCount is \(dispatch.bindingCount); it is at most \(maxBindings)")
+      "\(arg: "bindingCount") is \(dispatch.bindingCount); it is at most \(maxBindings)")
     var bindings = ContiguousArray<KernelBinding>()
     if dispatch.bindingCount == 0 { return bindings }
     let list = UnsafeRawPointer(try unwrap(dispatch.bindings, "bindings"))
@@ -97,8 +100,10 @@ enum KernelDispatch {
         isNew = take(index, from: &threadgroups)
         memory = memory + UInt64(length)
       }
-      try require(isNew, StatusCode.invalidArgument, "bindings[\(position)]: its index is bound twice")
+      try require(isNew, StatusCode.invalidArgument, "\(binding.argument(at: position)): its index is bound twice")
+      try SignatureCheck.requireFit(binding, binding.argument(at: position), of: pipeline)
     }
+    try SignatureCheck.requireComplete(buffers: arguments, threadgroups: threadgroups, of: pipeline)
     try require(
       !memory.overflowed && memory.value <= UInt64(device.maxThreadgroupMemoryLength), StatusCode.invalidArgument,
       "threadgroup memory is \(memory.value) bytes, \(pipeline.staticThreadgroupMemoryLength) of them in the kernel; "

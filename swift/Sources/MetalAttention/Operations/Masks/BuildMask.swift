@@ -10,16 +10,18 @@ enum BuildMask {
     let params = args.params
     let mask = try Tensor(args.mask, .mask, in: pass)
     let kernel = try MaskKernel.index(params.window > 0 ? .slidingWindow : .causal, mask.dtype)
-    try require(params.qL > 0, StatusCode.invalidArgument, "qL is \(params.qL); it is at least 1")
-    try require(params.kL > 0, StatusCode.invalidArgument, "kL is \(params.kL); it is at least 1")
+    try require(params.qL > 0, StatusCode.invalidArgument, "\(arg: "qL") is \(params.qL); it is at least 1")
+    try require(params.kL > 0, StatusCode.invalidArgument, "\(arg: "kL") is \(params.kL); it is at least 1")
     try require(
-      params.window >= 0, StatusCode.invalidArgument, "window is \(params.window); it is at least 1, or 0 for none")
-    try require(params.qL_off >= 0, StatusCode.invalidArgument, "qL_off is \(params.qL_off); it is at least 0")
+      params.window >= 0, StatusCode.invalidArgument,
+      "\(arg: "window") is \(params.window); it is at least 1, or 0 for none")
+    try require(
+      params.qL_off >= 0, StatusCode.invalidArgument, "\(arg: "qL_off") is \(params.qL_off); it is at least 0")
     try require(
       Int64(params.qL_off) + Int64(params.qL) <= Int64(Int32.max), StatusCode.overflow,
-      "qL_off \(params.qL_off) + qL \(params.qL) exceeds \(Int32.max)")
+      "\(arg: "qL_off") \(params.qL_off) + \(arg: "qL") \(params.qL) exceeds \(Int32.max)")
     let elements = Count(UInt32(bitPattern: params.qL)) * UInt32(bitPattern: params.kL)
-    try mask.requireRoom(for: elements, "qL \(params.qL) x kL \(params.kL)")
+    try mask.requireRoom(for: elements, "\(arg: "qL") \(params.qL) x \(arg: "kL") \(params.kL)")
 
     let slot = PipelineSlot(kernel: kernel, variant: 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }

@@ -5,18 +5,19 @@ enum ClassifyMaskTiles {
   private static let threadsPerThreadgroup: UInt32 = 1024
 
   static func encode(_ args: MAClassifyMaskTilesArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let params = args.params
+    var params = args.params
     let mask = try Tensor(args.mask, .mask, in: pass)
     let tileClasses = try Tensor(args.tileClasses, .tileClasses, in: pass)
     try tileClasses.requireDType(.u8)
     let headDim = Int32(truncatingIfNeeded: args.headDim)
     guard FlashAttnKernel.headDims.contains(headDim) else {
-      let sizes = FlashAttnKernel.headDims.map { "\($0)" }.joined(separator: ", ")
-      throw StatusError(StatusCode.unsupported, "headDim is \(args.headDim); supported: \(sizes)")
+      throw StatusError(
+        StatusCode.unsupported, "\(arg: "headDim") is \(args.headDim); supported: \(FlashAttnKernel.family.headDimList)"
+      )
     }
     let tiles = FlashAttnTiles.forHeadDim(headDim)
     let kernel = try MaskKernel.index(tiles.bq == 32 ? .classifyWide : .classifyNarrow, mask.dtype)
-    try check(params, tiles)
+    try fill(&params, tiles)
 
     let rows = (batch: params.B, heads: params.H, rows: params.qL)
     let extent = try AttnExtent("M_strides", rows, params.M_strides, params.kL)
@@ -28,7 +29,7 @@ enum ClassifyMaskTiles {
     let planeCount = planes.count
     try require(
       !planeCount.overflowed && planeCount.value <= UInt64(UInt32.max), StatusCode.overflow,
-      "mask has B \(params.B) x H \(params.H) planes, above \(UInt32.max)")
+      "\(arg: "mask") has \(arg: "B") \(params.B) x \(arg: "H") \(params.H) planes, above \(UInt32.max)")
     let read = mask.access(0..<maskElements.value, isWrite: false)
     let written = tileClasses.access(0..<classes.value, isWrite: true)
     try written.requireApart(.tileClasses, from: read, .mask)
@@ -45,17 +46,16 @@ enum ClassifyMaskTiles {
       UInt32(bitPattern: params.NK), UInt32(bitPattern: params.NQ), UInt32(truncatingIfNeeded: planeCount.value))
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     pass.dispatch(.classifyMaskTiles, pipeline, .threads, grid: grid, threads: threads)
+    pass.device.tileClasses.add(written, of: read, in: pass)
     return nil
   }
 
-  private static func check(_ params: ClassifyMaskParams, _ tiles: FlashAttnTiles) throws(StatusError) {
-    for (value, name) in [(params.B, "B"), (params.H, "H"), (params.qL, "qL"), (params.kL, "kL")] {
+  private static func fill(_ params: inout ClassifyMaskParams, _ tiles: FlashAttnTiles) throws(StatusError) {
+    let extents: [(Int32, Argument)] = [(params.B, "B"), (params.H, "H"), (params.qL, "qL"), (params.kL, "kL")]
+    for (value, name) in extents {
       try require(value > 0, StatusCode.invalidArgument, "\(name) is \(value); it is at least 1")
     }
-    let (queryTiles, keyTiles) = ((params.qL - 1) / tiles.bq + 1, (params.kL - 1) / tiles.bk + 1)
-    try require(
-      params.NQ == queryTiles, StatusCode.invalidArgument, "NQ is \(params.NQ), but ceil(qL / BQ) is \(queryTiles)")
-    try require(
-      params.NK == keyTiles, StatusCode.invalidArgument, "NK is \(params.NK), but ceil(kL / BK) is \(keyTiles)")
+    params.NQ = try Derived.fill(params.NQ, "NQ", (params.qL - 1) / tiles.bq + 1, "ceil(qL / BQ)")
+    params.NK = try Derived.fill(params.NK, "NK", (params.kL - 1) / tiles.bk + 1, "ceil(kL / BK)")
   }
 }

@@ -9,11 +9,21 @@ enum MaskKernel {
     case classifyNarrow
   }
 
+  static let family = KernelFamily(
+    name: "masks",
+    sources: [("flash_attn_mask.metal", names)],
+    dtypes: dtypes,
+    operations: [.buildMask, .classifyMaskTiles],
+    tensors: [.mask, .tileClasses])
+
   /// Dtypes of a mask.
   static let dtypes: [DType] = [.bf16, .f16, .bool]
 
   /// The entry points, by task and then dtype.
-  static let names: [String] = Task.allCases.flatMap { task in dtypes.map { name(task, $0) } }
+  private static let names: [String] = Task.allCases.flatMap { task in dtypes.map { name(task, $0) } }
+
+  /// Of `names`, in `BuiltInKernel.all`.
+  private static let indices = KernelFamily.indices(of: names)
 
   private static func name(_ task: Task, _ dtype: DType) -> String {
     switch task {
@@ -27,10 +37,8 @@ enum MaskKernel {
   /// The index in `BuiltInKernel.all` of the kernel for a task.
   static func index(_ task: Task, _ dtype: DType) throws(StatusError) -> Int {
     guard let position = dtypes.firstIndex(of: dtype) else {
-      throw StatusError(StatusCode.unsupported, "mask is \(dtype); it is bf16, f16 or bool")
+      throw StatusError(StatusCode.unsupported, "\(arg: "mask") is \(dtype); it is \(family.dtypeList)")
     }
-    return first + dtypes.count * task.rawValue + position
+    return Int(indices[dtypes.count * task.rawValue + position])
   }
-
-  private static let first = CopyKernel.table.count + FlashAttnKernel.names.count
 }

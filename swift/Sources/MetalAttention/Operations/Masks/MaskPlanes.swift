@@ -20,7 +20,7 @@ struct MaskPlanes {
   }
 
   /// For messages.
-  func formula(_ queryTiles: Int32, _ keyTiles: Int32) -> String {
-    "\(batches) x \(heads) planes x NQ \(queryTiles) x NK \(keyTiles)"
+  func formula(_ queryTiles: Int32, _ keyTiles: Int32) -> Sentence {
+    "\(batches) x \(heads) planes x \(arg: "NQ") \(queryTiles) x \(arg: "NK") \(keyTiles)"
   }
 }

@@ -1,14 +1,19 @@
-/// A quantised cache as the parameters of a call describe it: codes
-/// [num_kv_heads, cache_capacity, row bytes] and norms
-/// [num_kv_heads, cache_capacity, max(1, head_dim / 256)].
+/// A quantized cache as the parameters of a call describe it: codes
+/// [batch, num_kv_heads, cache_capacity, row bytes] and norms
+/// [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)].
 struct HadamardCache {
   let format: HadamardFormat
   let headDim: UInt32
   let packed: HeadMajor
   let norms: HeadMajor
+  /// Heads of a batch as the call names them, for messages.
+  let headsFormula: Sentence
 
-  /// Checks head size and factor; neither heads nor head size are 0.
-  init(_ format: HadamardFormat, _ params: some HadamardParams) throws(StatusError) {
+  /// Checks head size and factor.
+  /// - Parameter heads: those of all batches; neither they nor the head size are 0.
+  init(
+    _ format: HadamardFormat, _ params: some HadamardParams, heads: UInt32, batch: UInt32
+  ) throws(StatusError) {
     let headDim = params.head_dim
     let isOther = HadamardKernel.otherHeadDims.contains(headDim) && headDim.nonzeroBitCount == 1
     let rowBits = UInt64(headDim) * UInt64(format.codeWidth)
@@ -17,26 +22,30 @@ struct HadamardCache {
     }
     try require(
       params.scale_factor_d512.isFinite && params.scale_factor_d512 > 0, StatusCode.invalidArgument,
-      "scale_factor_d512 is \(params.scale_factor_d512); it is finite and above 0, usually 1")
+      "\(arg: "scale_factor_d512") is \(params.scale_factor_d512); it is finite and above 0, usually 1")
     self.format = format
     self.headDim = headDim
+    headsFormula = CacheRange.headsFormula(params.num_kv_heads, "num_kv_heads", batch: batch)
     packed = HeadMajor(
-      nHeads: params.num_kv_heads, capacity: params.cache_capacity, rowSize: UInt32(rowBits / 8))
+      nHeads: heads, capacity: params.cache_capacity, rowSize: UInt32(rowBits / 8))
     norms = HeadMajor(
-      nHeads: params.num_kv_heads, capacity: params.cache_capacity, rowSize: max(1, headDim / 256))
+      nHeads: heads, capacity: params.cache_capacity, rowSize: max(1, headDim / 256))
   }
 
   /// The cache of a call on `count` tokens from position `start` on, which it
   /// has; nil when there is nothing to do.
   init?(
-    _ params: some HadamardParams, packing: UInt32, count: UInt32, from start: UInt32, _ startName: StaticString
+    _ params: some HadamardParams, packing: UInt32, batch: UInt32, count: UInt32, from start: UInt32,
+    _ startName: Argument
   ) throws(StatusError) {
     let format = try HadamardFormat(bits: params.codebook_bits, packing: packing)
     let isRing = try CacheRange.isRing(params.is_sliding, "is_sliding")
-    if params.num_kv_heads == 0 || params.head_dim == 0 || count == 0 { return nil }
-    try self.init(format, params)
+    let heads = try CacheRange.heads(params.num_kv_heads, "num_kv_heads", batch: batch)
+    if heads == 0 || params.head_dim == 0 || count == 0 { return nil }
+    try self.init(format, params, heads: heads, batch: batch)
     try CacheRange.requireRun(
-      of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity", isRing: isRing)
+      of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity",
+      of: .packedK, isRing: isRing, "is_sliding")
   }
 
   /// Checks that the tensors of a stream hold the whole cache.
@@ -45,16 +54,15 @@ struct HadamardCache {
     try stream.norms.requireRoom(for: norms.elements, formula(norms, "norms of a token"))
   }
 
-  private func formula(_ array: HeadMajor, _ row: StaticString) -> String {
-    "num_kv_heads \(array.nHeads) x cache_capacity \(array.capacity) x \(row) \(array.rowSize)"
+  private func formula(_ array: HeadMajor, _ row: StaticString) -> Sentence {
+    "\(headsFormula) x \(arg: "cache_capacity") \(array.capacity) x \(row) \(array.rowSize)"
   }
 
   private static func unsupported(_ headDim: UInt32, _ format: HadamardFormat) -> StatusError {
-    let sizes = HadamardKernel.headDims.map { "\($0)" }.joined(separator: ", ")
     let others = HadamardKernel.otherHeadDims
     return StatusError(
       StatusCode.unsupported,
-      "head_dim \(headDim) has no kernel for codes of \(format.codeWidth) bits; supported: \(sizes), and powers of two "
+      "\(arg: "head_dim") \(headDim) has no kernel for codes of \(format.codeWidth) bits; supported: \(HadamardKernel.family.headDimList), and powers of two "
         + "from \(others.lowerBound) to \(others.upperBound) whose codes fill whole bytes")
   }
 }

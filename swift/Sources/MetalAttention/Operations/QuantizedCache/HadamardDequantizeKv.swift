@@ -1,41 +1,47 @@
 import CMetalAttention
 
 /// `ma_hadamard_dequantize_kv`: tokens of a quantised cache, K alone or K and
-/// V, to head-major [num_kv_heads, n_tokens, head_dim].
+/// V, to head-major [batch, num_kv_heads, n_tokens, head_dim].
 enum HadamardDequantizeKv {
   static func encode(_ args: MAHadamardDequantizeKvArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     let (k, v) = try HadamardStream.both(
       .result, (args.outK, args.packedK, args.normsK), (args.outV, args.packedV, args.normsV), in: pass)
-    let params = args.params
-    try requireDType(of: k.values, params)
-    if let v { try requireDType(of: v.values, params) }
+    var params = args.params
+    params.out_dtype = try outDType(k, v, given: params.out_dtype)
     guard
       let cache = try HadamardCache(
-        params, packing: args.packing, count: params.n_tokens, from: params.read_pos_start, "read_pos_start")
+        params, packing: args.packing, batch: args.batch, count: params.n_tokens, from: params.read_pos_start,
+        "read_pos_start")
     else { return nil }
-    let out = HeadMajor(nHeads: params.num_kv_heads, capacity: params.n_tokens, rowSize: params.head_dim).elements
-    func formula() -> String {
-      "num_kv_heads \(params.num_kv_heads) x n_tokens \(params.n_tokens) x head_dim \(params.head_dim)"
+    let out = HeadMajor(nHeads: cache.packed.nHeads, capacity: params.n_tokens, rowSize: params.head_dim).elements
+    func formula() -> Sentence {
+      "\(cache.headsFormula) x \(arg: "n_tokens") \(params.n_tokens) x \(arg: "head_dim") \(params.head_dim)"
     }
     try k.values.requireRoom(for: out, formula())
     try v?.values.requireRoom(for: out, formula())
 
+    // The batch lies in memory like more heads.
+    params.num_kv_heads = cache.packed.nHeads
     let dispatch = HadamardDispatch(
       operation: .dequantizeKv, task: .decode, cache: cache, k: k, v: v, values: (out.value, 0..<out.value),
       position: params.read_pos_start, count: params.n_tokens)
     return try dispatch.encode(params, into: pass)
   }
 
-  /// One dispatch writes both results in the type that `out_dtype` states.
-  private static func requireDType(
-    of out: Tensor, _ params: HadamardDequantizeParams
-  ) throws(StatusError) {
-    switch out.dtype {
-    case .f32, .f16, .bf16: break
-    default: throw StatusError(StatusCode.unsupported, "\(out.name) is \(out.dtype); it is f32, f16 or bf16")
-    }
+  /// The type that one dispatch writes all results in.
+  /// - Parameter given: 0, or the same.
+  private static func outDType(
+    _ k: HadamardStream, _ v: HadamardStream?, given: UInt32
+  ) throws(StatusError) -> UInt32 {
+    let out = k.values.dtype
     try require(
-      out.dtype.rawValue == params.out_dtype, StatusCode.invalidArgument,
-      "\(out.name) is \(out.dtype), dtype \(out.dtype.rawValue), but out_dtype is \(params.out_dtype)")
+      [.f32, .f16, .bf16].contains(out), StatusCode.unsupported,
+      "\(k.values.name) is \(out); it is f32, f16 or bf16")
+    if let v {
+      try require(
+        v.values.dtype == out, StatusCode.invalidArgument,
+        "\(v.values.name) is \(v.values.dtype), \(k.values.name) is \(out); one dispatch writes both in one dtype")
+    }
+    return try Derived.fill(given, "out_dtype", out.rawValue, "the dtype of \(k.values.name)")
   }
 }

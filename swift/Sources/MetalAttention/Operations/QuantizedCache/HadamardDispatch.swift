@@ -15,6 +15,9 @@ struct HadamardDispatch {
   /// Position of the first token in the cache, and how many there are.
   let position: UInt32
   let count: UInt32
+  /// Batches that the grid counts apart from the heads: sources of more tokens
+  /// than are read have gaps between them. Else the batch folds into the heads.
+  var batch: UInt32 = 1
   /// What an encoding of one token writes besides.
   var probe: TensorUse?
 
@@ -58,8 +61,8 @@ struct HadamardDispatch {
     return isDecode ? stored + [vectors] : [vectors] + stored
   }
 
-  /// Head vectors of a stream.
-  private var vectors: Count { Count(cache.packed.nHeads) * count }
+  /// Head vectors of a stream along x of the grid.
+  private var vectors: Count { Count(cache.packed.nHeads / batch) * count }
 
   /// Kernels see the positions of threads in 32 bits.
   private func requireThreads() throws(StatusError) {
@@ -70,7 +73,8 @@ struct HadamardDispatch {
       }
     try require(
       !threads.overflowed && threads.value <= UInt64(UInt32.max), StatusCode.overflow,
-      "num_kv_heads \(cache.packed.nHeads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens")
+      "\(arg: "num_kv_heads") \(cache.packed.nHeads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens"
+    )
   }
 
   private typealias Geometry = (form: DispatchForm, grid: GridSize, threads: GridSize, memory: Int)
@@ -84,9 +88,9 @@ struct HadamardDispatch {
     case .perVector(let lanes):
       let width = vectors * lanes
       let threads = min(width, Self.threadsPerThreadgroup, most)
-      return (.threads, GridSize(width, streams, 1), GridSize(threads, 1, 1), 0)
+      return (.threads, GridSize(width, streams, batch), GridSize(threads, 1, 1), 0)
     case .threadgroup(let limit, let memory):
-      return (.threadgroups, GridSize(vectors, streams, 1), GridSize(min(limit, most), 1, 1), memory)
+      return (.threadgroups, GridSize(vectors, streams, batch), GridSize(min(limit, most), 1, 1), memory)
     }
   }
 }

@@ -1,21 +1,16 @@
-/// Width and packing of the codes of a quantised cache.
-struct HadamardFormat {
-  /// How codes lie in a row, `MA_PACKING_*`.
-  enum Packing: UInt32, CaseIterable {
-    case nibble = 1
-    case byte = 2
-    case dense = 3
-
-    /// Bits of a code, as far as there are kernels.
-    var widths: [UInt32] {
-      switch self {
-      case .nibble: [4]
-      case .byte: [5, 6, 8]
-      case .dense: [2, 3, 5, 6]
-      }
+extension Packing {
+  /// Bits of a code, as far as there are kernels.
+  var widths: [UInt32] {
+    switch self {
+    case .nibble: [4]
+    case .byte: [5, 6, 8]
+    case .dense: [2, 3, 5, 6]
     }
   }
+}
 
+/// Width and packing of the codes of a quantized cache.
+struct HadamardFormat {
   let packing: Packing
   /// Bits of a code.
   let bits: UInt32
@@ -27,7 +22,8 @@ struct HadamardFormat {
       }
       throw StatusError(
         StatusCode.unsupported,
-        "codebook_bits \(bits) with packing \(packing) has no kernel; supported: \(supported.joined(separator: "; "))")
+        "\(arg: "codebook_bits") \(bits) with \(arg: "packing") \(packing) has no kernel; supported: \(supported.joined(separator: "; "))"
+      )
     }
     self.packing = known
     self.bits = bits

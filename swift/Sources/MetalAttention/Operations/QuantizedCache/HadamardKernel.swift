@@ -10,24 +10,33 @@ enum HadamardKernel {
     case decode
   }
 
+  static let family = KernelFamily(
+    name: "quantizedCache",
+    sources: [
+      ("hadamard_quantize_kv.metal", sizedNames(.token)),
+      ("hadamard_quantize_kv_seq.metal", sizedNames(.sequence)),
+      ("hadamard_quantize_kv_any.metal", anySizeNames(.token) + anySizeNames(.sequence)),
+      ("hadamard_dequantize_kv.metal", sizedNames(.decode) + anySizeNames(.decode)),
+    ],
+    headDims: headDims,
+    operations: [.hadamardQuantizeKv, .hadamardQuantizeKvSeq, .dequantizeKv],
+    tensors: [.srcK, .packedK, .normsK, .outK, .srcV, .packedV, .normsV, .outV, .rmsScratch])
+
   /// Head sizes with kernels of their own.
   static let headDims: [UInt32] = [64, 80, 96, 112, 128, 192, 256, 512]
   /// The powers of two that any other head size is one of.
   static let otherHeadDims: ClosedRange<UInt32> = 4...4096
 
-  /// Every entry point: those for one head size, then those for any.
-  static let names: [String] = Task.allCases.flatMap(sizedNames) + Task.allCases.flatMap(anySizeNames)
-
   /// The entry points of a task for one head size, by packing and then head size.
-  static func sizedNames(_ task: Task) -> [String] {
-    HadamardFormat.Packing.allCases.flatMap { packing in
+  private static func sizedNames(_ task: Task) -> [String] {
+    Packing.allCases.flatMap { packing in
       headDims.map { "\(prefix(task))_\(sizedName(packing))_d\($0)" }
     }
   }
 
   /// The entry points of a task for any head size, by packing.
-  static func anySizeNames(_ task: Task) -> [String] {
-    HadamardFormat.Packing.allCases.map { prefix(task) + ($0 == .nibble ? "" : "_" + sizedName($0)) }
+  private static func anySizeNames(_ task: Task) -> [String] {
+    Packing.allCases.map { prefix(task) + ($0 == .nibble ? "" : "_" + sizedName($0)) }
   }
 
   private static func prefix(_ task: Task) -> String {
@@ -38,7 +47,7 @@ enum HadamardKernel {
     }
   }
 
-  private static func sizedName(_ packing: HadamardFormat.Packing) -> String {
+  private static func sizedName(_ packing: Packing) -> String {
     switch packing {
     case .nibble: "fast"
     case .byte: "hb"
@@ -46,15 +55,16 @@ enum HadamardKernel {
     }
   }
 
-  /// The index in `BuiltInKernel.all` of the kernel for a task and a cache.
-  static func index(_ task: Task, _ packing: HadamardFormat.Packing, _ headDim: UInt32) -> Int {
-    let packings = HadamardFormat.Packing.allCases.count
-    let family = task.rawValue * packings + Int(packing.rawValue) - 1
-    let sizedCount = Task.allCases.count * packings * headDims.count
-    return first + (headDims.firstIndex(of: headDim).map { family * headDims.count + $0 } ?? sizedCount + family)
-  }
+  /// In `BuiltInKernel.all`, by task: those of `sizedNames`, and of `anySizeNames`.
+  private static let sizedIndices = Task.allCases.map { KernelFamily.indices(of: sizedNames($0)) }
+  private static let anySizeIndices = Task.allCases.map { KernelFamily.indices(of: anySizeNames($0)) }
 
-  private static let first = CopyKernel.table.count + FlashAttnKernel.names.count + MaskKernel.names.count
+  /// The index in `BuiltInKernel.all` of the kernel for a task and a cache.
+  static func index(_ task: Task, _ packing: Packing, _ headDim: UInt32) -> Int {
+    let packing = Int(packing.rawValue) - 1
+    guard let size = headDims.firstIndex(of: headDim) else { return Int(anySizeIndices[task.rawValue][packing]) }
+    return Int(sizedIndices[task.rawValue][packing * headDims.count + size])
+  }
 }
 
 extension HadamardKernel {

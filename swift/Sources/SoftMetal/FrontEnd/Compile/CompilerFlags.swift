@@ -17,18 +17,19 @@ enum CompilerFlags {
 
   /// Compiles lowered text into a shared object.
   static func compile(
-    _ input: String, to output: String, headers: String, options: ShaderCompiler.Options, clang: Clang,
-    executor: Executor
-  )
-    -> [String]
-  {
-    code(options, clang, executor) + ["-isystem", headers] + diagnostics + [input, "-o", output]
+    _ input: String, to output: String, headers: String, options: ShaderCompiler.Options, dialect: Dialect,
+    clang: Clang, executor: Executor
+  ) -> [String] {
+    code(options, dialect, clang, executor) + ["-isystem", headers] + diagnostics + [input, "-o", output]
   }
 
   /// The flags that decide on the code, and so are part of the cache's key.
-  static func code(_ options: ShaderCompiler.Options, _ clang: Clang, _ executor: Executor) -> [String] {
-    var flags = [
-      "-x", "c++", "-std=c++17", "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
+  static func code(_ options: ShaderCompiler.Options, _ dialect: Dialect, _ clang: Clang, _ executor: Executor)
+    -> [String]
+  {
+    var flags = language(dialect)
+    flags += [
+      "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
       // GPUs read and write a float4 that lies where a float may, and published kernels rely on it.
@@ -45,6 +46,17 @@ enum CompilerFlags {
     if clang.version < 18 { flags.append("-fno-slp-vectorize") }
     flags += options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
     return flags + defines + userDefines(options)
+  }
+
+  private static func language(_ dialect: Dialect) -> [String] {
+    switch dialect {
+    case .cxx: ["-x", "c++", "-std=c++17"]
+    case .openCL:
+      [
+        "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-fdeclspec", "-fno-convergent-functions",
+        "-cl-fp32-correctly-rounded-divide-sqrt",
+      ]
+    }
   }
 
   private static func processor(_ level: ProcessorLevel?, _ clang: Clang) -> [String] {

@@ -135,7 +135,8 @@ final class LoadedShader: @unchecked Sendable {
 
   private static let loads = Atomic<UInt64>(0)
 
-  private static let mathematics = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL)
+  /// The C library's mathematics.
+  static let mathematics = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL)
 
   /// A file that is memory only, or nil where the system has none.
   private static func memoryFile() -> Int32? {

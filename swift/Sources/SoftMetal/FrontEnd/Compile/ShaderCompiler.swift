@@ -30,18 +30,19 @@ enum ShaderCompiler {
     precompiled: PrecompiledShaders? = .installed
   ) throws -> CompiledShader {
     let text = Array(source.utf8)
-    if let precompiled, options.level == nil {
+    if let precompiled, options.level == nil, settings.dialect == .cxx {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
       if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
     }
     let clang = try Clang.find(settings)
     let job = Job(
-      source: text, label: label, options: options, kernel: kernel, clang: clang,
-      executor: Executor.chosen(for: clang), cache: ShaderCache.open(settings))
+      source: text, label: label, options: options, dialect: settings.dialect, kernel: kernel, clang: clang,
+      executor: Executor.chosen(for: clang, settings.dialect), cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
-    let lowered = try job.lower(work)
+    let program = try job.preprocess(work)
+    let lowered = try job.lower(program)
     let key = job.key(of: lowered)
     // A second process waits here for the first, and finds its object.
     let lock = job.cache.flatMap { EntryLock($0.folder.lock(key)) }
@@ -50,7 +51,7 @@ enum ShaderCompiler {
       job.cache?.link(sourceKey: sourceKey, to: key)
       return CompiledShader(label: label, entry, wasCached: true)
     }
-    let entry = try job.compile(lowered, work)
+    let entry = try job.compile(program, lowered, work)
     job.cache?.store(entry.metadata, object: entry.object, key: key)
     job.cache?.link(sourceKey: sourceKey, to: key)
     return CompiledShader(label: label, entry, wasCached: false)
@@ -62,6 +63,7 @@ private struct Job {
   let source: [UInt8]
   let label: String
   let options: ShaderCompiler.Options
+  let dialect: Dialect
   let kernel: String?
   let clang: Clang
   let executor: Executor
@@ -90,7 +92,7 @@ private struct Job {
     hash.combine(clang.identity)
     hash.combine(HostIdentity.processor)
     hash.combine(executor.identity)
-    for flag in CompilerFlags.code(options, clang, executor) { hash.combine(flag) }
+    for flag in CompilerFlags.code(options, dialect, clang, executor) { hash.combine(flag) }
     return hash
   }
 
@@ -101,23 +103,21 @@ private struct Job {
 
   // MARK: Steps of a compilation
 
-  func lower(_ work: WorkFolder) throws -> LoweredShader {
-    let text = SourceText(source)
-    if !Preprocessing.isNeeded(text) {
-      do {
-        return try Lowering.lower(text, origin: SourceOrigin(label: label, source: text), kernel: kernel)
-      } catch {
-        // What is refused may be in lines that are not compiled.
-        guard Preprocessing.hasConditionals(text) else { throw error }
-      }
-    }
-    let output = try preprocess(text, work)
-    return try Lowering.lower(
-      output, origin: SourceOrigin(label: label, source: text, preprocessed: output), kernel: kernel)
+  /// The source without its macros and conditional lines.
+  struct Program {
+    let text: SourceText
+    let origin: SourceOrigin
   }
 
-  private func preprocess(_ text: SourceText, _ work: WorkFolder) throws -> SourceText {
+  func lower(_ program: Program, needingLanes: Set<String> = []) throws -> LoweredShader {
+    try Lowering.lower(
+      program.text, origin: program.origin, dialect: dialect, kernel: kernel, needingLanes: needingLanes)
+  }
+
+  func preprocess(_ work: WorkFolder) throws -> Program {
+    let text = SourceText(source)
     let origin = SourceOrigin(label: label, source: text)
+    if options.defines.isEmpty, Preprocessing.isIdentity(text) { return Program(text: text, origin: origin) }
     let input = work.path + "/source.metal"
     let output = work.path + "/source.ii"
     let marker = Array("#line 1 \"\(origin.escapedLabel)\"\n".utf8)
@@ -127,42 +127,59 @@ private struct Job {
     let arguments = CompilerFlags.preprocess(input, to: output, stubs: stubs, options: options)
     let map = SourceMap(unchanged: text, origin: origin)
     _ = try run(arguments, output: output, map, headers: stubs, work)
-    return SourceText(Files.read(output) ?? [])
+    let folders = [work.path + "/", stubs + "/"]
+    let result = SourceText(Preprocessing.withoutFolders(folders, in: Files.read(output) ?? []))
+    return Program(text: result, origin: SourceOrigin(label: label, source: text, preprocessed: result))
   }
 
-  func compile(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
+  /// Compiles `lowered`, and again where kernels that were to run as loops turn out to need lanes: clang stops after
+  /// some errors, so they may not all be known at once.
+  func compile(_ program: Program, _ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
+    var lowered = lowered
+    var needingLanes: Set<String> = []
+    while true {
+      do {
+        return try compileOrDecline(lowered, work)
+      } catch let error as LanesNeeded {
+        let names = error.numbers.map { lowered.describedNames[$0 - 1] }
+        guard !needingLanes.isSuperset(of: names) else {
+          throw ShaderCompilerError(
+            kind: .hostFailure, message: "\(label): internal error: \(names) need lanes and have them")
+        }
+        needingLanes.formUnion(names)
+        lowered = try lower(program, needingLanes: needingLanes)
+      }
+    }
+  }
+
+  /// Compiles for the executor, or for fibres where it leaves a kernel to them.
+  private func compileOrDecline(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
+    if executor != .fibres {
+      do {
+        return try compile(lowered, executor, work)
+      } catch let error as ShaderCompilerError where Executor.isRefusal(error.message) {}
+    }
+    return try compile(lowered, .fibres, work)
+  }
+
+  private func compile(_ lowered: LoweredShader, _ executor: Executor, _ work: WorkFolder) throws -> CacheEntry.Content
+  {
     let input = work.path + "/lowered.cpp"
     let output = work.path + "/object.so"
     guard let headers = HeaderFolder.headers(in: work.headerParent), Files.write(lowered.text, to: input) else {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
-    var arguments = CompilerFlags.compile(
-      input, to: output, headers: headers, options: options, clang: clang, executor: executor)
-    if isCheckOnly { arguments.append("-fsyntax-only") }
-    let outcome = try runOrDecline(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers, work)
-    var log = outcome ?? ""
-    if outcome == nil {
-      let fibres = CompilerFlags.compile(
-        input, to: output, headers: headers, options: options, clang: clang, executor: .fibres)
-      log = try run(fibres, output: output, lowered.sourceMap, headers: headers, work)
-    }
+    let arguments =
+      CompilerFlags.compile(
+        input, to: output, headers: headers, options: options, dialect: dialect, clang: clang, executor: executor)
+      + (isCheckOnly ? ["-fsyntax-only"] : [])
+    let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
+    try UndefinedSymbols.check(object, label: label)
     let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, log: log)
     return (metadata, object)
-  }
-
-  /// Runs clang; returns its warnings, or nil where the pass leaves a kernel to fibres.
-  private func runOrDecline(
-    _ arguments: [String], output: String?, _ map: SourceMap, _ headers: String, _ work: WorkFolder
-  ) throws -> String? {
-    do {
-      return try run(arguments, output: output, map, headers: headers, work)
-    } catch let error as ShaderCompilerError {
-      if executor != .fibres, error.message.contains(Executor.refusal) { return nil }
-      throw error
-    }
   }
 
   /// Runs clang; returns its warnings.
@@ -172,6 +189,7 @@ private struct Job {
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path) else {
       throw ShaderCompilerError(kind: .hostFailure, message: "cannot start \(clang.path): \(Files.lastError)")
     }
+    if let error = LanesNeeded(log: outcome.output) { throw error }
     let log = ClangLog.translate(outcome.output, map, headerFolder: headers)
     if log.errors > 0 { throw ShaderCompilerError(kind: .compileFailure, message: log.text) }
     // Without a status the output tells whether clang succeeded.

@@ -4,7 +4,6 @@
 struct AddressSpaces {
   private let list: TokenList
   private let types: TypeNames
-  private let macros: Set<String>
 
   static func check(_ context: inout LoweringContext) {
     let spaces = AddressSpaces(context)
@@ -24,7 +23,6 @@ struct AddressSpaces {
 
   private init(_ context: LoweringContext) {
     list = context.list
-    macros = Set(context.macros.map(\.name))
     types = TypeNames(context.list)
   }
 
@@ -70,7 +68,7 @@ struct AddressSpaces {
       isNested: hasSpace)
   }
 
-  /// Whether an address space, or a macro that may stand for one, comes before the type at `token`.
+  /// Whether an address space comes before the type at `token`.
   private func hasSpace(before token: Int) -> Bool {
     var start = token
     while true {
@@ -85,7 +83,7 @@ struct AddressSpaces {
       }
     }
     let before = list.text(start - 1)
-    return AddressSpace.all.contains(before) || macros.contains(before) || before == "new"
+    return AddressSpace.all.contains(before) || before == "new"
   }
 
   // MARK: Variables
@@ -94,7 +92,7 @@ struct AddressSpaces {
   private func checkVariable(_ declaration: Declaration, _ context: inout LoweringContext) {
     guard declaration.kind == .variable, declaration.nameToken > declaration.headStart else { return }
     let words = Set(span(declaration.headStart, declaration.nameToken).map { list.text($0) })
-    guard words.isDisjoint(with: macros), words.isDisjoint(with: ["extern", "sampler", "constant"]) else { return }
+    guard words.isDisjoint(with: ["extern", "sampler", "constant"]) else { return }
     // Threadgroup variables have an error of their own.
     if words.contains("threadgroup") { return }
     context.report("program scope variable must reside in constant address space", at: declaration.nameToken)
@@ -107,7 +105,7 @@ struct AddressSpaces {
       var end = token + 1
       while end < declaration.tokens.upperBound, !["=", ";", "(", "[", "{"].contains(list.text(end)) { end += 1 }
       let words = Set((token..<end).map { list.text($0) })
-      guard list.text(end) != "(", !words.contains("constant"), words.isDisjoint(with: macros) else { continue }
+      guard list.text(end) != "(", !words.contains("constant") else { continue }
       context.report("static variable must reside in constant address space", at: end - 1)
     }
   }

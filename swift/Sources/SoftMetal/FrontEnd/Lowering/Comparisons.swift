@@ -16,9 +16,6 @@ enum Comparisons {
       declared.contains(token)
         || list.enclosingBrace(token).map { open in classes.contains { $0.open == open } } ?? false
     }
-    for macro in context.macros {
-      lower(TokenList(list.source, in: macro.bodyRange), calls: names, &context.edits) { _ in false }
-    }
     for function in functions {
       guard let body = function.body,
         span(function.headStart, function.nameToken).contains(where: { list.text($0) == "auto" })

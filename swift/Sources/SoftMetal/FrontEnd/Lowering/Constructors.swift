@@ -15,14 +15,6 @@ struct Constructors {
     var main = Constructors(list: context.list, types: types, edits: context.edits)
     main.run()
     context.edits = main.edits
-    let parameters = TemplateParameter.types(of: context.list)
-    for macro in context.macros {
-      var body = Constructors(
-        list: TokenList(context.list.source, in: macro.bodyRange), types: types, edits: context.edits)
-      body.scopes = [(parameters, Int.max)]
-      body.run()
-      context.edits = body.edits
-    }
   }
 
   private init(list: TokenList, types: VectorTypes, edits: EditList) {

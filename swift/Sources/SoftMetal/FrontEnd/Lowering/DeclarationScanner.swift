@@ -5,19 +5,16 @@
 /// compiler reports it.
 struct DeclarationScanner {
   private let list: TokenList
-  /// Function-like macros of the file: an invocation may stand alone, without `;`.
-  private let macros: Set<String>
   private var declarations: [Declaration] = []
 
-  static func scan(_ list: TokenList, macros: Set<String>) -> [Declaration] {
-    var scanner = DeclarationScanner(list: list, macros: macros)
+  static func scan(_ list: TokenList) -> [Declaration] {
+    var scanner = DeclarationScanner(list: list)
     scanner.scan(list.indices, qualifier: "", depth: 0)
     return scanner.declarations
   }
 
-  private init(list: TokenList, macros: Set<String>) {
+  private init(list: TokenList) {
     self.list = list
-    self.macros = macros
   }
 
   /// Of nested namespaces; clang takes 256 brackets.
@@ -35,8 +32,6 @@ struct DeclarationScanner {
           scan(span(open + 1, close), qualifier: qualifier + scopeName(position, open), depth: depth + 1)
         }
         position = close + 1
-      } else if macros.contains(text), list.text(position + 1) == "(" {
-        position = list.after(position + 1)
       } else {
         let end = declarationEnd(position, in: range)
         declarations.append(declaration(span(position, end), qualifier: qualifier))

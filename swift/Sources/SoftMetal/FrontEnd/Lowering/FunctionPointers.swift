@@ -2,7 +2,6 @@
 /// without being called.
 struct FunctionPointers {
   private let list: TokenList
-  private let macros: Set<String>
   /// The source's functions whose names are theirs alone.
   private let functions: Set<String>
 
@@ -20,7 +19,6 @@ struct FunctionPointers {
   private init(_ context: LoweringContext) {
     let list = context.list
     self.list = list
-    macros = Set(context.macros.map(\.name))
     let found = context.declarations.filter { $0.kind == .function && $0.name != "operator" }
     // A name that anything else has as well may stand for that.
     let others = Set(
@@ -29,7 +27,7 @@ struct FunctionPointers {
           && ["=", ";", ",", ")", "[", "{", ":"].contains(list.text(token + 1))
           && !["return", "else", "case"].contains(list.text(token - 1)) && !Self.isAddress(token, list)
       }.map { list.text($0) })
-    functions = Set(found.map(\.name)).subtracting(others).subtracting(macros)
+    functions = Set(found.map(\.name)).subtracting(others)
   }
 
   /// Words before a parenthesis that are no type.
@@ -42,7 +40,7 @@ struct FunctionPointers {
     guard list.text(token) == "(", list.isIdentifier(token - 1) || list.text(token - 1) == ">" else { return nil }
     let before = list.text(token - 1)
     // A typedef has no pointer yet.
-    guard !Self.statements.contains(before), !macros.contains(before), list.text(token - 2) != "typedef" else {
+    guard !Self.statements.contains(before), list.text(token - 2) != "typedef" else {
       return nil
     }
     var sign = token + 1

@@ -17,12 +17,6 @@ struct Increments {
     else { return }
     let increments = Increments(context)
     for token in list.indices where signs.keys.contains(list.text(token)) { increments.lower(token, &context) }
-    for macro in context.macros {
-      let body = TokenList(list.source, in: macro.bodyRange)
-      for token in body.indices where signs.keys.contains(body.text(token)) {
-        lowerPrefix(token, body, &context.edits)
-      }
-    }
   }
 
   private static let signs = ["++": (" += 1", "sm_add_after"), "--": (" -= 1", "sm_subtract_after")]

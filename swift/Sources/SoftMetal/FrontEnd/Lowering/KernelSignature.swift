@@ -8,6 +8,8 @@ struct KernelSignature {
     var index = ""
     /// Function constant that decides on the presence; empty if always present.
     var condition = ""
+    /// As the source names it; empty without a name.
+    var name = ""
     /// Token that stands for the argument in diagnostics.
     var token = 0
     /// Value of the index where the text tells it.
@@ -69,10 +71,9 @@ struct KernelSignature {
     for parameter in parameters { add(parameter, used, &free, &context) }
   }
 
-  /// The names in the body of a function and of macros, which it may use.
+  /// The names in the body of a function.
   private static func names(usedBy declaration: Declaration, _ context: LoweringContext) -> Set<String> {
-    let macros = context.macros.flatMap(\.body).filter { $0.kind == .identifier }.map(\.text)
-    return Set(macros).union((declaration.body ?? 0..<0).map { context.list.text($0) })
+    Set((declaration.body ?? 0..<0).map { context.list.text($0) })
   }
 
   private mutating func add(
@@ -119,7 +120,7 @@ struct KernelSignature {
     let isUsed = plain.contains { used.contains(list.text($0)) }
     var argument = Argument(
       type: isThreadgroup ? "ThreadgroupMemory" : isUsed ? "Buffer" : "UnusedBuffer", condition: parameter.condition,
-      token: start)
+      name: Self.name(plain, list), token: start)
     if let place, place.argument.isEmpty {
       context.report("attribute '\(place.name)' needs an index", at: place.token)
       return
@@ -133,6 +134,18 @@ struct KernelSignature {
       argument.number = number
     }
     arguments.append(argument)
+  }
+
+  private static let pointerQualifiers: Set<String> = ["const", "volatile", "restrict", "__restrict", "__restrict__"]
+
+  /// The declared name among the tokens of a pointer, a reference or an array; empty without one.
+  private static func name(_ tokens: [Int], _ list: TokenList) -> String {
+    let declarator = tokens.prefix { list.text($0) != "[" }
+    let sign = declarator.lastIndex { ["*", "&"].contains(list.text($0)) }
+    let names = declarator[(sign ?? declarator.startIndex)...].filter {
+      list.isIdentifier($0) && !pointerQualifiers.contains(list.text($0))
+    }
+    return names.last.map { list.text($0) } ?? ""
   }
 
   /// Refuses the built-in types that a position cannot have.

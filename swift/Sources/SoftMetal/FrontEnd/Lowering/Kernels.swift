@@ -6,7 +6,7 @@ struct KernelEntry {
   let signature: KernelSignature
   /// Expression of `[[max_total_threads_per_threadgroup]]`.
   let maxThreads: String
-  let facts: Reachability.Facts
+  var facts: Reachability.Facts
   /// Token that stands for the kernel in diagnostics.
   let token: Int
   /// Template parameters by name, with the text that this entry gives them.

@@ -3,6 +3,8 @@ struct LoweredShader {
   let text: [UInt8]
   /// Host names of the kernels, in the order of the source.
   let functionNames: [String]
+  /// Those of them that the object has; the n-th is number n, counted from 1.
+  let describedNames: [String]
   /// Whether each kernel is compiled alone when it is first asked for.
   let compilesSeparately: Bool
   let sourceMap: SourceMap

@@ -7,54 +7,106 @@ enum Lowering {
   ///   - source: the user's text, or the preprocessor's output for it.
   ///   - origin: where the lines of `source` come from.
   ///   - kernel: the host name of the only kernel to describe; nil for all.
+  ///   - needingLanes: kernels that turned out to need lanes, where the text does not show it.
   /// - Throws: `ShaderCompilerError` with every error found.
-  static func lower(_ source: SourceText, origin: SourceOrigin, kernel: String? = nil) throws -> LoweredShader {
-    var context = LoweringContext(source)
-    Refusals.check(&context)
-    Attributes.lower(&context)
-    ArrayParameters.lower(&context)
-    Increments.lower(&context)
-    DeducedVectors.lower(&context)
-    PackedVectors.lower(&context)
-    Initialisers.lower(&context)
-    ConstantInitialisers.lower(&context)
-    Comparisons.lower(&context)
-    Constructors.lower(&context)
-    Structs.lower(&context)
-    DefaultedConstructors.lower(&context)
-    MemberQualifiers.lower(&context)
-    StructAssignments.lower(&context)
-    StructValues.lower(&context)
-    LoopPragmas.lower(&context)
-    Literals.lower(&context)
-    Preprocessing.restoreIncludes(&context)
+  static func lower(
+    _ source: SourceText, origin: SourceOrigin, dialect: Dialect = .cxx, kernel: String? = nil,
+    needingLanes: Set<String> = []
+  )
+    throws
+    -> LoweredShader
+  {
+    var context = LoweringContext(source, dialect)
+    for step in steps(dialect) {
+      context.edits.step = step.name
+      step.run(&context)
+    }
+    context.edits.step = "FunctionConstants"
     let constants = FunctionConstants.lower(&context)
     let reachability = Reachability(context, constants: Set(constants.map(\.name)))
+    context.edits.step = "DerivedConstants"
     let derived = DerivedConstants.lower(&context, reachability)
+    context.edits.step = "ThreadgroupVariables"
     ThreadgroupVariables.lower(&context, kernels: Kernels.functions(context))
+    context.edits.step = "Kernels"
     let entries = Kernels.lower(&context, reachability)
     Refusals.check(entries, &context)
 
-    let described = entries.filter { kernel == nil || $0.hostName == kernel }
+    var described = entries.filter { kernel == nil || $0.hostName == kernel }
+    for index in described.indices where needingLanes.contains(described[index].hostName) {
+      described[index].facts.needsFibres = true
+    }
     let tail = Tail(described, constants, derived, context.list)
     let edited = context.edits.apply(to: source)
     let map = SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins)
     guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
-    let prefix = head(context) + "#line 1 \"\(origin.escapedLabel)\"\n"
+    if let overlap = context.edits.overlap() { throw map.error(overlap) }
+    let prefix =
+      head(context, hasLoops: described.contains { !$0.facts.needsFibres }) + "#line 1 \"\(origin.escapedLabel)\"\n"
     return LoweredShader(
       text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
       functionNames: entries.map(\.hostName),
+      describedNames: described.map(\.hostName),
       compilesSeparately: compilesSeparately(entries),
       sourceMap: map)
   }
+
+  private struct Step {
+    let name: String
+    let run: (inout LoweringContext) -> Void
+  }
+
+  /// The steps that need no outcome of another.
+  private static func steps(_ dialect: Dialect) -> [Step] {
+    dialect == .cxx ? cxxSteps : openCLSteps
+  }
+
+  /// What C++ for OpenCL lacks needs no types to be found.
+  private static let openCLSteps = [
+    Step(name: "Refusals", run: Refusals.check),
+    Step(name: "Attributes", run: Attributes.lower),
+    Step(name: "ScalarCasts", run: ScalarCasts.lower),
+    Step(name: "FunctionParameters", run: FunctionParameters.lower),
+    Step(name: "QualifiedConstructors", run: QualifiedConstructors.lower),
+    Step(name: "ThreadMethods", run: ThreadMethods.lower),
+    Step(name: "StaticDefinitions", run: StaticDefinitions.lower),
+    Step(name: "ConditionalArms", run: ConditionalArms.lower),
+    Step(name: "Structs", run: Structs.lower),
+    Step(name: "LoopPragmas", run: LoopPragmas.lower),
+    Step(name: "Literals", run: Literals.lower),
+    Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
+  ]
+
+  private static let cxxSteps = [
+    Step(name: "Refusals", run: Refusals.check),
+    Step(name: "Attributes", run: Attributes.lower),
+    Step(name: "ArrayParameters", run: ArrayParameters.lower),
+    Step(name: "Increments", run: Increments.lower),
+    Step(name: "DeducedVectors", run: DeducedVectors.lower),
+    Step(name: "PackedVectors", run: PackedVectors.lower),
+    Step(name: "Initialisers", run: Initialisers.lower),
+    Step(name: "ConstantInitialisers", run: ConstantInitialisers.lower),
+    Step(name: "Comparisons", run: Comparisons.lower),
+    Step(name: "Constructors", run: Constructors.lower),
+    Step(name: "Structs", run: Structs.lower),
+    Step(name: "DefaultedConstructors", run: DefaultedConstructors.lower),
+    Step(name: "MemberQualifiers", run: MemberQualifiers.lower),
+    Step(name: "StructAssignments", run: StructAssignments.lower),
+    Step(name: "StructValues", run: StructValues.lower),
+    Step(name: "LoopPragmas", run: LoopPragmas.lower),
+    Step(name: "Literals", run: Literals.lower),
+    Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
+  ]
 
   /// What comes before the source. Lane functions tell their call sites apart by address, and matrices lie in the
   /// kernel's own frame: both need every function inlined into the kernel. Until then any may lead to a meeting of
   /// lanes. A call of the source's functions that is left after inlining is one of a function to itself, if it is no
   /// loop by then.
-  private static func head(_ context: LoweringContext) -> String {
+  private static func head(_ context: LoweringContext, hasLoops: Bool) -> String {
     let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()
-    return (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "") + Swizzles.definitions(context)
+    return (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "")
+      + (hasLoops ? "#define SM_HAS_LOOPS 1\n" : "")
+      + (context.dialect == .cxx ? Swizzles.definitions(context) : "")
       + "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
       + "#define noinline\n#define __noinline__\n"
       + push("disable_tail_calls, error(\"\(ClangLog.recursion)\")")

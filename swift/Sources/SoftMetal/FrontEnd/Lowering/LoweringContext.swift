@@ -2,15 +2,15 @@
 /// the edits and errors that they gather.
 struct LoweringContext {
   let list: TokenList
-  let macros: [Macro]
+  let dialect: Dialect
   let declarations: [Declaration]
   var edits = EditList()
   var diagnostics: [SourceDiagnostic] = []
 
-  init(_ source: SourceText) {
+  init(_ source: SourceText, _ dialect: Dialect = .cxx) {
+    self.dialect = dialect
     list = TokenList(source)
-    macros = Macro.macros(of: list)
-    declarations = DeclarationScanner.scan(list, macros: Set(macros.lazy.filter(\.isFunctionLike).map(\.name)))
+    declarations = DeclarationScanner.scan(list)
   }
 
   mutating func report(_ message: String, at token: Int) {
@@ -36,21 +36,16 @@ struct LoweringContext {
     edits.wrap(list.byteRange(tokens), before, after)
   }
 
-  /// The value of an integer literal, or of a macro that stands for one.
+  /// The value of an integer literal, or nil.
   func integer(_ tokens: Range<Int>) -> Int? {
-    guard tokens.count == 1, let token = tokens.first else { return nil }
-    return integer(list.tokens[token], depth: 0)
-  }
-
-  private func integer(_ token: Token, depth: Int) -> Int? {
-    if token.kind == .number { return Self.integerLiteral(token.text) }
-    guard token.kind == .identifier, depth < 16,
-      let macro = macros.last(where: { $0.name == token.text }), !macro.isFunctionLike
-    else { return nil }
-    var body = macro.body[...]
-    while body.count >= 3, body.first?.text == "(", body.last?.text == ")" { body = body.dropFirst().dropLast() }
-    guard body.count == 1, let only = body.first else { return nil }
-    return integer(only, depth: depth + 1)
+    var tokens = tokens
+    while tokens.count >= 3, list.text(tokens.lowerBound) == "(",
+      list.partner[tokens.lowerBound] == tokens.upperBound - 1
+    {
+      tokens = tokens.lowerBound + 1..<tokens.upperBound - 1
+    }
+    guard tokens.count == 1, list.tokens[tokens.lowerBound].kind == .number else { return nil }
+    return Self.integerLiteral(list.text(tokens.lowerBound))
   }
 
   private static func integerLiteral(_ text: String) -> Int? {

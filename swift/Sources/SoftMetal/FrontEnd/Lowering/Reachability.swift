@@ -1,5 +1,5 @@
 /// What a kernel can reach, by the names in its text: the transitive closure
-/// over the functions, types, constants and macros of the file.
+/// over the functions, types and constants of the file.
 struct Reachability {
   struct Facts {
     /// Threads wait for each other or share memory.
@@ -25,7 +25,7 @@ struct Reachability {
   private let list: TokenList
   private let constants: Set<String>
   private let nodesByName: [String: [Int]]
-  /// One for each declaration, then one for each macro.
+  /// One for each declaration.
   private var nodes: [Node] = []
 
   /// - Parameter constants: the names of the function constants.
@@ -45,12 +45,6 @@ struct Reachability {
       node.size = declaration.tokens.count
       // Operators are used without their name.
       if declaration.kind == .function { node.successors.formUnion(nodesByName["operator"] ?? []) }
-      nodes.append(node)
-    }
-    for macro in context.macros {
-      var node = Node()
-      for token in macro.body where token.kind == .identifier { note(token.text, isUse: true, in: &node) }
-      node.size = macro.body.count
       nodes.append(node)
     }
   }
@@ -94,9 +88,6 @@ struct Reachability {
       if declaration.kind == .function, list.text(declaration.nameToken - 1) == "::" {
         result[list.text(declaration.nameToken - 2), default: []].append(index)
       }
-    }
-    for (index, macro) in context.macros.enumerated() {
-      result[macro.name, default: []].append(context.declarations.count + index)
     }
     return result
   }

@@ -28,7 +28,7 @@ struct Recursion {
         ambiguous.insert(declaration.name)
       }
     }
-    for name in ambiguous.union(context.macros.map(\.name)) { definitions[name] = nil }
+    for name in ambiguous { definitions[name] = nil }
     self.definitions = definitions
   }
 

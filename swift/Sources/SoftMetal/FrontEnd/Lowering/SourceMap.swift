@@ -31,6 +31,15 @@ struct SourceMap {
     return origin.position(of: edited.sourceOffset(of: offset))
   }
 
+  /// A mistake of SoftMetal's own, and no fault of the source.
+  func error(_ overlap: EditList.Overlap) -> ShaderCompilerError {
+    let message =
+      "internal error: the steps \(overlap.steps.0) and \(overlap.steps.1) of SoftMetal both rewrite this text; "
+      + "please report it with the source"
+    let log = DiagnosticText.format(origin.position(of: overlap.offset), kind: "error", message: message)
+    return ShaderCompilerError(kind: .compileFailure, message: log + DiagnosticText.count(1))
+  }
+
   /// The front end's own errors as one compile failure.
   func error(_ diagnostics: [SourceDiagnostic]) -> ShaderCompilerError {
     let sorted = diagnostics.sorted { $0.offset < $1.offset }

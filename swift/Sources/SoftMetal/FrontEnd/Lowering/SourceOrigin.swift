@@ -80,12 +80,18 @@ struct SourceOrigin {
     let tokens = Tokenizer.tokenize(output)
     let userTokens = Tokenizer.tokenize(user)
     let macro = zip(userTokens, tokens).first { !user[$0.range].elementsEqual(output[$1.range]) }
-    if let token = tokens.first(where: { $0.range.contains(column - 1) }), token.range != macro?.1.range {
+    // Something is missing behind a token.
+    let isBehind = !tokens.contains { $0.range.contains(column - 1) }
+    let place = isBehind ? column - 2 : column - 1
+    if let token = tokens.first(where: { $0.range.contains(place) }), token.range != macro?.1.range {
       let word = output[token.range]
       let occurrence = tokens.prefix { $0.range.lowerBound < token.range.lowerBound }
         .filter { output[$0.range].elementsEqual(word) }.count
       let matches = userTokens.filter { user[$0.range].elementsEqual(word) }
-      if occurrence < matches.count { return matches[occurrence].range.lowerBound + 1 }
+      if occurrence < matches.count {
+        let range = matches[occurrence].range
+        return (isBehind ? range.upperBound : range.lowerBound) + 1
+      }
     }
     return (macro?.0 ?? userTokens.last).map { $0.range.lowerBound + 1 } ?? 1
   }

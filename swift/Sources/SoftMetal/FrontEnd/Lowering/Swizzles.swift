@@ -3,7 +3,7 @@
 enum Swizzles {
   /// Definitions of `SM_SWIZZLES_2`, `_3` and `_4`, such as `S(zx, 2, 0)`, for vectors of so many components.
   static func definitions(_ context: LoweringContext) -> String {
-    let words = Set(context.list.tokens.map(\.text) + context.macros.flatMap { $0.body.map(\.text) })
+    let words = Set(context.list.tokens.map(\.text))
     let swizzles = words.sorted().compactMap { word in components(word).map { (word, $0) } }
     return (2...4).map { width in
       let members = swizzles.filter { $0.1.allSatisfy { $0 < width } }.map { word, components in

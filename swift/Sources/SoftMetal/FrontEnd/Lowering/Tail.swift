@@ -18,7 +18,7 @@ struct Tail {
       let indices = tail.constantIndices(entry, constants)
       let array = indices.isEmpty ? "nullptr" : "sm_constants_\(index)"
       tail.addLine(
-        "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), \(indices.count), \(array)),",
+        "sm_kernel_\(index)::describe(\(Self.literal(entry.hostName)), sm_names_\(index), \(indices.count), \(array)),",
         from: list.tokens[entry.token].range.lowerBound)
     }
     addTable("SmFunctionConstant sm_function_constants", constants.count) { tail, index in
@@ -26,7 +26,7 @@ struct Tail {
       let name = constant.qualifiedName
       tail.addLine(
         "{\(Self.literal(constant.name)), (\(list.joined(constant.index))), sizeof(\(name)), "
-          + "\(Self.literal(constant.typeName)), ::softmetal::constant_address(\(name)), &\(constant.definedFlag)},",
+          + "\(Self.literal(constant.typeName)), SM_CONSTANT_ADDRESS(\(name)), &\(constant.definedFlag)},",
         from: constant.offset)
     }
     text += "void sm_initialize() {\n"
@@ -35,7 +35,7 @@ struct Tail {
     text += """
       extern "C" __attribute__((visibility("default"))) const SmObject sm_object = {SM_OBJECT_VERSION, \
       \(entries.count), \(entries.isEmpty ? "nullptr" : "sm_kernels"), \
-      \(constants.count), 0, \(constants.isEmpty ? "nullptr" : "sm_function_constants"), sm_initialize};
+      \(constants.count), 0, \(constants.isEmpty ? "nullptr" : "sm_function_constants"), SM_ADDRESS(sm_initialize)};
 
       """
   }
@@ -62,10 +62,13 @@ struct Tail {
     if !indices.isEmpty {
       text += "const uint32_t sm_constants_\(index)[] = {\(indices.map(String.init).joined(separator: ", "))};\n"
     }
+    // Never empty, which C++ does not allow an array to be.
+    let names = entry.signature.arguments.filter { !$0.index.isEmpty }.map { Self.literal($0.name) } + ["nullptr"]
+    text += "SM_LITERAL_CHAR *const sm_names_\(index)[] = {\(names.joined(separator: ", "))};\n"
     let execution = entry.facts.needsFibres ? "SM_EXECUTION_FIBRES" : "SM_EXECUTION_LOOP"
     let matrices = entry.facts.usesMatrices ? "1" : "0"
     let maxThreads = Kernels.substitute(entry.maxThreads, entry.templateArguments)
-    let parts = [execution, maxThreads, matrices, "(\(entry.expression))"] + arguments
+    let parts = [execution, String(index + 1), maxThreads, matrices, "(\(entry.expression))"] + arguments
     addLine(
       "using sm_kernel_\(index) = ::softmetal::Kernel<\(parts.joined(separator: ", "))>;", from: offset)
     for (place, argument) in entry.signature.arguments.enumerated() where argument.index.isEmpty {

@@ -1,0 +1,139 @@
+import type { CFunction, Field, Header, Parameter } from "./header.ts";
+
+/** Functions whose result is no status. */
+const plain = new Set(["ma_abi_version", "ma_last_error"]);
+
+const layoutTypes: Readonly<Record<string, string>> = {
+  char: ".char",
+  uint8_t: ".u8",
+  uint32_t: ".u32",
+  ma_u32: ".u32",
+  ma_i32: ".i32",
+  ma_f32: ".f32",
+  uint64_t: ".u64",
+  ma_i64: ".i64",
+  double: ".f64",
+};
+
+/** `Generated/LayoutTable+structs.swift`: each struct's fields by key path, so that the compiler measures them. */
+export function layoutSource(header: Header): string {
+  const field = (struct: string, { name, type, pointer, count }: Field) => {
+    const kind = pointer ? ".pointer" : (layoutTypes[type] ?? `.structure("${type}")`);
+    return `        LayoutField("${name}", \\${struct}.${name}, ${kind}${count > 1 ? `, count: ${count}` : ""})`;
+  };
+  const structs = header.structs.map(({ name, fields }) => {
+    const list = fields.map((f) => field(name, f));
+    // swift format wants no comma behind a single element.
+    const text = list.length === 1 ? list[0] : list.map((line) => `${line},`).join("\n");
+    return `    StructLayout(\n      ${name}.self,\n      [\n${text}\n      ]),`;
+  });
+  return [
+    "import CMetalAttention\n",
+    "extension LayoutTable {",
+    "  /// The structs of the C headers, in their order.",
+    `  static let structs: [StructLayout] = [\n${structs.join("\n")}\n  ]`,
+    "}\n",
+  ].join("\n");
+}
+
+/** `Generated/Codes.swift`: the enumerations that the library uses as types. */
+export function codesSource(header: Header): string {
+  const names: Readonly<Record<string, string>> = {
+    MA_DTYPE: "DType",
+    MA_PACKING: "Packing",
+    MA_BINDING: "BindingKind",
+    MA_DISPATCH: "DispatchForm",
+    MA_FAILURE: "FailurePart",
+    MA_STATE: "PassState",
+  };
+  const enums = header.enums.flatMap(({ prefix, comment, values }) => {
+    const name = names[prefix];
+    if (name === undefined) return [];
+    const cases = values.map((entry) => `  case ${camel(entry.name.slice(prefix.length + 1))} = ${entry.value}`);
+    const about = comment === "" ? "" : `${comment.replaceAll("\n", "\n/// ")} `;
+    return [`/// ${about}(\`${prefix}_*\`)\nenum ${name}: UInt32, CaseIterable {\n${cases.join("\n")}\n}`];
+  });
+  const errors = header.enums.find(({ prefix }) => prefix === "MA_ERROR")?.values ?? [];
+  const codes = errors.map(({ name, value, comment }) => {
+    const about = comment === "" ? "" : `  /// ${comment}\n`;
+    return `${about}  static let ${camel(name.replace(/^MA_(ERROR_)?/, ""))}: Int32 = ${value}`;
+  });
+  return `${enums.join("\n\n")}\n\n/// What a function of the C ABI returns.\nenum StatusCode {\n${codes.join("\n")}\n}\n`;
+}
+
+/** `BUFFER_TOO_SMALL` to `bufferTooSmall`. */
+function camel(name: string): string {
+  return name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/**
+ * `Generated/Exports.swift`: the C functions. One that takes a pass and a
+ * struct of arguments encodes the operation named by the struct; all others
+ * are methods of `Exports`.
+ */
+export function exportsSource(header: Header): string {
+  return `import CMetalAttention\n\n${header.functions.map(exported).join("\n\n")}\n`;
+}
+
+function exported({ name, parameters }: CFunction): string {
+  const method = camel(name.slice(3));
+  const list = parameters.map((parameter) => `${parameter.name}: ${swiftType(parameter)}`);
+  const head = `public func ${method}(${list.join(", ")}) -> Int32 {`;
+  const open = head.length <= 120 ? head : `public func ${method}(\n${filled(list)}\n) -> Int32 {`;
+  return [
+    "#if compiler(>=6.3)",
+    `  @c(${name})`,
+    "#else",
+    `  @_cdecl("${name}")`,
+    "#endif",
+    open,
+    ...body(name, method, parameters),
+    "}",
+  ].join("\n");
+}
+
+/** Parameters in lines of at most 120 columns, as swift format has them. */
+function filled(list: readonly string[]): string {
+  const lines: string[] = [];
+  for (const [i, parameter] of list.entries()) {
+    const text = i + 1 < list.length ? `${parameter},` : parameter;
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + text.length <= 120) lines[lines.length - 1] = `${last} ${text}`;
+    else lines.push(`  ${text}`);
+  }
+  return lines.join("\n");
+}
+
+function body(name: string, method: string, parameters: readonly Parameter[]): string[] {
+  const operation = operationOf(parameters);
+  if (operation !== undefined) {
+    return [`  encode("${name}", ${parameters[1]?.name}, into: pass, ${operation}.encode)`];
+  }
+  const call = `Exports.${method}(${parameters.map((parameter) => parameter.name).join(", ")})`;
+  if (plain.has(name)) return [`  ${call}`];
+  return [`  status("${name}") { () throws(StatusError) in`, `    try ${call}`, "  }"];
+}
+
+/** The Swift type that encodes a call: `KvCacheCopy` for `MAKvCacheCopyArgs`. */
+export function operationOf(parameters: readonly Parameter[]): string | undefined {
+  const [pass, args, ...rest] = parameters;
+  if (pass?.name !== "pass" || args?.isConst !== true || !args.type.startsWith("MA") || rest.length > 0)
+    return undefined;
+  return args.type.slice(2).replace(/Args$/, "");
+}
+
+function swiftType({ type, pointers, isConst }: Parameter): string {
+  const scalars: Readonly<Record<string, string>> = {
+    uint32_t: "UInt32",
+    uint64_t: "UInt64",
+    int64_t: "Int64",
+    double: "Double",
+    char: "CChar",
+  };
+  if (pointers === 0) return scalars[type] ?? type;
+  if (type === "void") {
+    if (pointers === 2) return "UnsafeMutablePointer<UnsafeMutableRawPointer?>?";
+    return isConst ? "UnsafeRawPointer?" : "UnsafeMutableRawPointer?";
+  }
+  return `Unsafe${isConst ? "" : "Mutable"}Pointer<${scalars[type] ?? type}>?`;
+}

@@ -1,1 +1,0 @@
-../swift/Sources/CMetalAttention/include/ShaderTypes.h

@@ -1,0 +1,17 @@
+/// bf16 by its 16 bits, the upper half of those of f32.
+#pragma once
+
+#include <metal_stdlib>
+
+using namespace metal;
+
+/// The nearest bf16, ties to even; NaN stays a (quiet) NaN.
+inline ushort bfloat_bits(float value) {
+  const uint bits = as_type<uint>(value);
+  const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const uint quiet = bits | 0x400000u;
+  return ushort(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+}
+
+/// Exact.
+inline float float_of_bfloat(ushort bits) { return as_type<float>(uint(bits) << 16); }

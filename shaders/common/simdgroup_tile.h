@@ -1,0 +1,57 @@
+/// Tiles in threadgroup memory and 8x8 matrices of a SIMD group.
+#pragma once
+
+#include <metal_stdlib>
+#include <metal_simdgroup_matrix>
+
+using namespace metal;
+
+/// 8x8 sums in float.
+using Accumulator = simdgroup_matrix<float, 8, 8>;
+
+/// A lane's two elements of an 8x8 matrix: (row, column) and the next column.
+/// The four lanes of a row differ in bits 0 and 3.
+struct LaneElements {
+  short row;
+  short column;
+};
+
+inline LaneElements elements_of_lane(uint lane) {
+  return {short(((lane / 4) & 4) + (lane / 2) % 4), short(((lane / 4) & 2) * 2 + (lane % 2) * 2)};
+}
+
+/// The sum over the lanes of a row.
+inline float sum_of_row(float value) {
+  value += simd_shuffle_xor(value, 1);
+  value += simd_shuffle_xor(value, 8);
+  return value;
+}
+
+/// The maximum over the lanes of a row.
+inline float maximum_of_row(float value) {
+  value = max(value, simd_shuffle_xor(value, 1));
+  return max(value, simd_shuffle_xor(value, 8));
+}
+
+/// Copies tile [ROWS, D] from rows `stride` apart to rows LD apart; rows from
+/// `valid` on become 0 and are not read. 8 threads share a row: 8 x 16 bytes are
+/// one 128-byte line of memory. Packed vectors have the alignment of an element,
+/// since strides may be odd.
+template <typename T, short ROWS, short D, short LD, short THREADS>
+inline void load_tile(threadgroup T *tile, const device T *source, long stride, int valid, short thread_index) {
+  constexpr short kRowsAtOnce = THREADS / 8;
+  for (short row = thread_index / 8; row < ROWS; row += kRowsAtOnce) {
+    for (short column = (thread_index % 8) * 8; column < D; column += 64) {
+      threadgroup packed_ushort4 *to = reinterpret_cast<threadgroup packed_ushort4 *>(tile + row * LD + column);
+      if (row < valid) {
+        const device packed_ushort4 *from =
+            reinterpret_cast<const device packed_ushort4 *>(source + row * stride + column);
+        to[0] = from[0];
+        to[1] = from[1];
+      } else {
+        to[0] = ushort4(0);
+        to[1] = ushort4(0);
+      }
+    }
+  }
+}

@@ -1,0 +1,73 @@
+/// Rows of the sources and caches of head vectors. The params structs of these
+/// kernels have names in common, and a kernel's K and V share all but memory.
+#pragma once
+
+#include "common/ring.h"
+#include "hadamard_transform.h"
+
+/// The row of a token of a head in sources [B, n_src_tokens, num_kv_heads, head_dim].
+inline ulong source_row_of(constant HadamardQuantizeSeqParams &params, uint batch, uint head, uint token) {
+  const ulong source_token = ulong(batch) * params.n_src_tokens + params.src_tok_offset + token;
+  return source_token * params.num_kv_heads + head;
+}
+
+/// The row of position first + token of a head, in caches [num_kv_heads, cache_capacity, ...].
+template <typename Params>
+inline ulong cache_row_of(constant Params &params, uint head, uint first, uint token) {
+  return ulong(head) * params.cache_capacity + slot_of(first, token, params.cache_capacity, params.is_sliding != 0);
+}
+
+/// What is encoded of K or V, and where to.
+struct EncodedStream {
+  const device float *x;
+  device uchar *packed;
+  device float *norms;
+
+  /// At a row of the source and one of the cache, whose codes take `width` bits each.
+  EncodedStream at(ulong source_row, ulong cache_row, uint head_dim, uint width) const {
+    return {x + source_row * head_dim, packed + cache_row * (head_dim * width / 8),
+            norms + cache_row * norms_of(head_dim)};
+  }
+};
+
+/// Where the scaled coordinates of K go besides; nowhere while `values` is null.
+/// Of each head vector all of them, or the first 16 of each norm, as
+/// `rms_probe_enabled` says: 1 or 16.
+struct Probe {
+  device float *values;
+  uint mode;
+
+  /// At a head vector of [heads, head_dim] or [heads, norms, 16].
+  Probe at(uint head, uint head_dim) const {
+    const uint row = mode == 16 ? norms_of(head_dim) * 16 : head_dim;
+    return {values == nullptr ? nullptr : values + ulong(head) * row, mode};
+  }
+
+  /// Stores coordinate i.
+  void store(uint i, float coordinate, uint head_dim) const {
+    if (values == nullptr) {
+      return;
+    }
+    const uint group = head_dim / norms_of(head_dim);
+    if (mode != 16) {
+      values[i] = coordinate;
+    } else if (i % group < 16) {
+      values[i / group * 16 + i % group] = coordinate;
+    }
+  }
+};
+
+/// The probe of kernels that have none.
+inline Probe no_probe() { return {nullptr, 0}; }
+
+/// What is decoded to K or V.
+struct DecodedStream {
+  const device uchar *packed;
+  const device float *norms;
+  device uchar *out;
+
+  /// At a row of the cache; `out` stays where it is.
+  DecodedStream at(ulong cache_row, uint head_dim, uint width) const {
+    return {packed + cache_row * (head_dim * width / 8), norms + cache_row * norms_of(head_dim), out};
+  }
+};

@@ -1,0 +1,67 @@
+import type { symbols } from "./generated/symbols.ts";
+
+/** The caller's name of a C argument; a pair where it differs when K and V are both given. */
+type Name = string | readonly [alone: string, withV: string];
+
+const copies = {
+  srcK: ["src", "k.src"],
+  cacheK: ["cache", "k.cache"],
+  srcV: "v.src",
+  cacheV: "v.cache",
+} as const;
+
+const quantized = {
+  srcK: ["src", "k.src"],
+  packedK: ["packed", "k.packed"],
+  normsK: ["norms", "k.norms"],
+  outK: ["out", "k.out"],
+  srcV: "v.src",
+  packedV: "v.packed",
+  normsV: "v.norms",
+  outV: "v.out",
+  head_dim: "headDim",
+  num_kv_heads: "nKvHeads",
+  cache_capacity: "capacity",
+  codebook_bits: "bits",
+  is_sliding: "isSliding",
+  scale_factor_d512: "scaleFactorD512",
+  write_pos: "writePos",
+  write_pos_start: "writePosStart",
+  read_pos_start: "readPosStart",
+  n_tokens: "nTokens",
+  src_tok_offset: "srcTokOffset",
+  n_src_tokens: "nSrcTokens",
+} as const;
+
+/** What the operations call the arguments of the C functions, where it is not the C name. */
+const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<string, Name>> } = {
+  ma_encode_kernel: {
+    threadsPerThreadgroup: "threads",
+    // The lists of a dispatch's arguments, by the kind of a binding.
+    buffer: "buffers",
+    bytes: "bytes",
+    threadgroup: "threadgroupMemory",
+  },
+  ma_kv_cache_copy_batch: copies,
+  ma_kv_cache_copy_seq: copies,
+  ma_hadamard_quantize_kv: quantized,
+  ma_hadamard_quantize_kv_seq: quantized,
+  ma_hadamard_dequantize_kv: quantized,
+  ma_flash_attn_prefill: {
+    Q_strides: "layout.q",
+    K_strides: "layout.k",
+    V_strides: "layout.v",
+    O_strides: "layout.out",
+    M_strides: "layout.mask",
+    qL_off: "qOffsetInK",
+    kL: "seqLenK",
+  },
+  ma_build_mask: { qL_off: "qOffsetInK" },
+};
+
+/** The lines that `ma_name_arguments` takes. */
+export const argumentNames = Object.entries(names)
+  .flatMap(([name, list]) =>
+    Object.entries(list).map(([argument, given]) => `${name} ${argument} ${[given].flat().join(" ")}`),
+  )
+  .join("\n");

@@ -1,1 +1,0 @@
-../include/softmetal_worker.h

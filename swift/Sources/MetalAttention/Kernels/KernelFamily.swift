@@ -1,0 +1,36 @@
+/// Kernels that belong together: what the library knows of them, in one table
+/// a family, from which names, pipeline slots and messages are made.
+struct KernelFamily {
+  let name: String
+  /// The shader files with the entry points of each.
+  let sources: [(file: String, kernels: [String])]
+  /// Indices of the bool function constants; bit n of a variant is the value of the n-th.
+  var constants: [UInt32] = []
+  /// Element types and head sizes with kernels of their own; empty where any will do.
+  var dtypes: [DType] = []
+  var headDims: [UInt32] = []
+  let operations: [Operation]
+  /// The tensors of its operations, by the names of the C ABI.
+  let tensors: [TensorName]
+
+  /// Every family, in the order of their pipeline slots.
+  static let all = [CopyKernel.family, FlashAttnKernel.family, MaskKernel.family, HadamardKernel.family]
+
+  /// The entry points of all sources.
+  var kernels: [String] { sources.flatMap(\.kernels) }
+
+  /// The indices in `BuiltInKernel.all` of entry points, for a family's table of them.
+  static func indices(of names: [String]) -> ContiguousArray<Int32> {
+    let known = Dictionary(uniqueKeysWithValues: BuiltInKernel.all.enumerated().map { ($1.name, Int32($0)) })
+    return ContiguousArray(names.map { known[$0] ?? -1 })
+  }
+
+  /// For messages: `64, 80, 96`.
+  var headDimList: String { headDims.map { "\($0)" }.joined(separator: ", ") }
+
+  /// For messages: `bf16, f16 or bool`.
+  var dtypeList: String {
+    guard let last = dtypes.last, dtypes.count > 1 else { return dtypes.map { "\($0)" }.joined() }
+    return dtypes.dropLast().map { "\($0)" }.joined(separator: ", ") + " or \(last)"
+  }
+}

@@ -1,0 +1,63 @@
+/// What the kernel families serve, as `ma_support_json` gives it: the tables
+/// that the operations themselves choose from.
+enum Support {
+  static let json = JSON.object([
+    ("flashAttnPrefill", JSON.array(FlashAttnKernel.supportRows)),
+    ("cacheCopy", JSON.array(CopyKernel.supportRows)),
+    ("quantizedCache", HadamardKernel.support),
+    ("masks", JSON.object([("dtypes", JSON.array(MaskKernel.dtypes.map { JSON.string("\($0)") }))])),
+  ])
+}
+
+extension FlashAttnKernel {
+  /// A row for each dtype, head size and mask.
+  fileprivate static var supportRows: [String] {
+    dtypes.flatMap { dtype in headDims.flatMap { headDim in row(dtype, headDim) } }
+  }
+
+  private static func row(_ dtype: DType, _ headDim: Int32) -> [String] {
+    let tiles = FlashAttnTiles.forHeadDim(headDim)
+    return ["none", "additive", "bool"].map { mask in
+      JSON.object([
+        ("dtype", JSON.string("\(dtype)")), ("headDim", "\(headDim)"), ("mask", JSON.string(mask)),
+        ("kernel", JSON.string(name(dtype, headDim, isBoolMask: mask == "bool"))),
+        ("queryTile", "\(tiles.bq)"), ("keyTile", "\(tiles.bk)"), ("simdgroups", "\(tiles.wm * tiles.wn)"),
+        ("threadgroupMemory", "\(tiles.threadgroupMemory(headDim))"),
+      ])
+    }
+  }
+}
+
+extension CopyKernel {
+  /// A row for each kernel.
+  fileprivate static var supportRows: [String] {
+    table.map { kernel in
+      JSON.object([
+        ("kernel", JSON.string(kernel.name)), ("layout", JSON.string("\(kernel.layout)")),
+        ("source", JSON.string("\(kernel.source)")), ("cache", JSON.string("\(kernel.cache)")),
+        ("dual", "\(kernel.isDual)"),
+      ])
+    }
+  }
+}
+
+extension HadamardKernel {
+  fileprivate static var support: String {
+    JSON.object([
+      ("headDims", JSON.array(headDims.map { "\($0)" })),
+      (
+        "otherHeadDims",
+        JSON.object([("least", "\(otherHeadDims.lowerBound)"), ("most", "\(otherHeadDims.upperBound)")])
+      ),
+      (
+        "packings",
+        JSON.array(
+          Packing.allCases.map { packing in
+            JSON.object([
+              ("packing", JSON.string("\(packing)")), ("bits", JSON.array(packing.widths.map { "\($0)" })),
+            ])
+          })
+      ),
+    ])
+  }
+}

@@ -1,0 +1,74 @@
+/// The tile classes that a device's masks have, each bound to the bytes of its
+/// mask: written again, the mask leaves them stale. Guarded by the lock of
+/// `HandleSpace`. The order is that of encoding.
+final class TileClassSet {
+  private struct Entry {
+    let classes: Access
+    /// Nil once its buffer is released: classes that no mask has any more.
+    var mask: Access?
+    /// The pass that makes them.
+    let pass: ObjectIdentifier
+    var isStale = false
+  }
+
+  /// Read with each write that is encoded, so without a run-time check of
+  /// exclusive access; the lock sees to that.
+  @exclusivity(unchecked)
+  private var entries = ContiguousArray<Entry>()
+
+  /// Notes classes that a dispatch makes, in place of what their bytes held.
+  func add(_ classes: Access, of mask: Access, in pass: Pass) {
+    entries.removeAll { $0.classes.overlaps(classes) }
+    entries.append(Entry(classes: classes, mask: mask, pass: ObjectIdentifier(pass)))
+  }
+
+  /// Notes bytes that a dispatch or the host writes.
+  @inline(__always)
+  func noteWrite(_ access: Access) {
+    if !entries.isEmpty { markStale(access) }
+  }
+
+  @inline(never)
+  private func markStale(_ access: Access) {
+    for index in entries.indices
+    where entries[index].mask?.overlaps(access) ?? false || entries[index].classes.overlaps(access) {
+      entries[index].isStale = true
+    }
+  }
+
+  /// Notes that a pass has ended without having run.
+  func noteAbandoned(_ pass: Pass) {
+    for index in entries.indices where entries[index].pass == ObjectIdentifier(pass) {
+      entries[index].isStale = true
+    }
+  }
+
+  /// Drops what a released buffer held, since its handle may come again. The
+  /// classes of a mask that is gone stay known, and serve no other.
+  func forget(_ buffer: UInt32) {
+    entries.removeAll { $0.classes.buffer == buffer }
+    for index in entries.indices where entries[index].mask?.buffer == buffer {
+      entries[index].mask = nil
+    }
+  }
+
+  /// Checks that classes are those of a mask as it is now. Classes that the
+  /// library did not make are the caller's own.
+  func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) {
+    guard let entry = entries.last(where: { $0.classes.overlaps(classes) }) else { return }
+    guard let made = entry.mask else {
+      throw StatusError(
+        StatusCode.invalidArgument,
+        "\(TensorName.tileClasses): made from another mask than the one given, whose buffer is released; classify this mask"
+      )
+    }
+    try require(
+      made.buffer == mask.buffer && made.start == mask.start && made.end == mask.end, StatusCode.invalidArgument,
+      "\(TensorName.tileClasses): made from another mask than the one given (bytes \(made.start) to \(made.end) of buffer \(made.buffer), not \(mask.start) to \(mask.end) of buffer \(mask.buffer)); classify this mask"
+    )
+    try require(
+      !entry.isStale, StatusCode.invalidArgument,
+      "\(TensorName.tileClasses): stale; after they were classified the mask or the classes were written, or their pass was never committed; classify the mask again"
+    )
+  }
+}

@@ -1,0 +1,110 @@
+/// Arms of conditional expressions as values: clang finds no common type for objects of one class in different
+/// memory, as in `c ? shared[i] : S{}`.
+///
+/// `c ? a : b` becomes `c ? sm_value(a) : sm_value(b)`. Literals stay, and so do the arms of an expression that may
+/// have to name an object: one that is assigned to, initialises a reference, or whose address is taken.
+struct ConditionalArms {
+  private let list: TokenList
+
+  static func lower(_ context: inout LoweringContext) {
+    let arms = ConditionalArms(list: context.list)
+    for token in context.list.indices where context.list.text(token) == "?" { arms.lower(token, &context) }
+  }
+
+  private func lower(_ question: Int, _ context: inout LoweringContext) {
+    guard let colon = colon(of: question), colon > question + 1, !isObject(question) else { return }
+    let end = end(of: colon)
+    let (first, second) = (question + 1..<colon, span(colon + 1, end))
+    guard !second.isEmpty, !(isLiteral(first) && isLiteral(second)) else { return }
+    for arm in [first, second] where !isThrowing(arm) { context.wrap(arm, "sm_value(", ")") }
+  }
+
+  private func isLiteral(_ arm: Range<Int>) -> Bool {
+    arm.allSatisfy { token in
+      list.tokens[token].kind == .number || ["-", "true", "false", "nullptr"].contains(list.text(token))
+    }
+  }
+
+  /// Whether an arm is a braced list or an assignment, which are no arguments of a function.
+  private func isThrowing(_ arm: Range<Int>) -> Bool {
+    list.text(arm.lowerBound) == "{"
+  }
+
+  private func colon(of question: Int) -> Int? {
+    var nested = 0
+    var token = question + 1
+    while token < list.count {
+      switch list.text(token) {
+      case "(", "[", "{":
+        token = list.after(token)
+        continue
+      case ")", "]", "}", ";": return nil
+      case "?": nested += 1
+      case ":":
+        if nested == 0 { return token }
+        nested -= 1
+      default: break
+      }
+      token += 1
+    }
+    return nil
+  }
+
+  /// The end of the last arm, which begins behind `colon`.
+  private func end(of colon: Int) -> Int {
+    var nested = 0
+    var token = colon + 1
+    while token < list.count {
+      switch list.text(token) {
+      case "(", "[", "{":
+        token = list.after(token)
+        continue
+      case ")", "]", "}", ";", ",": return token
+      case "?": nested += 1
+      case ":":
+        if nested == 0 { return token }
+        nested -= 1
+      case "<":
+        // Template arguments, whose commas and closing bracket belong to the arm.
+        if list.isIdentifier(token - 1), let close = list.closingAngle(token),
+          ["::", "(", "{"].contains(list.text(close + 1))
+        {
+          token = close + 1
+          continue
+        }
+      case ">":
+        // Of a list of template arguments that the whole expression is in.
+        if isTemplateEnd(token, from: colon) { return token }
+      default: break
+      }
+      token += 1
+    }
+    return list.count
+  }
+
+  private func isTemplateEnd(_ token: Int, from colon: Int) -> Bool {
+    guard let open = list.openingAngle(token), open < colon, list.isIdentifier(open - 1) else { return false }
+    return [";", ")", ",", ">", "::", "{", "(", "="].contains(list.text(token + 1)) || list.isIdentifier(token + 1)
+  }
+
+  /// Whether the expression around the question mark may name an object.
+  private func isObject(_ question: Int) -> Bool {
+    var token = question - 1
+    while token >= 0 {
+      switch list.text(token) {
+      case ")", "]", "}":
+        guard list.partner[token] >= 0 else { return false }
+        token = list.partner[token]
+      case "(":
+        let close = list.after(token) - 1
+        let isAssigned = TokenList.assignments.contains(list.text(close + 1))
+        return isAssigned || list.text(token - 1) == "&" && !list.isIdentifier(token - 2)
+      case "=": return list.isIdentifier(token - 1) && ["&", "&&"].contains(list.text(token - 2))
+      case ";", "{", ",", "return", "[": return false
+      default: break
+      }
+      token -= 1
+    }
+    return false
+  }
+}

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "bun:test";
+import { Device, type KvCacheCopyArgs, kvCacheCopy } from "../../src/index.ts";
+import { nearestName, OptionNames } from "../../src/optionNames.ts";
+import { expectRefusal } from "../helpers/errors.ts";
+
+describe("the nearest name", () => {
+  const known = ["src", "cache", "writePos", "isSliding", "nNew", "k", "v"];
+
+  test.each([
+    ["writePost", "writePos"],
+    ["writpos", "writePos"],
+    ["wirtePos", "writePos"],
+    ["WRITEPOS", "writePos"],
+    ["isslide", "isSliding"],
+    ["sliding", "isSliding"],
+    ["scr", "src"],
+    ["cahce", "cache"],
+    ["K", "k"],
+    ["x", undefined],
+    ["", undefined],
+    ["offset", undefined],
+  ])("to %p is %p", (name, near) => {
+    expect(nearestName(name, known)).toBe(near as string);
+  });
+
+  test("is not looked for among names when the text is none", () => {
+    const start = performance.now();
+    expect(nearestName("src".repeat(1_000_000), known)).toBeUndefined();
+    expect(performance.now() - start).toBeLessThan(1000);
+  });
+
+  test("of several is the one with the fewest edits", () => {
+    expect(nearestName("seqLen", ["seqLenK", "seqLength", "seq"])).toBe("seqLenK");
+  });
+});
+
+describe("a list of names", () => {
+  interface Options {
+    readonly first?: number;
+    readonly second?: number;
+  }
+  const names = new OptionNames<Options>("an example", { first: true, second: true });
+
+  test("passes any of them, in any order, again and again", () => {
+    for (const options of [{}, { first: 1 }, { first: 1, second: 2 }, { second: 2, first: 1 }, { first: undefined }]) {
+      for (let i = 0; i < 3; i++) expect(() => names.check(options)).not.toThrow();
+    }
+  });
+
+  test("refuses another, also behind a call that passed, and one of Object's", () => {
+    names.check({ first: 1 });
+    for (const key of ["firsd", "toString", "__proto__x", "constructor", "hasOwnProperty"]) {
+      const options = { [key]: 1 };
+      expectRefusal(() => names.check(options), "invalid-argument", key, "an example", "first, second");
+      expectRefusal(() => names.check(options, "outer."), "invalid-argument", `outer.${key}`);
+    }
+    names.check({ first: 1 });
+  });
+
+  test("is complete, or does not compile", () => {
+    // @ts-expect-error: second is missing.
+    new OptionNames<Options>("an example", { first: true });
+    // @ts-expect-error: third is none of them.
+    new OptionNames<Options>("an example", { first: true, second: true, third: true });
+    // Of a union, the names of all members.
+    new OptionNames<{ a: 1 } | { b: 2 }>("an example", { a: true, b: true });
+  });
+});
+
+test("an operation refuses an argument that it does not know, and encodes nothing", () => {
+  using device = Device.open();
+  using src = device.tensor("f32", [1, 4]);
+  using cache = device.tensor("f32", [4, 4]);
+  using pass = device.pass();
+  const args = { src, cache, writePos: 0, issliding: true } as KvCacheCopyArgs;
+  expectRefusal(() => kvCacheCopy(pass, args), "invalid-argument", "issliding", "did you mean isSliding?");
+  expect(pass.describe()).toEqual([]);
+  kvCacheCopy(pass, { writePos: 1, cache, src });
+  expect(pass.describe().length).toBe(1);
+});
