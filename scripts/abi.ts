@@ -1,11 +1,12 @@
 #!/usr/bin/env bun
 /**
- * Writes what follows from the C headers: `bun scripts/abi.ts`. A test fails
- * where a file is not what this writes.
+ * Writes what follows from the C headers, and the README's table of operations:
+ * `bun scripts/abi.ts`. A test fails where a file is not what this writes.
  */
 import { join } from "node:path";
 import { layoutAssertions } from "./abi/c.ts";
 import { parseHeaders } from "./abi/header.ts";
+import { withOperations } from "./abi/readme.ts";
 import { samplesModule } from "./abi/samples.ts";
 import { codesSource, exportsSource, layoutSource } from "./abi/swift.ts";
 import { codesModule, layoutsModule, structsModule, symbolsModule } from "./abi/typescript.ts";
@@ -32,6 +33,11 @@ export async function generatedFiles(): Promise<Map<string, string>> {
   return files;
 }
 
+/** The README with its table of operations as the sources have them. */
+export async function readmeText(): Promise<string> {
+  return withOperations(await Bun.file(join(root, "README.md")).text(), join(root, "src/ops"));
+}
+
 /** TypeScript as the project's formatter has it. */
 async function formatted(text: string): Promise<string> {
   const biome = Bun.spawn([join(root, "node_modules/.bin/biome"), "format", "--stdin-file-path=generated.ts"], {
@@ -46,4 +52,5 @@ async function formatted(text: string): Promise<string> {
 
 if (import.meta.main) {
   for (const [path, text] of await generatedFiles()) await Bun.write(join(root, path), text);
+  await Bun.write(join(root, "README.md"), await readmeText());
 }

@@ -3,7 +3,7 @@
 import { Device } from "../src/index.ts";
 import { type Manifest, makeFiles, readFixture, readManifest, writeFolder } from "./fixtures/manifest.ts";
 import type { Case } from "./fixtures/operation.ts";
-import { cases, operations } from "./fixtures/operations/all.ts";
+import { allCases, operations } from "./fixtures/operations/all.ts";
 import { runFixture } from "./fixtures/run.ts";
 import type { FileTensors } from "./fixtures/tensors.ts";
 import { command, printable, runProgram, UsageError } from "./lib/command.ts";
@@ -36,7 +36,7 @@ function select<T extends { readonly name: string; readonly operation: string }>
 /** The cases that a manifest names. */
 function casesOf(manifest: Manifest): readonly Case[] {
   return manifest.cases.map(({ name }) => {
-    const found = cases.find((each) => each.name === name);
+    const found = allCases().find((each) => each.name === name);
     if (found === undefined) throw new Error(`no case ${JSON.stringify(name)}; list shows those there are`);
     return found;
   });
@@ -63,7 +63,7 @@ const generate = command({
     if (out === undefined) throw new UsageError("--out DIR is missing");
     const model = like === undefined ? undefined : readManifest(like);
     const given = seed === undefined ? (model?.seed ?? 1) : parseSeed(seed);
-    const known = model === undefined ? cases : casesOf(model);
+    const known = model === undefined ? allCases() : casesOf(model);
     const files = makeFiles(select(known, chosen), given);
     await writeFolder(out, files);
     const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
@@ -106,7 +106,7 @@ const list = command({
   async run(chosen) {
     const describe = (tensors: FileTensors) =>
       [...tensors].map(([name, { dtype, shape }]) => `${name} ${dtype} [${shape}]`).join(", ");
-    const rows = select(cases, chosen).map((entry) => {
+    const rows = select(allCases(), chosen).map((entry) => {
       const { name, params, inputs, expected } = entry.make(1);
       return [name, describe(inputs), describe(expected), JSON.stringify(params)];
     });

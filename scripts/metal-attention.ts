@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { examine } from "./doctor/examine.ts";
 import { writeReport } from "./doctor/report.ts";
 import { formatInstallation, formatOutcome } from "./doctor/text.ts";
-import { cases } from "./fixtures/operations/all.ts";
+import { allCases } from "./fixtures/operations/all.ts";
 import { type Command, command, runProgram } from "./lib/command.ts";
 import { Progress } from "./lib/progress.ts";
 
@@ -20,7 +20,7 @@ const doctor = command({
   },
   async run({ report }) {
     using progress = new Progress();
-    const examination = examine(cases, {
+    const examination = examine(allCases, {
       // Before a kernel runs: whatever happens then, this is known.
       found: (installation) => console.log(formatInstallation(installation)),
       run: (name, action) => progress.run(name, action),

@@ -1,4 +1,4 @@
-/// Reads a quantised cache back: the inverse of `hadamard_quantize_kv_seq.metal`,
+/// Reads a quantized cache back: the inverse of `hadamard_quantize_kv_seq.metal`,
 /// where the lanes' parts are described; hadamard_encode.h has the layouts.
 ///
 /// A coordinate is y = centroid * norm / sqrt(D) for D <= 256, centroid * norm /

@@ -16,7 +16,7 @@
 ///   - butterflies at distance 256 for D = 512, then R, 2R, 4R and so on as far
 ///     as the block (or 256) goes, then 1, 2, 4 up to R / 2;
 ///   - squares of what has its signs (D = 512: and its first butterflies)
-///     pairwise at distances R, 2R and so on, absent ones as 0, then R / 2 down to 1.
+///     pairwise at distances R, 2R and so on, missing terms are 0, then R / 2 down to 1.
 #pragma once
 
 #include "hadamard_rows.h"

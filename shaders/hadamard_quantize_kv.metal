@@ -1,4 +1,4 @@
-/// Writes one token of K, or of K and V, into a quantised cache; see
+/// Writes one token of K, or of K and V, into a quantized cache; see
 /// hadamard_encode.h for what is computed and in which order.
 ///
 /// One SIMD group owns a head vector: quad q, coordinates 4q to 4q + 3, lies in

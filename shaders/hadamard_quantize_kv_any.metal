@@ -1,4 +1,4 @@
-/// Writes head vectors of any power of two up to 4,096 values into a quantised
+/// Writes head vectors of any power of two up to 4,096 values into a quantized
 /// cache: one token, or many tokens in one dispatch; see hadamard_encode.h for
 /// what is computed. The order of sums is that of a transform in memory:
 /// butterflies at distances 1, 2, 4 and so on, squares pairwise.

@@ -1,4 +1,4 @@
-/// Writes many tokens of K, or of K and V, into a quantised cache in one
+/// Writes many tokens of K, or of K and V, into a quantized cache in one
 /// dispatch; see hadamard_encode.h for what is computed and in which order.
 ///
 /// 1 to 8 lanes own a head vector, each at most 64 coordinates in registers, in
@@ -8,7 +8,7 @@
 ///   per lane      64  40  48   56   64   48   64   64
 ///   run (R)       16   8  16    8   16   16   16   16
 /// Coordinate c belongs to lane (c / R) % L. The butterflies between lanes come
-/// first: a lane reads the L runs that meet in its own and adds them up with its
+/// first: a lane reads the L runs that its own depends on and adds them up with its
 /// signs, so lanes exchange nothing: no shuffle, no barrier, no divergence, and
 /// every lane has seen all of x, which gives it the norm (|H S x| = |x| sqrt(B)).
 /// On an Apple GPU the L lanes of a vector read the same addresses in the same

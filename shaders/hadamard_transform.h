@@ -43,7 +43,7 @@ struct LanePart {
   static constant constexpr uint values = D / Head<D>::lanes;
   /// Values of a group with a norm of its own.
   static constant constexpr uint group = values / Head<D>::norms;
-  /// Values of a transform, without the halves that meet on loading.
+  /// Values of a transform, without the halves that are combined on loading.
   static constant constexpr uint span = Head<D>::block / Head<D>::lanes / Head<D>::norms;
 };
 

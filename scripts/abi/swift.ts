@@ -58,7 +58,29 @@ export function codesSource(header: Header): string {
     const about = comment === "" ? "" : `  /// ${comment}\n`;
     return `${about}  static let ${camel(name.replace(/^MA_(ERROR_)?/, ""))}: Int32 = ${value}`;
   });
-  return `${enums.join("\n\n")}\n\n/// What a function of the C ABI returns.\nenum StatusCode {\n${codes.join("\n")}\n}\n`;
+  const status = `/// What a function of the C ABI returns.\nenum StatusCode {\n${codes.join("\n")}\n}`;
+  return `${[...enums, status, operationEnum(header), tensorEnum(header)].join("\n\n")}\n`;
+}
+
+/** Operations that are called otherwise than their arguments: any kernel, and what TypeScript calls `dequantizeKv`. */
+const operationNames: Readonly<Record<string, string>> = {
+  KernelDispatch: "kernel",
+  HadamardDequantizeKv: "dequantizeKv",
+};
+
+function operationEnum({ functions }: Header): string {
+  const operations = functions.flatMap(({ parameters }) => operationOf(parameters) ?? []);
+  const cases = operations.map((name) => operationNames[name] ?? name.charAt(0).toLowerCase() + name.slice(1));
+  const lines = cases.map((name) => `  case ${name}`);
+  return `/// The kind of a dispatch, as \`ma_pass_describe\` names it.\nenum Operation: UInt8 {\n${lines.join("\n")}\n}`;
+}
+
+function tensorEnum({ structs }: Header): string {
+  const names = new Set(
+    structs.flatMap(({ fields }) => fields.filter(({ type }) => type === "MATensor").map(({ name }) => name)),
+  );
+  const lines = [...names].map((name) => `  case ${name}`);
+  return `/// The tensor arguments of the operations.\nenum TensorName: UInt8 {\n${lines.join("\n")}\n}`;
 }
 
 /** `BUFFER_TOO_SMALL` to `bufferTooSmall`. */

@@ -18,7 +18,7 @@ import {
 import { type Check, verdict } from "./check.ts";
 import type { AttentionChoice, AttentionDType, KeyValue } from "./choice.ts";
 import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
-import { checkKept } from "./kept-accuracy.ts";
+import { checkRoundTrip } from "./round-trip-accuracy.ts";
 import type { LayerResults } from "./run.ts";
 
 /** Rows of the attention output that are compared. */
@@ -37,7 +37,7 @@ export function checkResults(inputs: LayerInputs, choice: AttentionChoice, resul
     ...(results.chunked === undefined ? [] : [checkChunks(results.out, results.chunked)]),
     checkCache(inputs, results.cache),
     checkRing(inputs, results.ring),
-    ...(results.kept === undefined ? [] : checkKept(inputs, results.kept, results.out)),
+    ...(results.roundTrip === undefined ? [] : checkRoundTrip(inputs, results.roundTrip, results.out)),
   ];
   return { right: checks.every(({ right }) => right), lines: checks.map(({ line }) => line) };
 }

@@ -8,7 +8,7 @@ export type AttentionDType = (typeof attentionDTypes)[number];
 export const maskKinds = ["none", "additive", "bool"] as const;
 export type MaskKind = (typeof maskKinds)[number];
 
-/** What K and V can be kept in: a quantised cache by its bits, or a dtype. */
+/** What K and V can be kept in: a quantized cache by its bits, or a dtype. */
 export const kvFormats = ["2", "3", "4", "5", "6", "8", "f16", "f32"] as const;
 export type KvFormat = (typeof kvFormats)[number];
 

@@ -12,7 +12,7 @@ import { normalArray } from "../lib/random.ts";
 const modelDim = 256;
 /** Base of the rotary angles. */
 const ropeBase = 10_000;
-/** Kept out of the root of a zero vector. */
+/** RoundTrip out of the root of a zero vector. */
 const epsilon = 1e-6;
 
 /** Heads of the queries, heads of keys and values, size of each. */

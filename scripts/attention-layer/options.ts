@@ -39,7 +39,7 @@ then ${decodeTokens} decode tokens into a ring.
             them. By a bool mask unless --mask says additive
   --chunk   does the prompt a second time, N tokens at a time, and shows that
             each bit of the result is the same
-  --kv      also writes K and V of the prompt into a Hadamard-quantised cache of
+  --kv      also writes K and V of the prompt into a Hadamard-quantized cache of
             2 to 8 bits (or a plain one of f16 or f32), reads it back, attends
             by what was read, and prints the memory saved against f16 and the
             change in the output

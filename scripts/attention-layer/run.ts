@@ -3,7 +3,7 @@ import type { Progress } from "../lib/progress.ts";
 import { type BuiltMask, encodeChunks, encodeMask, encodeWhole } from "./attention.ts";
 import type { AttentionChoice, AttentionDType, KeyValue } from "./choice.ts";
 import { decodeTokens, type LayerInputs, ringSlots } from "./inputs.ts";
-import { encodeKeeping, encodeReadingBack, type Kept, makeKept } from "./kept.ts";
+import { encodeReadBack, encodeWrite, makeRoundTrip, type RoundTrip } from "./round-trip.ts";
 
 /** A row of the table. Times in seconds. */
 export interface Step {
@@ -30,7 +30,7 @@ export interface LayerResults {
   /** K and V of the last tokens, f16 [kvHeads, ringSlots, headDim]; position p in slot p mod ringSlots. */
   readonly ring: KeyValue<"f16">;
   /** K and V of the prompt in another format, where that was asked for. */
-  readonly kept: Kept | undefined;
+  readonly roundTrip: RoundTrip | undefined;
 }
 
 /** Runs the layer: prefill, the prompt into cache and ring, the decode tokens into the ring. */
@@ -54,7 +54,7 @@ export function runLayer(
   const all = keyValue("f32", [tokens + decodeTokens, kvHeads, headDim]);
   const cache = keyValue("f16", [kvHeads, tokens, headDim]);
   const ring = keyValue("f16", [kvHeads, ringSlots, headDim]);
-  const kept = kv === undefined ? undefined : makeKept(device, kv, dtype, inputs);
+  const roundTrip = kv === undefined ? undefined : makeRoundTrip(device, kv, dtype, inputs);
 
   const uploaded = [q, attended.k, attended.v, all.k, all.v];
   const uploadStart = performance.now();
@@ -93,6 +93,7 @@ export function runLayer(
       k: { src: prompt.k, cache: ring.k },
       v: { src: prompt.v, cache: ring.v },
       seqPosStart: ringStart,
+      isSliding: true,
       srcTokOffset: ringStart,
     });
   const decoded = Array.from({ length: decodeTokens }, (_, i) => ({
@@ -105,7 +106,8 @@ export function runLayer(
       kvCacheCopyBatch(pass, {
         k: { src: k, cache: ring.k },
         v: { src: v, cache: ring.v },
-        seqPos: position % ringSlots,
+        seqPos: position,
+        isSliding: true,
       });
     }
   };
@@ -124,13 +126,17 @@ export function runLayer(
     const encode = (pass: Pass) => encodeChunks(pass, device, choice, chunk, attention, chunked);
     work.push([`prefill in chunks of ${chunk}`, prefillBytes, encode]);
   }
-  if (kept !== undefined) {
-    const { readBack, cost } = kept;
-    const name = kept.cache.codes === undefined ? kept.format : `${kept.format} bits`;
-    const attend = (pass: Pass) => encodeWhole(pass, { q, ...readBack }, kept.out, built, kept.layout);
+  if (roundTrip !== undefined) {
+    const { readBack, cost } = roundTrip;
+    const name = roundTrip.cache.codes === undefined ? roundTrip.format : `${roundTrip.format} bits`;
+    const attend = (pass: Pass) => encodeWhole(pass, { q, ...readBack }, roundTrip.out, built, roundTrip.layout);
     work.push(
-      [`K and V into ${name}`, bytesOf([prompt.k, prompt.v]) + cost.total, (pass) => encodeKeeping(pass, kept, prompt)],
-      [`${name} read back`, cost.total + bytesOf([readBack.k, readBack.v]), (pass) => encodeReadingBack(pass, kept)],
+      [
+        `K and V into ${name}`,
+        bytesOf([prompt.k, prompt.v]) + cost.total,
+        (pass) => encodeWrite(pass, roundTrip, prompt),
+      ],
+      [`${name} read back`, cost.total + bytesOf([readBack.k, readBack.v]), (pass) => encodeReadBack(pass, roundTrip)],
       ["prefill over what was read back", prefillBytes, attend],
     );
   }
@@ -142,7 +148,7 @@ export function runLayer(
     ),
   );
   for (const [name, bytes, encode] of work) steps.push(runStep(device, name, bytes, encode, progress));
-  return { steps, out, chunked, cache, ring, kept };
+  return { steps, out, chunked, cache, ring, roundTrip };
 }
 
 /** Encodes everything into a pass that never runs, so that the first compile of a kernel has a row of its own. */

@@ -10,7 +10,7 @@ import { prefillOneThread } from "./prefill-1t.ts";
 import { prefillTwoThreads } from "./prefill-2t.ts";
 import { prefillHeadDims } from "./prefill-head-dims.ts";
 import { prefillWindow } from "./prefill-window.ts";
-import { quantiseBenchmarks } from "./quantise.ts";
+import { quantizeBenchmarks } from "./quantize.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
 import { tinyDispatches } from "./tiny-dispatch.ts";
@@ -20,7 +20,7 @@ export const benchmarks: readonly Benchmark[] = [
   opHostCost,
   copyF32,
   copySeqF32F16,
-  ...quantiseBenchmarks,
+  ...quantizeBenchmarks,
   prefillOneThread,
   prefillTwoThreads,
   ...prefillHeadDims,

@@ -1,5 +1,5 @@
 /**
- * Lloyd-Max quantisers of the standard normal distribution (Max, "Quantizing
+ * Lloyd-Max quantizers of the standard normal distribution (Max, "Quantizing
  * for minimum distortion", 1960): each centroid is the mean of its cell, each
  * boundary the midpoint of two centroids. The optimum is symmetric and unique.
  */

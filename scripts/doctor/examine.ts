@@ -41,11 +41,12 @@ export interface Watcher {
  * Inspects the installation and runs `cases`, which should reach every built-in
  * kernel. Throws nothing: what is wrong becomes a problem.
  */
-export function examine(cases: readonly Case[], watcher: Watcher): Examination {
+export function examine(cases: () => readonly Case[], watcher: Watcher): Examination {
   const { installation, device: opened } = inspectInstallation();
   using device = opened;
   watcher.found(installation);
-  const results = device === undefined ? [] : cases.map((each) => watcher.run(each.name, () => runCase(device, each)));
+  const results =
+    device === undefined ? [] : cases().map((each) => watcher.run(each.name, () => runCase(device, each)));
   const kernels = device === undefined ? [] : kernelResults(device.kernelNames.sort(), results);
   const problems = [...installation.problems, ...kernelProblems(kernels, results)];
   return { ...installation, kernels, cases: results, problems };

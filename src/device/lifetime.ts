@@ -37,14 +37,14 @@ export class DeviceLifetime {
     if (this.disposed) return;
     this.disposed = true;
     for (const pass of this.pending) pass.wait();
-    this.letGo();
+    this.release();
   }
 
-  hold(): void {
+  retain(): void {
     this.#holders++;
   }
 
-  letGo(): void {
+  release(): void {
     this.#holders--;
     if (this.#holders > 0) return;
     this.#closed = true;
@@ -53,7 +53,7 @@ export class DeviceLifetime {
 }
 
 /** Frees devices that were never disposed. */
-export const deviceNet = new FinalizationRegistry<DeviceLifetime>((device) => device.letGo());
+export const deviceNet = new FinalizationRegistry<DeviceLifetime>((device) => device.release());
 
 /**
  * The memory of one native buffer, shared by a tensor and its slices. It is
@@ -90,7 +90,7 @@ export class BufferMemory {
     if (!this.#exposed) {
       this.#exposed = true;
       this.#views++;
-      this.device.hold();
+      this.device.retain();
       viewNet.register(arrayBuffer, this);
     }
     return arrayBuffer;
@@ -117,14 +117,14 @@ export class BufferMemory {
   removeView(): void {
     this.#views--;
     this.#releaseIfUnused();
-    this.device.letGo();
+    this.device.release();
   }
 
   /** The new owner of a transferred view can outlive every object here: hold the memory for good. */
   #giveUpTransferred(): void {
     if (!this.#arrayBuffer?.detached) return;
     this.#views++;
-    this.device.hold();
+    this.device.retain();
     this.#arrayBuffer = undefined;
     this.#exposed = false;
   }
@@ -157,14 +157,14 @@ export class PassLifetime {
   /** Call when a promise for the pass's end is made. */
   beginPending(): void {
     this.device.pending.add(this);
-    this.device.hold();
+    this.device.retain();
   }
 
   /** Call when that promise is about to settle. */
   endPending(): void {
     this.device.pending.delete(this);
     if (this.disposed) this.#release();
-    this.device.letGo();
+    this.device.release();
   }
 
   dispose(): void {

@@ -1,5 +1,5 @@
 /**
- * Oracle of the Hadamard-quantised KV cache, in float64.
+ * Oracle of the Hadamard-quantized KV cache, in float64.
  *
  * A head vector x of D values is rotated to y ({@link hadamardRotate}). For
  * D <= 256 its norm is |y| and its scaled coordinates are z = y sqrt(D) / norm.
@@ -87,7 +87,7 @@ export function dequantizeVector(
   return hadamardRotateBack(y, { withSigns });
 }
 
-/** A quantised cache: packed [nKvHeads, capacity, bytesPerRow], norms [nKvHeads, capacity, normsPerPos]. */
+/** A quantized cache: packed [nKvHeads, capacity, bytesPerRow], norms [nKvHeads, capacity, normsPerPos]. */
 export interface QuantizedCache {
   readonly packed: Uint8Array;
   readonly norms: Float32Array;

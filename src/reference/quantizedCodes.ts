@@ -1,6 +1,6 @@
 /**
- * Codes of quantised coordinates and their bytes. A code of b bits is the index
- * of a centroid among the 2^b of the Lloyd-Max quantiser of N(0, 1), ascending.
+ * Codes of quantized coordinates and their bytes. A code of b bits is the index
+ * of a centroid among the 2^b of the Lloyd-Max quantizer of N(0, 1), ascending.
  */
 
 import { at } from "./at.ts";
@@ -17,7 +17,7 @@ export type CodeBits = keyof typeof CODEBOOKS;
  */
 export type CodePacking = "nibble" | "byte" | "dense";
 
-/** Bits and packing of a quantised cache. */
+/** Bits and packing of a quantized cache. */
 export interface CodeFormat {
   readonly bits: CodeBits;
   readonly packing: CodePacking;

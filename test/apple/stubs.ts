@@ -1,6 +1,6 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { type Outcome, run, runChecked } from "../helpers/run.ts";
 
 const root = join(import.meta.dir, "../..");
@@ -48,12 +48,12 @@ export class AppleStubs implements Disposable {
     const sources = [...new Bun.Glob("**/*.swift").scanSync(join(swift, "Sources/MetalAttention"))];
     const header = join(swift, "Sources/CMetalAttention/include/metal_attention.h");
     writeFileSync(join(this.folder, "module.modulemap"), `module CMetalAttention { header "${header}" export * }\n`);
-    const resources = join(this.folder, "PackageResources.swift");
-    const texts = readdirSync(join(swift, "Sources/MetalAttention/Shaders"), { recursive: true, encoding: "utf8" });
-    const embedded = texts.map(
-      (file) => `  static let ${basename(file).replaceAll(/[^A-Za-z0-9]/g, "_")}: [UInt8] = []\n`,
+    // What the build plugin writes.
+    const resources = join(this.folder, "EmbeddedTexts.swift");
+    writeFileSync(
+      resources,
+      "enum EmbeddedTexts {\n  static let files: [(name: String, text: StaticString)] = []\n}\n",
     );
-    writeFileSync(resources, `enum PackageResources {\n${embedded.join("")}}\n`);
     const files = sources.map((file) => join(swift, "Sources/MetalAttention", file));
     return run(["swiftc", "-typecheck", ...this.options("MetalAttention"), "-warnings-as-errors", ...files, resources]);
   }

@@ -1,11 +1,13 @@
 /** Every built-in kernel gives the same bits on one thread and on two, and again and again. */
 import { expect, test } from "bun:test";
 import type { Fixture } from "../../scripts/fixtures/operation.ts";
-import { cases } from "../../scripts/fixtures/operations/all.ts";
+import { allCases } from "../../scripts/fixtures/operations/all.ts";
 import { operationOf } from "../../scripts/fixtures/run.ts";
 import { DeviceTensors } from "../../scripts/fixtures/tensors.ts";
 import type { Device } from "../../src/index.ts";
 import { oneAndTwoThreads } from "../helpers/devices.ts";
+
+const cases = allCases();
 
 const devices = oneAndTwoThreads();
 const repeats = 50;

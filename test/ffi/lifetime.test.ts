@@ -243,10 +243,10 @@ describe("a native device", () => {
     const handle = out.u32[0] as number;
     const lifetime = new DeviceLifetime(native, handle);
     const info = new Block(192);
-    lifetime.hold();
-    lifetime.letGo();
+    lifetime.retain();
+    lifetime.release();
     expect([lifetime.closed, native.ma_device_info(handle, info.bytes)]).toEqual([false, 0]);
-    lifetime.letGo();
+    lifetime.release();
     expect([lifetime.closed, native.ma_device_info(handle, info.bytes)]).toEqual([true, -2]);
   });
 });

@@ -268,7 +268,7 @@ function headMajor(pass: LivePass, random: Random): Fields | undefined {
   return tensors && { ...tensors, ...params(numbers), isSliding, batch: batches };
 }
 
-/** A quantised cache of 64 values a row: its format, and the tensors of K alone or of K and V. */
+/** A quantized cache of 64 values a row: its format, and the tensors of K alone or of K and V. */
 function quantized(
   pass: LivePass,
   random: Random,
@@ -295,7 +295,7 @@ function quantized(
   return tensors && { tensors, bits, packing };
 }
 
-/** The parameters that every call of the quantised cache has. */
+/** The parameters that every call of the quantized cache has. */
 const quantizedParams = (num_kv_heads: number, cache_capacity: number, codebook_bits: number) => ({
   head_dim: 64,
   num_kv_heads,

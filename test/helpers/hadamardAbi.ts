@@ -12,7 +12,7 @@ export type Spoil = Partial<Omit<CallArgs, "k" | "cache">> & {
   readonly cache?: Partial<CacheExtents>;
 };
 
-/** A call on the quantised cache that must be refused. */
+/** A call on the quantized cache that must be refused. */
 export interface HadamardRefusal extends AbiRefusal {
   readonly call: CallName;
   readonly spoil: Spoil;

@@ -9,7 +9,7 @@ import {
 } from "../../src/ffi/generated/structs.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 
-/** Head vectors and the quantised cache that they go to or come from. */
+/** Head vectors and the quantized cache that they go to or come from. */
 export interface StreamRecords {
   readonly vectors: MATensor;
   readonly packed: MATensor;

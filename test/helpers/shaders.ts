@@ -9,22 +9,22 @@ export interface ShaderPatch {
 
 const folder = new URL("../../shaders/", import.meta.url);
 
-/** The files of the library's shaders whose names end so, by their paths in `shaders/`. */
+/** The structs' header, which lies with the C headers; the library puts it in place of its include. */
+const structsHeader = "ShaderTypes.h";
+const include = new URL("../../swift/Sources/CMetalAttention/include/", import.meta.url);
+
+/** The files of the library's shaders whose names end so, by their paths in `shaders/`, and the structs' header. */
 export function shaderFiles(ending: ".metal" | ".h"): string[] {
-  return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(ending))
-    .sort();
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(ending));
+  return [...files, ...(ending === ".h" ? [structsHeader] : [])].sort();
 }
 
-/** The text of a shader of the library. */
+/** The text of a shader of the library, or of a header that it includes. */
 export function shaderText(file: string): string {
-  return readFileSync(new URL(file, folder), "utf8");
+  return readFileSync(new URL(file, file === structsHeader ? include : folder), "utf8");
 }
 
 const quotedInclude = /^#include "([\w./]+)"$/gm;
-
-/** The structs' header, which lies with the C headers; the library puts it in place of its include. */
-const structsHeader = "ShaderTypes.h";
 
 /** The text of a shader with the headers of `shaders/` that it includes, each once, so that a patch can reach them. */
 function wholeShaderText(file: string, included = new Set<string>()): string {

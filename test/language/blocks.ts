@@ -1,4 +1,4 @@
-/** Rows of quantised blocks in the layouts of ggml, and the values that they stand for. */
+/** Rows of quantized blocks in the layouts of ggml, and the values that they stand for. */
 import { bitsOf, half, numberOf } from "./formats.ts";
 import { range } from "./harness.ts";
 

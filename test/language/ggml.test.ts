@@ -1,4 +1,4 @@
-/** Products of matrices and attention in the manner of ggml, from quantised blocks, against float64. */
+/** Products of matrices and attention in the manner of ggml, from quantized blocks, against float64. */
 import { seededRandom } from "../helpers/random.ts";
 import { iq4_nl, q4_0, q4_K, q8_0, type RowMaker } from "./blocks.ts";
 import { bfloat, type Format, half, rounded } from "./formats.ts";

@@ -2,7 +2,7 @@
 import { seededRandom } from "../helpers/random.ts";
 import { bfloat, bitsOf, half, numberOf, rounded } from "./formats.ts";
 import { encoded, floats, ints, kernelSuite, range } from "./harness.ts";
-import { quantisedProduct, rowReduce } from "./models.ts";
+import { quantizedProduct, rowReduce } from "./models.ts";
 
 const random = seededRandom(11);
 const values = (count: number): number[] => range(count, () => Math.fround(random() * 2 - 1));
@@ -23,7 +23,7 @@ const weight = (at: number): number => (scales[at >> 5] ?? 0) * ((nibbles[at] ??
 const y = values(blocks * 32);
 const ids = [3, 20, 0, 7];
 const sizes = { 3: new Int32Array([blocks * 32, rows]) };
-kernelSuite("quantised_product", quantisedProduct, [
+kernelSuite("quantized_product", quantizedProduct, [
   {
     name: "4-bit rows times a vector, 4 rows a SIMD group, the last of them partly",
     kernel: "kernel_mul_vec_q4_0_f32",

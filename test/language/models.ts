@@ -1,7 +1,7 @@
 /** Kernels in the manner of the public libraries of language models: sources of the suite models.test.ts. */
 
 /** 4-bit rows times a vector, and rows by their index, in the manner of ggml: templates with a function as argument. */
-export const quantisedProduct = `#include <metal_stdlib>
+export const quantizedProduct = `#include <metal_stdlib>
 
 using namespace metal;
 

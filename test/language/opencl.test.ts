@@ -23,7 +23,6 @@ const suites = [
   "library",
   "literals",
   "math",
-  "matrix",
   "mlx",
   "models",
   "operators",
@@ -47,6 +46,6 @@ test(`${suites.length} suites pass as C++ for OpenCL`, () => {
   });
   const report = child.stderr.toString();
   expect(report.match(/^\(fail\).*$/gm)).toBeNull();
-  expect(Number(report.match(/^ *(\d+) pass$/m)?.[1])).toBeGreaterThan(1400);
+  expect(Number(report.match(/^ *(\d+) pass$/m)?.[1])).toBeGreaterThan(1300);
   expect(child.exitCode).toBe(0);
 }, 600_000);

@@ -3,7 +3,7 @@ import { bitsOf, half, numberOf, roundToEven } from "./formats.ts";
 import { type Case, floats, type Input, languageSuite, range, uints, words } from "./harness.ts";
 
 /** The bits of `x` as a normalised integer of `bits` bits, signed or not. */
-function quantised(x: number, bits: number, signed: boolean): number {
+function quantized(x: number, bits: number, signed: boolean): number {
   const top = 2 ** (signed ? bits - 1 : bits) - 1;
   const clamped = Number.isNaN(x) ? 0 : Math.min(Math.max(x, signed ? -1 : 0), 1);
   // The product is rounded to float before it is rounded to an integer.
@@ -40,7 +40,7 @@ const cases: Case[] = packings.flatMap(({ name, bits, signed = false }): Case[] 
   const word = (list: readonly number[]): number => {
     let shift = 0;
     return list.reduce((sum, x, k) => {
-      const part = quantised(x, bits[k] ?? 0, signed) * 2 ** shift;
+      const part = quantized(x, bits[k] ?? 0, signed) * 2 ** shift;
       shift += bits[k] ?? 0;
       return sum + part;
     }, 0);

@@ -2,7 +2,7 @@
 import { seededRandom } from "../helpers/random.ts";
 import { bfloat, bitsOf, codes, type Format, half, numberOf, rounded } from "./formats.ts";
 import { encoded, floats, type Input, type KernelCase, kernelSuite, range, uints } from "./harness.ts";
-import { quantisedRows, rmsNorm, softmax, steelAttention, tiledProduct } from "./programs.ts";
+import { quantizedRows, rmsNorm, softmax, steelAttention, tiledProduct } from "./programs.ts";
 
 const random = seededRandom(7);
 const values = (count: number): number[] => range(count, () => Math.fround(random() * 2 - 1));
@@ -151,14 +151,14 @@ const kargs = {
   type: "uchar",
   values: [...new Uint8Array(new Uint32Array([blocks * 32, outputs, blocks * 18, 0]).buffer)],
 } as const;
-const quantised = (weights: readonly number[]): number[] =>
+const quantized = (weights: readonly number[]): number[] =>
   range(outputs, (row) =>
     range(
       blocks * 32,
       (k) => (deltas[row * blocks + (k >> 5)] ?? 0) * ((nibbles[row * blocks * 32 + k] ?? 0) - 8) * (weights[k] ?? 0),
     ).reduce((p, r) => p + r, 0),
   );
-const quantisedCase = (kernel: string, weights: readonly number[], input: Input): KernelCase => ({
+const quantizedCase = (kernel: string, weights: readonly number[], input: Input): KernelCase => ({
   name: `4-bit rows times a vector: ${kernel}`,
   kernel,
   out: "float",
@@ -170,9 +170,9 @@ const quantisedCase = (kernel: string, weights: readonly number[], input: Input)
   threads: 64,
   // Sums of 1,280 terms below 0.8.
   absolute: 1e-4,
-  expected: quantised(weights),
+  expected: quantized(weights),
 });
-kernelSuite("quantised_rows", quantisedRows, [
-  quantisedCase("kernel_mul_mv_q4_0_f32", y, floats(y)),
-  quantisedCase("kernel_mul_mv_q4_0_f16", rounded(half, y), encoded(half, y)),
+kernelSuite("quantized_rows", quantizedRows, [
+  quantizedCase("kernel_mul_mv_q4_0_f32", y, floats(y)),
+  quantizedCase("kernel_mul_mv_q4_0_f16", rounded(half, y), encoded(half, y)),
 ]);

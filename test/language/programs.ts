@@ -250,7 +250,7 @@ instantiate_attn(bfloat16, bfloat, 16)
 `;
 
 /** Product of a matrix in 4-bit blocks with a vector, in the style of ggml. */
-export const quantisedRows = `#include <metal_stdlib>
+export const quantizedRows = `#include <metal_stdlib>
 using namespace metal;
 
 #define QK4_0 32

@@ -21,9 +21,9 @@ function dispatch(
   [first, second, third]: readonly [Tensor, Tensor, Tensor],
   headDim: number,
   { bits }: CodeFormat,
-  last: number,
+  last: readonly number[],
 ): void {
-  const params = new Uint32Array([headDim, nKvHeads, start, capacity, 1, 0, bits, nTokens, last]);
+  const params = new Uint32Array([headDim, nKvHeads, start, capacity, 1, 0, bits, nTokens, ...last]);
   new Float32Array(params.buffer)[5] = 1;
   using pass = device.pass();
   pass.dispatch(device.pipeline(kernel), {
@@ -42,11 +42,11 @@ testTable("kernels for any size", cases, ({ headDim, format }) => {
   const values = sourceValues(headDim, nTokens * nKvHeads, headDim);
   using src = device.tensor("f32", [nTokens, nKvHeads, headDim]).set(values);
   const suffix = suffixes[format.packing];
-  dispatch(`hadamard_quantize_kv_seq${suffix}`, [src, cache.packed, cache.norms], headDim, format, 0);
+  dispatch(`hadamard_quantize_kv_seq${suffix}`, [src, cache.packed, cache.norms], headDim, format, [0, nTokens]);
   expectRight(cache.compare(values, start, nTokens, 0));
 
   using out = device.tensor("f32", [nKvHeads, nTokens, headDim]);
-  dispatch(`hadamard_dequantize_kv${suffix}`, [cache.packed, cache.norms, out], headDim, format, 1);
+  dispatch(`hadamard_dequantize_kv${suffix}`, [cache.packed, cache.norms, out], headDim, format, [1]);
   using sized = device.tensor("f32", [nKvHeads, nTokens, headDim]);
   using pass = device.pass();
   dequantizeKv(pass, { ...cache.tensors, out: sized, ...format, readPosStart: start, isSliding: true });

@@ -220,8 +220,18 @@ describe("what is next to a refusal and allowed", () => {
   test("an optional count that is undefined", () => {
     using pass = scene.device.pass();
     copyOps.kvCacheCopy(pass, { ...scene.valid.kvCacheCopy, nNew: undefined, isSliding: undefined });
-    copyOps.kvCacheCopySeq(pass, { ...scene.valid.kvCacheCopySeq, nTokens: undefined, srcTokOffset: 2 });
-    copyOps.kvCacheCopyHeadMajor(pass, { ...scene.valid.kvCacheCopyHeadMajor, nTokens: 5, srcTokOffset: undefined });
+    copyOps.kvCacheCopySeq(pass, {
+      ...scene.valid.kvCacheCopySeq,
+      nTokens: undefined,
+      srcTokOffset: 2,
+      isSliding: true,
+    });
+    copyOps.kvCacheCopyHeadMajor(pass, {
+      ...scene.valid.kvCacheCopyHeadMajor,
+      nTokens: 5,
+      srcTokOffset: undefined,
+      isSliding: true,
+    });
     expect(pass.describe().length).toBe(3);
   });
 

@@ -263,8 +263,8 @@ describe("what is next to a refusal and allowed", () => {
 
   test("options that are undefined", () => {
     using pass = scene.device.pass();
-    const left = { packing: undefined, isSliding: undefined, scaleFactorD512: undefined, rmsScratch: undefined };
-    quantizedOps.hadamardQuantizeKv(pass, { ...scene.valid.hadamardQuantizeKv, ...left });
+    const left = { packing: undefined, isSliding: undefined, scaleFactorD512: undefined };
+    quantizedOps.hadamardQuantizeKv(pass, { ...scene.valid.hadamardQuantizeKv, ...left, rmsScratch: undefined });
     quantizedOps.hadamardQuantizeKvSeq(pass, {
       ...scene.valid.hadamardQuantizeKvSeq,
       ...left,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 const root = process.argv[2] ?? "";
 const { Device } = (await import(join(root, "src/index.ts"))) as typeof import("../../src/index.ts");
-const { cases, operations } = (await import(
+const { allCases, operations } = (await import(
   join(root, "scripts/fixtures/operations/all.ts")
 )) as typeof import("../../scripts/fixtures/operations/all.ts");
 const { DeviceTensors } = (await import(
@@ -13,7 +13,7 @@ const { DeviceTensors } = (await import(
 const hashes: Record<string, string> = {};
 const kernels = new Set<string>();
 using device = Device.open();
-for (const entry of cases) {
+for (const entry of allCases()) {
   const { params, inputs, expected } = entry.make(1);
   const operation = operations.find(({ name }) => name === entry.operation);
   if (operation === undefined) throw new Error(`no operation ${entry.operation}`);

@@ -1,4 +1,4 @@
-/** The quantised cache over drawn formats, head sizes, ranges and rings: the oracle's codes and norms, and their decoding. */
+/** The quantized cache over drawn formats, head sizes, ranges and rings: the oracle's codes and norms, and their decoding. */
 import { afterAll, describe, expect } from "bun:test";
 import fc from "fast-check";
 import { openWithThreads } from "../../scripts/lib/open-device.ts";
@@ -43,7 +43,7 @@ const cases = fc
     return { ...rest, srcTokOffset, nTokens, positionStart };
   });
 
-describe("the quantised cache against the oracle", () => {
+describe("the quantized cache against the oracle", () => {
   property("hadamardQuantizeKvSeq, and token by token the same bytes", cases, 300, (entry) => {
     const { format, headDim, nKvHeads, srcTokens, srcTokOffset, nTokens, positionStart, isSliding, seed } = entry;
     const { scaleFactorD512 } = entry;

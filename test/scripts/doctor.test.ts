@@ -6,13 +6,15 @@ import { type CaseResult, type Examination, examine } from "../../scripts/doctor
 import { Scrubber } from "../../scripts/doctor/report.ts";
 import { formatOutcome } from "../../scripts/doctor/text.ts";
 import type { Case } from "../../scripts/fixtures/operation.ts";
-import { cases } from "../../scripts/fixtures/operations/all.ts";
+import { allCases } from "../../scripts/fixtures/operations/all.ts";
 import { abiVersion } from "../../src/ffi/generated/symbols.ts";
 import { checkLayouts, layoutFaults } from "../../src/ffi/layoutCheck.ts";
 import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
 import { type LayoutStruct, nativeLayouts } from "../../src/ffi/nativeLayout.ts";
 import { Device } from "../../src/index.ts";
 import { plainEnvironment } from "../helpers/run.ts";
+
+const cases = allCases();
 
 const root = resolve(import.meta.dir, "../..");
 const program = join(root, "scripts/metal-attention.ts");
@@ -132,7 +134,7 @@ describe("doctor says what is wrong and how to mend it", () => {
         },
       };
     });
-    const { problems, kernels } = examine(planted, quiet);
+    const { problems, kernels } = examine(() => planted, quiet);
     expect(problems[0]?.what).toContain("1 of 12 cases went wrong\nkvCacheCopy.f16-ring: cache: element 3");
     expect(problems[0]?.mend).toContain("--report");
     const wrong = kernels.filter(({ state }) => state === "wrong");
@@ -141,7 +143,7 @@ describe("doctor says what is wrong and how to mend it", () => {
   });
 
   test("kernels that no case ran", () => {
-    const examination = examine(someCases, quiet);
+    const examination = examine(() => someCases, quiet);
     const untried = examination.kernels.filter(({ state }) => state === "untried").length;
     expect(untried).toBeGreaterThan(10);
     expect(examination.problems.map(({ what }) => what)).toEqual([

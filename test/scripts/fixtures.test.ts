@@ -4,11 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Draw } from "../../scripts/fixtures/draw.ts";
 import { makeFiles, readFixture, readManifest } from "../../scripts/fixtures/manifest.ts";
-import { cases, operations } from "../../scripts/fixtures/operations/all.ts";
+import { allCases, operations } from "../../scripts/fixtures/operations/all.ts";
 import { runFixture } from "../../scripts/fixtures/run.ts";
 import * as api from "../../src/index.ts";
 import { nmse } from "../../src/reference/index.ts";
 import { testTable } from "../helpers/table.ts";
+
+const cases = allCases();
 
 const device = api.Device.open();
 afterAll(() => device.dispose());

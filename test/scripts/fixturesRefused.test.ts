@@ -5,10 +5,12 @@ import { join, resolve } from "node:path";
 import { decodeFixture, encodeFixture, type FixtureContent } from "../../scripts/fixtures/file.ts";
 import { type Manifest, readFixture, readManifest } from "../../scripts/fixtures/manifest.ts";
 import type { Fixture } from "../../scripts/fixtures/operation.ts";
-import { cases } from "../../scripts/fixtures/operations/all.ts";
+import { allCases } from "../../scripts/fixtures/operations/all.ts";
 import { runFixture } from "../../scripts/fixtures/run.ts";
 import { Device } from "../../src/index.ts";
 import { seededRandom } from "../helpers/random.ts";
+
+const cases = allCases();
 
 const committed = resolve(import.meta.dir, "../fixtures");
 const device = Device.open();

@@ -90,7 +90,7 @@ function passes(device: Device): number {
   using packed = device.tensor("u8", [1, 4, 32]);
   using norms = device.tensor("f32", [1, 4, 1]);
   using restored = device.tensor("f16", [1, 4, 64]);
-  const quantised = { packed, norms, bits: 4 } as const;
+  const quantized = { packed, norms, bits: 4 } as const;
   using _pipeline = device.pipeline("kv_cache_copy_f32", { constants });
   using stack = new DisposableStack();
   let tileClasses: TileClasses | undefined;
@@ -99,15 +99,15 @@ function passes(device: Device): number {
     using pass = device.pass();
     kvCacheCopy(pass, { src: rows, cache, writePos: 100, isSliding: true });
     kvCacheCopyBatch(pass, { src: token, cache: heads, seqPos: 3 });
-    kvCacheCopySeq(pass, { src: tokens, cache: heads, seqPosStart: 2 });
+    kvCacheCopySeq(pass, { src: tokens, cache: heads, seqPosStart: 2, isSliding: true });
     kvCacheCopyHeadMajor(pass, { src: bf16, cache: copy, seqPosStart: 1, nTokens: 3 });
     buildSlidingWindowMask(pass, { mask, window: 1 });
     tileClasses = classifyMaskTiles(pass, { mask, headDim: 64, ...(tileClasses && { reuse: tileClasses }) });
     if (i === 0) stack.use(tileClasses);
     flashAttnPrefill(pass, { q, k: q, v: q, out, mask, tileClasses });
-    hadamardQuantizeKvSeq(pass, { src: vectors, ...quantised, writePosStart: 0 });
-    hadamardQuantizeKv(pass, { src: vector, ...quantised, writePos: 3 });
-    dequantizeKv(pass, { ...quantised, out: restored });
+    hadamardQuantizeKvSeq(pass, { src: vectors, ...quantized, writePosStart: 0 });
+    hadamardQuantizeKv(pass, { src: vector, ...quantized, writePos: 3 });
+    dequantizeKv(pass, { ...quantized, out: restored });
     pass.commitAndWait();
     operations += pass.info.dispatches;
   }

@@ -71,7 +71,7 @@ export const dispatchCodes = {
   threads: 1,
 } as const;
 
-/** How the codes of a quantised cache lie in a row: `codebook_bits` of each that are supported. (`MA_PACKING_*`) */
+/** How the codes of a quantized cache lie in a row: `codebook_bits` of each that are supported. (`MA_PACKING_*`) */
 export const packingCodes = {
   nibble: 1,
   byte: 2,

@@ -7,9 +7,11 @@ import { OptionNames } from "../../optionNames.ts";
 import { checkAxis, fromEnd } from "../shapes.ts";
 import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
+  cacheParams,
   checkScaleFactor,
   type DequantizeStreams,
   dequantizeStreamNames,
+  quantizedNames,
   useStreams,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
@@ -33,16 +35,9 @@ export type DequantizeKvArgs = DequantizeStreams &
 
 const argNames = new OptionNames<DequantizeKvArgs>("dequantizeKv", {
   out: true,
-  packed: true,
-  norms: true,
-  k: true,
-  v: true,
-  bits: true,
-  packing: true,
   readPosStart: true,
   nTokens: true,
-  isSliding: true,
-  scaleFactorD512: true,
+  ...quantizedNames,
 });
 
 const result: VectorsArgument = {
@@ -54,7 +49,7 @@ const result: VectorsArgument = {
 const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
 
 /**
- * Reads a run of tokens of all heads out of a Hadamard-quantised cache, with
+ * Reads a run of tokens of all heads out of a Hadamard-quantized cache, with
  * `k` and `v` both in one dispatch: the inverse of {@link hadamardQuantizeKv},
  * centroids for coordinates. Computed in f32; f16 and bf16 round to nearest even.
  * Reading no token does nothing.
@@ -77,7 +72,8 @@ export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
   const givenTokens = args.nTokens;
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
-  const { k, v, dual, batch, nKvHeads, headDim, capacity } = useStreams(args, device, format, result);
+  const streams = useStreams(args, device, format, result);
+  const { k, v, dual } = streams;
   const nTokens = fromEnd(k.vectors, 2);
   const out = dual ? "k.out" : "out";
   checkAxis(out, "nTokens", nTokens, checkOptionalU32(givenTokens, nTokens, "nTokens"), "the argument nTokens");
@@ -90,17 +86,13 @@ export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
     normsV: v?.norms,
     outV: v?.vectors,
     params: {
-      head_dim: headDim,
-      num_kv_heads: nKvHeads,
+      ...cacheParams(streams, isSliding, scaleFactorD512),
       read_pos_start: position,
-      cache_capacity: capacity,
-      is_sliding: isSliding,
-      scale_factor_d512: scaleFactorD512,
       codebook_bits: format.bits,
       n_tokens: nTokens,
     },
     packing: format.packingCode,
-    batch,
+    batch: streams.batch,
   });
   checkStatus(native, native.ma_hadamard_dequantize_kv(handle, block.address));
 }

@@ -9,8 +9,11 @@ import { OptionNames } from "../../optionNames.ts";
 import { fromEnd } from "../shapes.ts";
 import { normsPerPosition, type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
+  cacheParams,
   checkScaleFactor,
+  encodedTensors,
   type QuantizeStreams,
+  quantizedNames,
   quantizeStreamNames,
   type StreamsInUse,
   useStreams,
@@ -39,16 +42,9 @@ export type HadamardQuantizeKvArgs = QuantizeStreams &
 
 const argNames = new OptionNames<HadamardQuantizeKvArgs>("hadamardQuantizeKv", {
   src: true,
-  packed: true,
-  norms: true,
-  k: true,
-  v: true,
-  bits: true,
-  packing: true,
   writePos: true,
-  isSliding: true,
-  scaleFactorD512: true,
   rmsScratch: true,
+  ...quantizedNames,
 });
 
 const source: VectorsArgument = {
@@ -60,13 +56,13 @@ const source: VectorsArgument = {
 const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
 
 /**
- * Writes one token of all heads into a Hadamard-quantised cache: the decode
+ * Writes one token of all heads into a Hadamard-quantized cache: the decode
  * step. With `k` and `v` both go in one dispatch.
  *
  * A head vector x is rotated by a Hadamard transform with random signs, so that
  * its coordinates y look normal whatever outliers x has: of order D = headDim,
  * or for the sizes that are no power of two of the largest that divides it.
- * Each coordinate is stored as the nearest centroid of the Lloyd-Max quantiser
+ * Each coordinate is stored as the nearest centroid of the Lloyd-Max quantizer
  * of N(0, 1) (Max 1960, "Quantizing for minimum distortion"; Lloyd 1982):
  * - D up to 256: norm = |y|, codes of y sqrt(D) / norm
  * - above: for each 256 coordinates the root of their mean square as norm, codes of y scaleFactorD512 / norm
@@ -95,31 +91,18 @@ export function hadamardQuantizeKv(pass: Pass, args: HadamardQuantizeKvArgs): vo
   const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
   const givenScratch = args.rmsScratch;
   const streams = useStreams(args, device, format, source);
-  const { k, v, batch, nKvHeads, headDim, capacity } = streams;
   const rmsScratch = givenScratch === undefined ? undefined : useScratch(givenScratch, device, streams);
 
   const isNibble = format.packing === "nibble";
-  const params = {
-    head_dim: headDim,
-    num_kv_heads: nKvHeads,
-    write_pos,
-    cache_capacity: capacity,
-    is_sliding: isSliding,
-    scale_factor_d512: scaleFactorD512,
-  };
+  const params = { ...cacheParams(streams, isSliding, scaleFactorD512), write_pos };
   packMAHadamardQuantizeKvArgs(block, 0, {
-    srcK: k.vectors,
-    packedK: k.packed,
-    normsK: k.norms,
-    srcV: v?.vectors,
-    packedV: v?.packed,
-    normsV: v?.norms,
+    ...encodedTensors(streams),
     rmsScratch,
     params: isNibble ? params : undefined,
     hbParams: isNibble ? undefined : { ...params, codebook_bits: format.bits },
     packing: format.packingCode,
-    batch,
-    rmsCoordinates: rmsScratch !== undefined && fromEnd(rmsScratch, 1) !== headDim ? probeCoordinates : 0,
+    batch: streams.batch,
+    rmsCoordinates: rmsScratch !== undefined && fromEnd(rmsScratch, 1) !== streams.headDim ? probeCoordinates : 0,
   });
   checkStatus(native, native.ma_hadamard_quantize_kv(handle, block.address));
 }

@@ -7,8 +7,11 @@ import { OptionNames } from "../../optionNames.ts";
 import { checkTokens, fromEnd } from "../shapes.ts";
 import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
+  cacheParams,
   checkScaleFactor,
+  encodedTensors,
   type QuantizeStreams,
+  quantizedNames,
   quantizeStreamNames,
   useStreams,
   type VectorsArgument,
@@ -35,17 +38,10 @@ export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
 
 const argNames = new OptionNames<HadamardQuantizeKvSeqArgs>("hadamardQuantizeKvSeq", {
   src: true,
-  packed: true,
-  norms: true,
-  k: true,
-  v: true,
-  bits: true,
-  packing: true,
   writePosStart: true,
   nTokens: true,
   srcTokOffset: true,
-  isSliding: true,
-  scaleFactorD512: true,
+  ...quantizedNames,
 });
 
 const source: VectorsArgument = {
@@ -57,7 +53,7 @@ const source: VectorsArgument = {
 const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
 
 /**
- * Writes a run of tokens of all heads into a Hadamard-quantised cache in one
+ * Writes a run of tokens of all heads into a Hadamard-quantized cache in one
  * dispatch, with `k` and `v` both in it: the prefill step. The bytes are those
  * of {@link hadamardQuantizeKv} called for each token, whose formats and method these are.
  *
@@ -95,31 +91,22 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
   const givenTokens = args.nTokens;
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
-  const { k, v, batch, nKvHeads, headDim, capacity } = useStreams(args, device, format, source);
-  const nSrcTokens = fromEnd(k.vectors, 3);
+  const streams = useStreams(args, device, format, source);
+  const nSrcTokens = fromEnd(streams.k.vectors, 3);
   const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset);
 
   packMAHadamardQuantizeKvSeqArgs(block, 0, {
-    srcK: k.vectors,
-    packedK: k.packed,
-    normsK: k.norms,
-    srcV: v?.vectors,
-    packedV: v?.packed,
-    normsV: v?.norms,
+    ...encodedTensors(streams),
     params: {
-      head_dim: headDim,
-      num_kv_heads: nKvHeads,
+      ...cacheParams(streams, isSliding, scaleFactorD512),
       write_pos_start: position,
-      cache_capacity: capacity,
-      is_sliding: isSliding,
-      scale_factor_d512: scaleFactorD512,
       codebook_bits: format.bits,
       n_tokens: nTokens,
       src_tok_offset: srcTokOffset,
       n_src_tokens: nSrcTokens,
     },
     packing: format.packingCode,
-    batch,
+    batch: streams.batch,
   });
   checkStatus(native, native.ma_hadamard_quantize_kv_seq(handle, block.address));
 }

@@ -8,7 +8,7 @@ import {
   useFormat,
 } from "./quantizedFormat.ts";
 
-/** Arguments of {@link kvCacheBytes}: a quantised cache by `bits`, or a plain one by `dtype`. */
+/** Arguments of {@link kvCacheBytes}: a quantized cache by `bits`, or a plain one by `dtype`. */
 export type KvCacheBytesArgs = {
   /** Values of a head vector. */
   readonly headDim: number;

@@ -2,7 +2,7 @@ import { checkU32, display, refused } from "../../checks.ts";
 import { packingCodes } from "../../ffi/generated/codes.ts";
 import { type Support, support } from "../../ffi/support.ts";
 
-/** Bits of a code in a quantised cache. */
+/** Bits of a code in a quantized cache. */
 export type QuantizedBits = 2 | 3 | 4 | 5 | 6 | 8;
 
 /**
@@ -14,7 +14,7 @@ export type QuantizedBits = 2 | 3 | 4 | 5 | 6 | 8;
  */
 export type QuantizedPacking = "nibble" | "byte" | "dense";
 
-/** How a cache is quantised. */
+/** How a cache is quantized. */
 export interface QuantizedFormatArgs {
   /** Bits of a code. */
   readonly bits: QuantizedBits;

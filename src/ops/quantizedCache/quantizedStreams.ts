@@ -56,6 +56,18 @@ export const dequantizeStreamNames = new OptionNames<DequantizeStream>("a stream
   norms: true,
 });
 
+/** The names that every call of the quantized cache has, beside those of its vectors and positions. */
+export const quantizedNames = {
+  packed: true,
+  norms: true,
+  k: true,
+  v: true,
+  bits: true,
+  packing: true,
+  isSliding: true,
+  scaleFactorD512: true,
+} as const;
+
 /** A stream's tensors, checked. */
 interface StreamRanges {
   readonly vectors: TensorRange;
@@ -145,6 +157,29 @@ function useStream(
   checkAxis(normsName, "capacity", fromEnd(norms, 2), fromEnd(packed, 2), packedName);
   checkAxis(normsName, "normsPerPos", fromEnd(norms, 1), normsPerPosition(headDim), `a headDim of ${headDim}`);
   return { vectors, packed, norms };
+}
+
+/** The tensors of an encoding, as its argument struct has them. */
+export function encodedTensors({ k, v }: StreamsInUse) {
+  return {
+    srcK: k.vectors,
+    packedK: k.packed,
+    normsK: k.norms,
+    srcV: v?.vectors,
+    packedV: v?.packed,
+    normsV: v?.norms,
+  };
+}
+
+/** What the parameters of every kernel of the quantized cache have. */
+export function cacheParams({ headDim, nKvHeads, capacity }: StreamsInUse, isSliding: number, scaleFactor: number) {
+  return {
+    head_dim: headDim,
+    num_kv_heads: nKvHeads,
+    cache_capacity: capacity,
+    is_sliding: isSliding,
+    scale_factor_d512: scaleFactor,
+  };
 }
 
 /** The factor for head sizes above 256, as a number; 1 unless given. */

@@ -76,7 +76,7 @@ typedef struct HadamardQuantizeParams {
   ma_u32 cache_capacity;     ///< slots per head
   ma_u32 is_sliding;         ///< 1: slot = position mod cache_capacity; 0: slot = position
   ma_f32 scale_factor_d512;  ///< factor of the coordinates for head sizes above 256; usually 1
-  ma_u32 rms_probe_enabled;  ///< derived: 0 without rmsScratch; with it 1 for all scaled coordinates, 16 for 16 of each norm
+  ma_u32 rms_probe_enabled;  ///< derived: with rmsScratch 1 for all coordinates, 16 for 16 of each norm
 } HadamardQuantizeParams;
 
 /// `hadamard_quantize_kv_hb*` and `_dense*`: the same with 2 to 8 bits a value.

@@ -210,7 +210,7 @@ typedef struct MAKvCacheCopyHeadMajorArgs {
   uint32_t reserved;   ///< 0
 } MAKvCacheCopyHeadMajorArgs;
 
-/// How the codes of a quantised cache lie in a row: `codebook_bits` of each that are supported.
+/// How the codes of a quantized cache lie in a row: `codebook_bits` of each that are supported.
 enum {
   MA_PACKING_NIBBLE = 1,  ///< 4: two codes to a byte, the even index in the low half
   MA_PACKING_BYTE = 2,    ///< 5, 6 or 8: one code to a byte
@@ -218,11 +218,11 @@ enum {
 };
 
 /// Arguments of `ma_hadamard_quantize_kv`. 240 bytes.
-/// One token, src f32 [batch, num_kv_heads, head_dim], of K or of K and V (srcV, packedV and normsV zeroed mean K alone),
-/// into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and
-/// norms f32 [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)].
-/// rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and NIBBLE: all of them,
-/// [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch, num_kv_heads, norms, rmsCoordinates].
+/// One token, src f32 [batch, num_kv_heads, head_dim], of K or of K and V (srcV, packedV and normsV zeroed mean K
+/// alone), into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and norms f32 [batch, num_kv_heads,
+/// cache_capacity, max(1, head_dim / 256)]. rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and
+/// NIBBLE: all of them, [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch,
+/// num_kv_heads, norms, rmsCoordinates].
 typedef struct MAHadamardQuantizeKvArgs {
   MATensor srcK;
   MATensor packedK;
@@ -395,7 +395,7 @@ int32_t ma_kv_cache_copy(ma_pass pass, const MAKvCacheCopyArgs *args);
 int32_t ma_kv_cache_copy_batch(ma_pass pass, const MAKvCacheCopyBatchArgs *args);
 int32_t ma_kv_cache_copy_seq(ma_pass pass, const MAKvCacheCopySeqArgs *args);
 int32_t ma_kv_cache_copy_head_major(ma_pass pass, const MAKvCacheCopyHeadMajorArgs *args);
-/// Writes one token into a Hadamard-quantised cache.
+/// Writes one token into a Hadamard-quantized cache.
 int32_t ma_hadamard_quantize_kv(ma_pass pass, const MAHadamardQuantizeKvArgs *args);
 /// Writes a run of tokens, at most cache_capacity, in one dispatch.
 int32_t ma_hadamard_quantize_kv_seq(ma_pass pass, const MAHadamardQuantizeKvSeqArgs *args);

@@ -14,6 +14,7 @@ final class Device {
   /// Guarded by the lock of `HandleSpace`, as all that follows.
   var isOpen = true
   var encodingPasses = 0
+  private var passesOpened: UInt64 = 0
   let tileClasses = TileClassSet()
   private var inFlight: [any MTLCommandBuffer] = []
 
@@ -45,14 +46,16 @@ final class Device {
 
   /// Opens a pass and gives its handle.
   func openPass(concurrent: Bool) throws(StatusError) -> UInt32 {
-    try HandleSpace.lock.withLock { () throws(StatusError) in
+    let number = try HandleSpace.lock.withLock { () throws(StatusError) in
       try require(
         encodingPasses < Self.maxEncodingPasses, StatusCode.invalidState,
         "\(encodingPasses) passes of this device are open, as many as it allows; commit or release one")
       encodingPasses += 1
+      passesOpened += 1
+      return passesOpened
     }
     do throws(StatusError) {
-      let pass = try makePass(concurrent: concurrent)
+      let pass = try makePass(concurrent: concurrent, number: number)
       do throws(StatusError) {
         return try adopt(pass, in: HandleSpace.passes)
       } catch {
@@ -65,13 +68,13 @@ final class Device {
     }
   }
 
-  private func makePass(concurrent: Bool) throws(StatusError) -> Pass {
+  private func makePass(concurrent: Bool, number: UInt64) throws(StatusError) -> Pass {
     guard let commandBuffer = queue.makeCommandBuffer(),
       let encoder = commandBuffer.makeComputeCommandEncoder(dispatchType: concurrent ? .concurrent : .serial)
     else {
       throw StatusError(StatusCode.outOfMemory, "the device could not make a command buffer")
     }
-    return Pass(device: self, commandBuffer: commandBuffer, encoder: encoder, concurrent: concurrent)
+    return Pass(device: self, commandBuffer: commandBuffer, encoder: encoder, concurrent: concurrent, number: number)
   }
 
   /// Gives a handle to what the device owns from now on.

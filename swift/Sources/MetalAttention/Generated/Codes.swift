@@ -44,7 +44,7 @@ enum DispatchForm: UInt32, CaseIterable {
   case threads = 1
 }
 
-/// How the codes of a quantised cache lie in a row: `codebook_bits` of each that are supported. (`MA_PACKING_*`)
+/// How the codes of a quantized cache lie in a row: `codebook_bits` of each that are supported. (`MA_PACKING_*`)
 enum Packing: UInt32, CaseIterable {
   case nibble = 1
   case byte = 2
@@ -76,4 +76,42 @@ enum StatusCode {
   static let deviceUnavailable: Int32 = -10
   /// the device reported an error while it ran a pass
   static let execution: Int32 = -11
+}
+
+/// The kind of a dispatch, as `ma_pass_describe` names it.
+enum Operation: UInt8 {
+  case kernel
+  case kvCacheCopy
+  case kvCacheCopyBatch
+  case kvCacheCopySeq
+  case kvCacheCopyHeadMajor
+  case hadamardQuantizeKv
+  case hadamardQuantizeKvSeq
+  case dequantizeKv
+  case flashAttnPrefill
+  case buildMask
+  case classifyMaskTiles
+}
+
+/// The tensor arguments of the operations.
+enum TensorName: UInt8 {
+  case src
+  case cache
+  case srcK
+  case cacheK
+  case srcV
+  case cacheV
+  case packedK
+  case normsK
+  case packedV
+  case normsV
+  case rmsScratch
+  case outK
+  case outV
+  case q
+  case k
+  case v
+  case out
+  case mask
+  case tileClasses
 }

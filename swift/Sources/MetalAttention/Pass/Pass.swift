@@ -8,6 +8,8 @@ final class Pass {
   let commandBuffer: any MTLCommandBuffer
   private let encoder: any MTLComputeCommandEncoder
   private let isConcurrent: Bool
+  /// Which of its device's passes it is; no other ever has the same.
+  let number: UInt64
   private(set) var isEncoding = true
 
   /// In memory of its own: properties of a class are checked for exclusive
@@ -15,12 +17,14 @@ final class Pass {
   private let log: UnsafeMutablePointer<DispatchLog>
 
   init(
-    device: Device, commandBuffer: any MTLCommandBuffer, encoder: any MTLComputeCommandEncoder, concurrent: Bool
+    device: Device, commandBuffer: any MTLCommandBuffer, encoder: any MTLComputeCommandEncoder, concurrent: Bool,
+    number: UInt64
   ) {
     self.device = device
     self.commandBuffer = commandBuffer
     self.encoder = encoder
     isConcurrent = concurrent
+    self.number = number
     log = .allocate(capacity: 1)
     log.initialize(to: DispatchLog())
   }

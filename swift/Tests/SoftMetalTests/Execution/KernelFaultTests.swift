@@ -13,13 +13,13 @@ import Testing
   }
 
   @Test func anAddressOutsideIsMeasuredFromTheNearestBuffer() {
-    let behind = error(Int(SM_FAULT_UNMAPPED), Int(SM_ACCESS_WRITE), at: 0x7000_1000_0000 + 4096)
+    let behind = error(Int(SM_FAULT_UNMAPPED), Int(SM_FAULT_WRITE), at: 0x7000_1000_0000 + 4096)
     #expect(behind.code == .pageFault)
     #expect(
       "\(behind)"
         == "kernel 'k' (dispatch 2 of 3) wrote to address 0x700010001000, where there is no memory: outside "
         + "its buffers, 4096 bytes behind where buffer(4) is bound")
-    let before = error(Int(SM_FAULT_PROTECTED), Int(SM_ACCESS_READ), at: 0x7000_0000_0000 - 65536)
+    let before = error(Int(SM_FAULT_PROTECTED), Int(SM_FAULT_READ), at: 0x7000_0000_0000 - 65536)
     #expect(before.code == .pageFault)
     #expect(
       "\(before)" == "kernel 'k' (dispatch 2 of 3) read from address 0x6fffffff0000, which is protected: outside its "
@@ -27,12 +27,12 @@ import Testing
   }
 
   @Test func anAddressFarFromAllIsNotMeasured() {
-    let far = error(Int(SM_FAULT_UNMAPPED), Int(SM_ACCESS_EXECUTE), at: 0x100_0000_0000)
+    let far = error(Int(SM_FAULT_UNMAPPED), Int(SM_FAULT_EXECUTE), at: 0x100_0000_0000)
     #expect(
       "\(far)" == "kernel 'k' (dispatch 2 of 3) jumped to address 0x10000000000, where there is no memory: outside its "
         + "buffers")
     #expect(
-      "\(error(Int(SM_FAULT_UNMAPPED), Int(SM_ACCESS_READ), at: .max))".contains("read from address 0xffffffffffffffff")
+      "\(error(Int(SM_FAULT_UNMAPPED), Int(SM_FAULT_READ), at: .max))".contains("read from address 0xffffffffffffffff")
     )
   }
 

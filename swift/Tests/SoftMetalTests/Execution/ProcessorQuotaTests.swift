@@ -3,6 +3,12 @@ import Testing
 
 @testable import SoftMetal
 
+// Glibc declares them only for GNU sources, which Swift's module of it does not ask for.
+@_silgen_name("sched_getaffinity")
+private func getAffinity(_ process: Int32, _ size: Int, _ set: UnsafeMutableRawPointer) -> Int32
+@_silgen_name("sched_setaffinity")
+private func setAffinity(_ process: Int32, _ size: Int, _ set: UnsafeRawPointer) -> Int32
+
 @Suite struct ProcessorQuotaTests {
   /// The quota that a process finds in a root folder with these files.
   private func processors(_ files: [String: String]) throws -> Int? {
@@ -98,13 +104,13 @@ import Testing
   @Test func theAffinityMaskCounts() {
     let thread = TestThread {
       var set = cpu_set_t()
-      sched_getaffinity(0, MemoryLayout<cpu_set_t>.size, &set)
+      #expect(getAffinity(0, MemoryLayout<cpu_set_t>.size, &set) >= 0)
       let first = withUnsafeBytes(of: set) { bytes in
         (0..<bytes.count * 8).first { bytes[$0 / 8] >> ($0 % 8) & 1 == 1 } ?? 0
       }
       var one = cpu_set_t()
       withUnsafeMutableBytes(of: &one) { $0[first / 8] = 1 << (first % 8) }
-      #expect(sched_setaffinity(0, MemoryLayout<cpu_set_t>.size, &one) == 0)
+      #expect(setAffinity(0, MemoryLayout<cpu_set_t>.size, &one) == 0)
       #expect(Processor.usableCount == 1)
       #expect(DeviceSettings().threads == 1)
     }

@@ -2,14 +2,9 @@ import CMetalAttention
 
 /// What a prefill reads and writes, from its strides, checked against the
 /// tensors.
-struct FlashAttnAccesses {
-  let q: Access
-  let k: Access
-  let v: Access
-  let out: Access
-  let mask: Access?
-  let tileClasses: Access?
+typealias FlashAttnAccesses = FlashAttnArguments<Access>
 
+extension FlashAttnArguments where Each == Access {
   @inline(__always)
   init(_ tensors: FlashAttnTensors, _ args: MAFlashAttnPrefillArgs) throws(StatusError) {
     let params = args.params

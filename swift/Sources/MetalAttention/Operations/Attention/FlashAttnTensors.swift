@@ -1,14 +1,19 @@
 import CMetalAttention
 
-/// The tensors of a prefill, with the extents that their strides describe.
-struct FlashAttnTensors {
-  let q: Tensor
-  let k: Tensor
-  let v: Tensor
-  let out: Tensor
-  let mask: Tensor?
-  let tileClasses: Tensor?
+/// What a prefill takes: something of each of its tensors.
+struct FlashAttnArguments<Each> {
+  let q: Each
+  let k: Each
+  let v: Each
+  let out: Each
+  let mask: Each?
+  let tileClasses: Each?
+}
 
+/// The tensors of a prefill, checked for themselves.
+typealias FlashAttnTensors = FlashAttnArguments<Tensor>
+
+extension FlashAttnArguments where Each == Tensor {
   @inline(__always)
   init(_ args: MAFlashAttnPrefillArgs, in pass: Pass) throws(StatusError) {
     q = try Tensor(args.q, .q, in: pass)

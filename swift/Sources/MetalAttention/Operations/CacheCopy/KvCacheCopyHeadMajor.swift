@@ -5,40 +5,31 @@ import CMetalAttention
 enum KvCacheCopyHeadMajor {
   @inline(__always)
   static func encode(_ args: MAKvCacheCopyHeadMajorArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let stream = try CopyStream(args.src, .src, to: args.cache, .cache, in: pass)
-    let kernel = try CopyKernel.index(.headMajor, stream.source.dtype, stream.cache.dtype, isDual: false)
     var params = args.params
-    let isRing = try CacheRange.isRing(args.isSliding, "isSliding")
-    let nHeads = try CacheRange.heads(params.nHeads, "nHeads", batch: args.batch)
-    if nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
+    let copy = try HeadMajorCopy(
+      CopyStream(args.src, .src, to: args.cache, .cache, in: pass), nil, .headMajor, isSliding: args.isSliding,
+      nHeads: params.nHeads, batch: args.batch)
+    if copy.nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
 
-    try CacheRange.requireRun(
-      of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity",
-      of: .cache, isRing: isRing, "isSliding")
+    try copy.requireRun(of: params.nTokens, from: params.seqPosStart, capacity: params.capacity)
     try CacheRange.requireSource(
       params.nTokens, "nTokens", from: params.srcTokOffset, "srcTokOffset", of: params.srcSeqLen, "srcSeqLen")
-    let source = HeadMajor(nHeads: nHeads, capacity: params.srcSeqLen, rowSize: params.headDim)
-    let cache = HeadMajor(nHeads: nHeads, capacity: params.capacity, rowSize: params.headDim)
+    let source = HeadMajor(nHeads: copy.nHeads, capacity: params.srcSeqLen, rowSize: params.headDim)
+    let cache = HeadMajor(nHeads: copy.nHeads, capacity: params.capacity, rowSize: params.headDim)
+    func formula(_ axis: Argument, _ length: UInt32) -> Sentence {
+      "\(copy.formula) x \(axis) \(length) x \(arg: "headDim") \(params.headDim)"
+    }
     let (sourceElements, cacheElements) = (source.elements, cache.elements)
     try CopyStream.requireRoom(
-      in: stream,
-      source: sourceElements,
-      "\(heads(args)) x \(arg: "srcSeqLen") \(params.srcSeqLen) x \(arg: "headDim") \(params.headDim)",
-      cache: cacheElements,
-      "\(heads(args)) x \(arg: "capacity") \(params.capacity) x \(arg: "headDim") \(params.headDim)")
+      in: copy.k, source: sourceElements, formula("srcSeqLen", params.srcSeqLen), cache: cacheElements,
+      formula("capacity", params.capacity))
 
-    // The batch lies in memory like more heads.
-    params.nHeads = nHeads
+    params.nHeads = copy.nHeads
     let slots = cache.slots(params.nTokens, from: params.seqPosStart)
+    let read = source.slots(params.nTokens, from: params.srcTokOffset).elements
     let extent = CopyExtent(
-      source: sourceElements.value, cache: cacheElements.value,
-      read: source.slots(params.nTokens, from: params.srcTokOffset).elements,
-      written: slots.elements, wrapped: slots.wrapped,
-      rowSize: params.headDim, rows: nHeads, planes: params.nTokens)
-    return try CacheCopy.encode(.kvCacheCopyHeadMajor, kernel: kernel, into: pass, stream, nil, extent, params)
-  }
-
-  private static func heads(_ args: MAKvCacheCopyHeadMajorArgs) -> Sentence {
-    CacheRange.headsFormula(args.params.nHeads, "nHeads", batch: args.batch)
+      source: sourceElements.value, cache: cacheElements.value, read: read, written: slots.elements,
+      wrapped: slots.wrapped, rowSize: params.headDim, rows: copy.nHeads, planes: params.nTokens)
+    return try CacheCopy.encode(.kvCacheCopyHeadMajor, kernel: copy.kernel, into: pass, copy.k, nil, extent, params)
   }
 }

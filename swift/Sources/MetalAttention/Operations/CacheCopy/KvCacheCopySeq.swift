@@ -5,41 +5,30 @@ import CMetalAttention
 enum KvCacheCopySeq {
   @inline(__always)
   static func encode(_ args: MAKvCacheCopySeqArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let k = try CopyStream(args.srcK, .srcK, to: args.cacheK, .cacheK, in: pass)
-    let v = try CopyStream.optional(args.srcV, .srcV, to: args.cacheV, .cacheV, in: pass, like: k)
-    let kernel = try CopyKernel.index(.sequence, k.source.dtype, k.cache.dtype, isDual: v != nil)
     let params = args.params
-    let isRing = try CacheRange.isRing(args.isSliding, "isSliding")
-    let nHeads = try CacheRange.heads(params.nHeads, "nHeads", batch: args.batch)
-    if nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
+    let copy = try HeadMajorCopy(args, .sequence, nHeads: params.nHeads, in: pass)
+    if copy.nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
 
-    try CacheRange.requireRun(
-      of: params.nTokens, "nTokens", from: params.seqPosStart, "seqPosStart", capacity: params.capacity, "capacity",
-      of: .cacheK, isRing: isRing, "isSliding")
+    try copy.requireRun(of: params.nTokens, from: params.seqPosStart, capacity: params.capacity)
     try CacheRange.requireSource(
       params.nTokens, "nTokens", from: params.srcTokOffset, "srcTokOffset", of: params.nSrcTokens, "nSrcTokens")
     let token = Count(params.nHeads) * params.headDim
     let source = token * params.nSrcTokens * args.batch
-    let cache = HeadMajor(nHeads: nHeads, capacity: params.capacity, rowSize: params.headDim)
+    let cache = HeadMajor(nHeads: copy.nHeads, capacity: params.capacity, rowSize: params.headDim)
     let cacheElements = cache.elements
     try CopyStream.requireRoom(
-      in: k, v,
+      in: copy.k, copy.v,
       source: source,
-      "\(heads(args)) x \(arg: "nSrcTokens") \(params.nSrcTokens) x \(arg: "headDim") \(params.headDim)",
+      "\(copy.formula) x \(arg: "nSrcTokens") \(params.nSrcTokens) x \(arg: "headDim") \(params.headDim)",
       cache: cacheElements,
-      "\(heads(args)) x \(arg: "capacity") \(params.capacity) x \(arg: "headDim") \(params.headDim)")
+      "\(copy.formula) x \(arg: "capacity") \(params.capacity) x \(arg: "headDim") \(params.headDim)")
 
     let slots = cache.slots(params.nTokens, from: params.seqPosStart)
     let skipped = UInt64(params.nSrcTokens - params.srcTokOffset - params.nTokens)
+    let read = (UInt64(params.srcTokOffset) * token.value)..<(source.value - skipped * token.value)
     let extent = CopyExtent(
-      source: source.value, cache: cacheElements.value,
-      read: (UInt64(params.srcTokOffset) * token.value)..<(source.value - skipped * token.value),
-      written: slots.elements, wrapped: slots.wrapped,
-      rowSize: params.headDim, rows: nHeads, planes: params.nTokens)
-    return try CacheCopy.encode(.kvCacheCopySeq, kernel: kernel, into: pass, k, v, extent, params)
-  }
-
-  private static func heads(_ args: MAKvCacheCopySeqArgs) -> Sentence {
-    CacheRange.headsFormula(args.params.nHeads, "nHeads", batch: args.batch)
+      source: source.value, cache: cacheElements.value, read: read, written: slots.elements, wrapped: slots.wrapped,
+      rowSize: params.headDim, rows: copy.nHeads, planes: params.nTokens)
+    return try CacheCopy.encode(.kvCacheCopySeq, kernel: copy.kernel, into: pass, copy.k, copy.v, extent, params)
   }
 }

@@ -6,8 +6,8 @@ final class TileClassSet {
     let classes: Access
     /// Nil once its buffer is released: classes that no mask has any more.
     var mask: Access?
-    /// The pass that makes them.
-    let pass: ObjectIdentifier
+    /// Number of the pass that makes them.
+    let pass: UInt64
     var isStale = false
   }
 
@@ -19,7 +19,7 @@ final class TileClassSet {
   /// Notes classes that a dispatch makes, in place of what their bytes held.
   func add(_ classes: Access, of mask: Access, in pass: Pass) {
     entries.removeAll { $0.classes.overlaps(classes) }
-    entries.append(Entry(classes: classes, mask: mask, pass: ObjectIdentifier(pass)))
+    entries.append(Entry(classes: classes, mask: mask, pass: pass.number))
   }
 
   /// Notes bytes that a dispatch or the host writes.
@@ -38,7 +38,7 @@ final class TileClassSet {
 
   /// Notes that a pass has ended without having run.
   func noteAbandoned(_ pass: Pass) {
-    for index in entries.indices where entries[index].pass == ObjectIdentifier(pass) {
+    for index in entries.indices where entries[index].pass == pass.number {
       entries[index].isStale = true
     }
   }

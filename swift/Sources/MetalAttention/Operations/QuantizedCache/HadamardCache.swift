@@ -6,8 +6,7 @@ struct HadamardCache {
   let headDim: UInt32
   let packed: HeadMajor
   let norms: HeadMajor
-  /// Heads of a batch as the call names them, for messages.
-  let headsFormula: Sentence
+  private let batch: UInt32
 
   /// Checks head size and factor.
   /// - Parameter heads: those of all batches; neither they nor the head size are 0.
@@ -25,7 +24,7 @@ struct HadamardCache {
       "\(arg: "scale_factor_d512") is \(params.scale_factor_d512); it is finite and above 0, usually 1")
     self.format = format
     self.headDim = headDim
-    headsFormula = CacheRange.headsFormula(params.num_kv_heads, "num_kv_heads", batch: batch)
+    self.batch = batch
     packed = HeadMajor(
       nHeads: heads, capacity: params.cache_capacity, rowSize: UInt32(rowBits / 8))
     norms = HeadMajor(
@@ -47,6 +46,9 @@ struct HadamardCache {
       of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity",
       of: .packedK, isRing: isRing, "is_sliding")
   }
+
+  /// For messages: heads of a batch, and the batch where there is more than one.
+  var headsFormula: Sentence { CacheRange.headsFormula(packed.nHeads / batch, "num_kv_heads", batch: batch) }
 
   /// Checks that the tensors of a stream hold the whole cache.
   func requireRoom(in stream: HadamardStream) throws(StatusError) {

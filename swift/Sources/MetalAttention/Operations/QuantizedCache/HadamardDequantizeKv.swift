@@ -1,6 +1,6 @@
 import CMetalAttention
 
-/// `ma_hadamard_dequantize_kv`: tokens of a quantised cache, K alone or K and
+/// `ma_hadamard_dequantize_kv`: tokens of a quantized cache, K alone or K and
 /// V, to head-major [batch, num_kv_heads, n_tokens, head_dim].
 enum HadamardDequantizeKv {
   static func encode(_ args: MAHadamardDequantizeKvArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {

@@ -1,4 +1,4 @@
-/// The kernels of the Hadamard-quantised cache: one for each task, packing and
+/// The kernels of the Hadamard-quantized cache: one for each task, packing and
 /// head size, and for each task and packing one for any power of two.
 enum HadamardKernel {
   enum Task: Int, CaseIterable {

@@ -1,6 +1,6 @@
 import CMetalAttention
 
-/// What the parameters of every kernel on a quantised cache have;
+/// What the parameters of every kernel on a quantized cache have;
 /// `ShaderTypes.h` says what it means.
 protocol HadamardParams {
   var head_dim: UInt32 { get }

@@ -1,6 +1,6 @@
 import CMetalAttention
 
-/// Head vectors and the quantised cache that they go to or come from: K, V, or
+/// Head vectors and the quantized cache that they go to or come from: K, V, or
 /// the only one.
 struct HadamardStream {
   typealias Arguments = (values: MATensor, packed: MATensor, norms: MATensor)

@@ -99,8 +99,8 @@ enum Lowering {
   ]
 
   /// What comes before the source. Lane functions tell their call sites apart by address, and matrices lie in the
-  /// kernel's own frame: both need every function inlined into the kernel. Until then any may lead to a meeting of
-  /// lanes. A call of the source's functions that is left after inlining is one of a function to itself, if it is no
+  /// kernel's own frame: both need every function inlined into the kernel. Until then any may lead to lane
+  /// synchronization. A call of the source's functions that is left after inlining is one of a function to itself, if it is no
   /// loop by then.
   private static func head(_ context: LoweringContext, hasLoops: Bool) -> String {
     let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()

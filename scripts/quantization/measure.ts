@@ -20,16 +20,17 @@ export interface RoundTrip {
 
 /** Writes a data set into a cache on the device and reads it back. */
 export function roundTrip(device: Device, { name, headDim, values }: DataSet, format: QuantizedFormat): RoundTrip {
+  const { bits, packing } = format;
   const vectors = values.length / headDim;
   const extents = { headDim, nKvHeads: 1, capacity: vectors };
-  const { bytesPerRow, normsPerPos, bitsPerValue } = kvCacheBytes({ ...extents, ...format });
+  const { bytesPerRow, normsPerPos, bitsPerValue } = kvCacheBytes({ ...extents, bits, packing });
   using src = device.tensor("f32", [vectors, 1, headDim]).set(values);
   using packed = device.tensor("u8", [1, vectors, bytesPerRow]);
   using norms = device.tensor("f32", [1, vectors, normsPerPos]);
   using out = device.tensor("f32", [1, vectors, headDim]);
   using pass = device.pass();
-  hadamardQuantizeKvSeq(pass, { src, packed, norms, ...format, writePosStart: 0 });
-  dequantizeKv(pass, { packed, norms, out, ...format });
+  hadamardQuantizeKvSeq(pass, { src, packed, norms, bits, packing, writePosStart: 0 });
+  dequantizeKv(pass, { packed, norms, out, bits, packing });
   pass.commitAndWait();
   const error = nmse(out.view(), values);
   return { data: name, format, bitsPerValue, error, toOptimum: error / CODEBOOKS[format.bits].distortion };

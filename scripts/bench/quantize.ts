@@ -1,23 +1,23 @@
-/** The Hadamard-quantised cache at 4 bits: beside the same in C, and beside a copy that only converts. */
+/** The Hadamard-quantized cache at 4 bits: beside the same in C, and beside a copy that only converts. */
 import { dequantizeKv, hadamardQuantizeKvSeq, kvCacheBytes, kvCacheCopySeq, type Pass } from "../../src/index.ts";
 import { nmse } from "../../src/reference/index.ts";
 import { openWithThreads } from "../lib/open-device.ts";
 import { normalArray } from "../lib/random.ts";
 import { type Benchmark, type PreparedBenchmark, secondsOf } from "./benchmark.ts";
 import { sourceBytes } from "./copy.ts";
-import { prepareQuantiseInC } from "./quantise-c.ts";
+import { prepareQuantizeInC } from "./quantize-c.ts";
 
 const heads = 8;
 const bits = 4;
 
-type Direction = "quantise" | "dequantise";
+type Direction = "quantize" | "dequantize";
 
 const calls: Readonly<Record<Direction, string>> = {
-  quantise: "hadamardQuantizeKvSeq from",
-  dequantise: "dequantizeKv to",
+  quantize: "hadamardQuantizeKvSeq from",
+  dequantize: "dequantizeKv to",
 };
 
-function quantiseBenchmark(direction: Direction, headDim: number): Benchmark {
+function quantizeBenchmark(direction: Direction, headDim: number): Benchmark {
   return {
     name: `${direction}-4bit-d${headDim}`,
     unit: "GB/s",
@@ -46,7 +46,7 @@ function prepare(direction: Direction, headDim: number): PreparedBenchmark {
     norms: new Float32Array(norms.length),
     out: new Float32Array(out.length),
   };
-  const c = prepareQuantiseInC({ tokens, heads, headDim, src: src.view(), ...inC });
+  const c = prepareQuantizeInC({ tokens, heads, headDim, src: src.view(), ...inC });
 
   const run = (encode: (pass: Pass) => void) => {
     using pass = device.pass();
@@ -54,14 +54,14 @@ function prepare(direction: Direction, headDim: number): PreparedBenchmark {
     pass.commitAndWait();
   };
   const ours: Readonly<Record<Direction, () => void>> = {
-    quantise: () => run((pass) => hadamardQuantizeKvSeq(pass, { src, packed, norms, bits, writePosStart: 0 })),
-    dequantise: () => run((pass) => dequantizeKv(pass, { packed, norms, out, bits })),
+    quantize: () => run((pass) => hadamardQuantizeKvSeq(pass, { src, packed, norms, bits, writePosStart: 0 })),
+    dequantize: () => run((pass) => dequantizeKv(pass, { packed, norms, out, bits })),
   };
   const copy = () => run((pass) => kvCacheCopySeq(pass, { src, cache: converted, seqPosStart: 0 }));
 
   for (const each of [ours, c]) {
-    each.quantise();
-    each.dequantise();
+    each.quantize();
+    each.dequantize();
   }
   compare("norms", norms.view(), inC.norms);
   compare("vectors", out.view(), inC.out);
@@ -84,8 +84,8 @@ function compare(what: string, ours: Float32Array, inC: Float32Array): void {
   if (!(error < 1e-5)) throw new Error(`${what} of the kernel and of C differ: NMSE ${error.toExponential(2)}`);
 }
 
-export const quantiseBenchmarks: readonly Benchmark[] = [
-  quantiseBenchmark("quantise", 128),
-  quantiseBenchmark("quantise", 256),
-  quantiseBenchmark("dequantise", 128),
+export const quantizeBenchmarks: readonly Benchmark[] = [
+  quantizeBenchmark("quantize", 128),
+  quantizeBenchmark("quantize", 256),
+  quantizeBenchmark("dequantize", 128),
 ];

@@ -29,7 +29,7 @@ static unsigned code(float z, const float *boundaries) {
   return low;
 }
 
-void quantise(const float *src, unsigned char *packed, float *norms, const float *signs, const float *boundaries,
+void quantize(const float *src, unsigned char *packed, float *norms, const float *signs, const float *boundaries,
               unsigned tokens, unsigned heads, unsigned size) {
   for (unsigned token = 0; token < tokens; ++token) {
     for (unsigned head = 0; head < heads; ++head) {
@@ -52,7 +52,7 @@ void quantise(const float *src, unsigned char *packed, float *norms, const float
   }
 }
 
-void dequantise(const unsigned char *packed, const float *norms, float *out, const float *signs,
+void dequantize(const unsigned char *packed, const float *norms, float *out, const float *signs,
                 const float *centroids, unsigned rows, unsigned size) {
   for (unsigned row = 0; row < rows; ++row) {
     const unsigned char *bytes = packed + (unsigned long)row * (size / 2);
@@ -81,20 +81,20 @@ export interface CacheInC {
 }
 
 /** Both directions, compiled by the clang that compiles the shaders. */
-export function prepareQuantiseInC({ tokens, heads, headDim, src, packed, norms, out }: CacheInC) {
+export function prepareQuantizeInC({ tokens, heads, headDim, src, packed, norms, out }: CacheInC) {
   const { ptr: pointer, u32, void: nothing } = FFIType;
   const library = compileC(source, {
-    quantise: { args: [pointer, pointer, pointer, pointer, pointer, u32, u32, u32], returns: nothing },
-    dequantise: { args: [pointer, pointer, pointer, pointer, pointer, u32, u32], returns: nothing },
+    quantize: { args: [pointer, pointer, pointer, pointer, pointer, u32, u32, u32], returns: nothing },
+    dequantize: { args: [pointer, pointer, pointer, pointer, pointer, u32, u32], returns: nothing },
   });
-  const { quantise, dequantise } = library.symbols;
+  const { quantize, dequantize } = library.symbols;
   const signs = Float32Array.from({ length: headDim }, (_, i) => hadamardSign(i));
   const boundaries = new Float32Array(boundariesOf(4));
   const centroids = new Float32Array(centroidsOf(4));
   return {
-    quantise: () => quantise(ptr(src), ptr(packed), ptr(norms), ptr(signs), ptr(boundaries), tokens, heads, headDim),
-    dequantise: () =>
-      dequantise(ptr(packed), ptr(norms), ptr(out), ptr(signs), ptr(centroids), heads * tokens, headDim),
+    quantize: () => quantize(ptr(src), ptr(packed), ptr(norms), ptr(signs), ptr(boundaries), tokens, heads, headDim),
+    dequantize: () =>
+      dequantize(ptr(packed), ptr(norms), ptr(out), ptr(signs), ptr(centroids), heads * tokens, headDim),
     dispose: () => library.close(),
   };
 }

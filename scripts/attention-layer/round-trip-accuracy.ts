@@ -12,7 +12,7 @@ import { formatBytes, formatNumber } from "../lib/table.ts";
 import { type Check, verdict } from "./check.ts";
 import type { AttentionDType, KeyValue } from "./choice.ts";
 import { type LayerInputs, swapAxes } from "./inputs.ts";
-import type { Kept, KvCodes, PlainKeyValue, QuantizedKeyValue, QuantizedRows } from "./kept.ts";
+import type { KvCodes, PlainKeyValue, QuantizedKeyValue, QuantizedRows, RoundTrip } from "./round-trip.ts";
 
 /** Head vectors of K, and of V, that are compared. */
 const sampledVectors = 32;
@@ -30,14 +30,18 @@ interface Rows {
 }
 
 /** Whether the cache holds what the oracle says; what it costs and changes. */
-export function checkKept(inputs: LayerInputs, kept: Kept, out: Tensor<AttentionDType>): Check[] {
+export function checkRoundTrip(inputs: LayerInputs, roundTrip: RoundTrip, out: Tensor<AttentionDType>): Check[] {
   const { tokens, kvHeads, headDim } = inputs;
   const headMajor = (values: Float32Array) =>
     swapAxes(values.subarray(0, tokens * kvHeads * headDim), tokens, kvHeads, headDim);
   const rows = { k: headMajor(inputs.k), v: headMajor(inputs.v) };
-  const { cache, readBack } = kept;
+  const { cache, readBack } = roundTrip;
   const check = cache.codes === undefined ? checkPlain(cache, rows) : checkCodes(cache, readBack, rows, headDim);
-  return [check, { right: true, line: memoryLine(inputs, kept) }, { right: true, line: changeLine(kept, rows, out) }];
+  return [
+    check,
+    { right: true, line: memoryLine(inputs, roundTrip) },
+    { right: true, line: changeLine(roundTrip, rows, out) },
+  ];
 }
 
 /** Every element of a plain cache is the nearest of its dtype. */
@@ -50,7 +54,7 @@ function checkPlain({ k, v }: PlainKeyValue, rows: Rows): Check {
   const right = all - wrong(k, rows.k) - wrong(v, rows.v);
   return {
     right: right === all,
-    line: `kept: ${right} of ${all} elements are the nearest ${k.dtype} to the source: ${verdict(right === all)}`,
+    line: `round trip: ${right} of ${all} elements are the nearest ${k.dtype} to the source: ${verdict(right === all)}`,
   };
 }
 
@@ -64,7 +68,7 @@ function checkCodes(cache: QuantizedKeyValue, readBack: KeyValue<AttentionDType>
   return {
     right: right === compared,
     line:
-      `kept: ${right} of ${compared} sampled elements have the oracle's code and norm, ` +
+      `round trip: ${right} of ${compared} sampled elements have the oracle's code and norm, ` +
       `and are read back as it does: ${verdict(right === compared)}`,
   };
 }
@@ -107,7 +111,7 @@ function rightElements(
 }
 
 /** What the cache costs beside f16. */
-function memoryLine({ kvHeads, headDim, tokens }: LayerInputs, { cost }: Kept): string {
+function memoryLine({ kvHeads, headDim, tokens }: LayerInputs, { cost }: RoundTrip): string {
   const plain = kvCacheBytes({ headDim, nKvHeads: kvHeads, capacity: tokens, dtype: "f16" });
   const saved = plain.total - cost.total;
   return (
@@ -118,7 +122,7 @@ function memoryLine({ kvHeads, headDim, tokens }: LayerInputs, { cost }: Kept): 
 }
 
 /** What reading back changes in K and V, and in the attention output. */
-function changeLine({ cache, readBack, out: changed }: Kept, { k, v }: Rows, out: Tensor<AttentionDType>): string {
+function changeLine({ cache, readBack, out: changed }: RoundTrip, { k, v }: Rows, out: Tensor<AttentionDType>): string {
   const [before, after] = [out.toFloat32Array(), changed.toFloat32Array()];
   const largest = before.reduce((largest, value, i) => Math.max(largest, Math.abs(value - (after[i] as number))), 0);
   const exponential = (value: number) => value.toExponential(2);

@@ -1,4 +1,4 @@
-/** Error of the quantised KV cache: `bun run report:quantisation [--out DIR]`. */
+/** Error of the quantized KV cache: `bun run report:quantization [--out DIR]`. */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Device } from "../../src/index.ts";
@@ -8,13 +8,13 @@ import { drawErrors, drawSigns } from "./charts.ts";
 import { dataSets } from "./data.ts";
 import { compareSigns, formats, type RoundTrip, roundTrip, type SignsComparison } from "./measure.ts";
 
-const usage = `usage: bun run report:quantisation [--out DIR]
+const usage = `usage: bun run report:quantization [--out DIR]
 
-Writes vectors into a quantised cache, reads them back, and prints the error of
+Writes vectors into a quantized cache, reads them back, and prints the error of
 every format on Gaussian data, data with a channel of outliers, and keys and
 values of the demo's text; then what the transform's random signs are for.
 
-  --out DIR  where quantisation-error.svg and quantisation-signs.svg are
+  --out DIR  where quantization-error.svg and quantization-signs.svg are
              written; build/report unless given
   --help     this text`;
 
@@ -29,7 +29,7 @@ the one of the codes there, and not the mean over N(0, 1).`;
 try {
   await main();
 } catch (error) {
-  console.error(`report:quantisation: ${error instanceof Error ? error.message : String(error)}`);
+  console.error(`report:quantization: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;
 }
 
@@ -59,8 +59,8 @@ async function main(): Promise<void> {
   console.log(`${oneHotNote}\n`);
 
   const charts = {
-    "quantisation-error.svg": drawErrors(trips),
-    "quantisation-signs.svg": drawSigns(
+    "quantization-error.svg": drawErrors(trips),
+    "quantization-signs.svg": drawSigns(
       comparisons.filter(({ bits }) => bits === drawnBits),
       signsHeadDim,
     ),

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { normalArray } from "../../scripts/lib/random.ts";
-import { compareSigns, formats, rateDistortion, roundTrip } from "../../scripts/quantisation/measure.ts";
+import { compareSigns, formats, rateDistortion, roundTrip } from "../../scripts/quantization/measure.ts";
 import { Device } from "../../src/index.ts";
 import { CODEBOOKS } from "../../src/reference/index.ts";
 
@@ -66,7 +66,7 @@ describe("the command", () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   test("prints every format of every data set, and draws both charts", () => {
-    const script = resolve(import.meta.dir, "../../scripts/quantisation/main.ts");
+    const script = resolve(import.meta.dir, "../../scripts/quantization/main.ts");
     const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, "--out", folder]);
     expect({ exitCode, errors: stderr.toString().replace(/^ {4}.*: \d+ s\n/gm, "") }).toEqual({
       exitCode: 0,
@@ -77,11 +77,11 @@ describe("the command", () => {
       const rows = stdout.toString().match(new RegExp(`^${name} +[2-8]  (dense|nibble|byte)`, "gm"));
       expect(rows).toHaveLength(formats.length);
     }
-    const errors = readFileSync(join(folder, "quantisation-error.svg"), "utf8");
+    const errors = readFileSync(join(folder, "quantization-error.svg"), "utf8");
     for (const name of [...names, "optimum of scalar codes (Lloyd-Max)", "rate-distortion bound"]) {
       expect(errors).toContain(`>${name}</text>`);
     }
-    const signs = readFileSync(join(folder, "quantisation-signs.svg"), "utf8");
+    const signs = readFileSync(join(folder, "quantization-signs.svg"), "utf8");
     for (const name of ["constant", "one-hot", "with signs", "without"]) expect(signs).toContain(`>${name}</text>`);
   }, 120_000);
 });

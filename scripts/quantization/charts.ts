@@ -7,7 +7,7 @@ export function drawErrors(trips: readonly RoundTrip[]): string {
   const widths = [...new Set(formats.map(({ bits }) => bits))].toSorted((a, b) => a - b);
   const names = [...new Set(trips.map(({ data }) => data))];
   return lineChart({
-    title: "Error of the quantised KV cache",
+    title: "Error of the quantized KV cache",
     subtitle:
       "written and read back on the device; norms are counted; above 8 bits per value: 5, 6 and 8 bits in a byte each",
     xTitle: "bits per value",

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { prepareQuantiseInC } from "../../scripts/bench/quantise-c.ts";
+import { prepareQuantizeInC } from "../../scripts/bench/quantize-c.ts";
 import { normalArray } from "../../scripts/lib/random.ts";
 import { referenceDequantizeKv, referenceHadamardQuantizeKv } from "../../src/reference/index.ts";
 
@@ -16,10 +16,10 @@ test.each([128, 256])("the loops in C write and read the cache of the oracle, D 
   };
   // A vector of zeros, which has no direction.
   cache.src.fill(0, headDim, 2 * headDim);
-  const c = prepareQuantiseInC({ tokens, heads, headDim, ...cache });
+  const c = prepareQuantizeInC({ tokens, heads, headDim, ...cache });
   try {
-    c.quantise();
-    c.dequantise();
+    c.quantize();
+    c.dequantize();
   } finally {
     c.dispose();
   }

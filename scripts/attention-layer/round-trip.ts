@@ -14,7 +14,7 @@ import { headMajorStrides, sequenceMajorStrides } from "../../src/reference/inde
 import type { AttentionDType, KeyValue, KvFormat } from "./choice.ts";
 import type { LayerInputs } from "./inputs.ts";
 
-/** Bits and packing of a quantised cache. */
+/** Bits and packing of a quantized cache. */
 export type KvCodes = Required<QuantizedFormatArgs>;
 
 /** The codes of each width, without gaps. */
@@ -27,7 +27,7 @@ const kvCodes: Readonly<Record<Exclude<KvFormat, "f16" | "f32">, KvCodes>> = {
   8: { bits: 8, packing: "byte" },
 };
 
-/** One of K and V in a quantised cache: codes and norms, [kvHeads, tokens, ..]. */
+/** One of K and V in a quantized cache: codes and norms, [kvHeads, tokens, ..]. */
 export interface QuantizedRows {
   readonly packed: Tensor<"u8">;
   readonly norms: Tensor<"f32">;
@@ -45,8 +45,8 @@ export interface PlainKeyValue extends KeyValue<"f16" | "f32"> {
   readonly codes: undefined;
 }
 
-/** K and V of the prompt as they are kept, read back, and attended again. */
-export interface Kept {
+/** K and V of the prompt as they are roundTrip, read back, and attended again. */
+export interface RoundTrip {
   readonly format: KvFormat;
   readonly cost: KvCacheBytes;
   readonly cache: QuantizedKeyValue | PlainKeyValue;
@@ -59,7 +59,7 @@ export interface Kept {
 }
 
 /** Makes the tensors. */
-export function makeKept(device: Device, format: KvFormat, dtype: AttentionDType, inputs: LayerInputs): Kept {
+export function makeRoundTrip(device: Device, format: KvFormat, dtype: AttentionDType, inputs: LayerInputs): RoundTrip {
   const { tokens, heads, kvHeads, headDim } = inputs;
   const shape = { headDim, nKvHeads: kvHeads, capacity: tokens };
   const rows = [kvHeads, tokens, headDim];
@@ -77,15 +77,15 @@ export function makeKept(device: Device, format: KvFormat, dtype: AttentionDType
   }
   const codes = kvCodes[format];
   const cost = kvCacheBytes({ ...shape, ...codes });
-  const quantised = (): QuantizedRows => ({
+  const quantized = (): QuantizedRows => ({
     packed: device.tensor("u8", [kvHeads, tokens, cost.bytesPerRow]),
     norms: device.tensor("f32", [kvHeads, tokens, cost.normsPerPos]),
   });
-  return { ...common, cost, cache: { codes, k: quantised(), v: quantised() } };
+  return { ...common, cost, cache: { codes, k: quantized(), v: quantized() } };
 }
 
 /** Encodes the writing of the prompt's K and V, f32 [tokens, kvHeads, headDim]. */
-export function encodeKeeping(pass: Pass, { cache }: Kept, { k, v }: KeyValue<"f32">): void {
+export function encodeWrite(pass: Pass, { cache }: RoundTrip, { k, v }: KeyValue<"f32">): void {
   if (cache.codes === undefined) {
     kvCacheCopySeq(pass, { k: { src: k, cache: cache.k }, v: { src: v, cache: cache.v }, seqPosStart: 0 });
   } else {
@@ -99,7 +99,7 @@ export function encodeKeeping(pass: Pass, { cache }: Kept, { k, v }: KeyValue<"f
 }
 
 /** Encodes the reading; a plain cache needs no kernel, and is converted here and now. */
-export function encodeReadingBack(pass: Pass, { cache, readBack }: Kept): void {
+export function encodeReadBack(pass: Pass, { cache, readBack }: RoundTrip): void {
   if (cache.codes === undefined) {
     readBack.k.set(cache.k.toFloat32Array());
     readBack.v.set(cache.v.toFloat32Array());
