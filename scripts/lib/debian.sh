@@ -74,7 +74,7 @@ trixie_stanza() {
 has_own_trixie() { apt_stanzas | grep -Eq '^Suites:(.*[[:space:]])?trixie([[:space:]]|$)'; }
 
 swift_packages() {
-  printf 'swiftlang clang-19 libstdc++-14-dev'
+  printf 'swiftlang clang-19 llvm-19-dev libstdc++-14-dev'
   if ! command -v xz >/dev/null; then printf ' xz-utils'; fi
 }
 

@@ -39,7 +39,7 @@ set_up_swift_on_linux() {
 
 and one of
 
-    sudo apt-get install clang-19 libstdc++-14-dev     (Ubuntu 24.04 or newer)
+    sudo apt-get install clang-19 llvm-19-dev libstdc++-14-dev     (Ubuntu 24.04 or newer)
     sudo dnf install clang libstdc++-devel             (Fedora)
 
 then scripts/setup again."

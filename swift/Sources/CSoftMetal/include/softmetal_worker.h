@@ -64,6 +64,11 @@ typedef struct SmThreadgroup {
   uint32_t dispatchThreadsPerThreadgroup[3];
   uint32_t threadsPerGrid[3];
   uint32_t threadCount;
+  /// VECTORS: what a SIMD group calls at a barrier, and where its lanes are at different ones; the latter does not
+  /// return.
+  SM_FUNCTION(void, wait, const struct SmThreadgroup *group);
+  SM_FUNCTION(void, diverged, const struct SmThreadgroup *group);
+  void *executor;  ///< whose functions these are
 } SmThreadgroup;
 
 /// A worker. Arrays of SM_MAX_THREADS are indexed by thread.

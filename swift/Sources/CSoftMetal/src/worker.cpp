@@ -16,8 +16,8 @@ constexpr size_t regionSize = size_t(1) << SM_REGION_SHIFT;
 constexpr size_t stackSize = size_t(1) << SM_STACK_SHIFT;
 constexpr size_t guardSize = 4096;
 
-// The assembly in msl/softmetal_executor knows these offsets.
-static_assert(offsetof(SmWorker, yield) == 96);
+// The assembly in msl/softmetal_fibres knows these offsets.
+static_assert(offsetof(SmWorker, yield) == 120);
 static_assert(offsetof(SmSimdgroup, uniform) == 0);
 static_assert(offsetof(SmSimdgroup, meetingPoint) == 16);
 static_assert(offsetof(SmSimdgroup, reason) == 24);
@@ -54,6 +54,8 @@ std::unique_ptr<Worker> Worker::create() {
     munmap(mapping, size);
     return nullptr;
   }
+  worker->simdgroups_ = SimdgroupFibres::create();
+  if (!worker->simdgroups_) return nullptr;
   worker->layRegion();
   return worker;
 }
@@ -66,6 +68,7 @@ void Worker::layRegion() {
   region->worker = this;
   region->state.yield = &Worker::yield;
   region->state.group.threadgroupMemory = region->threadgroupMemory;
+  simdgroups_->attach(region->state.group);
 }
 
 /// New memory in place of what a kernel may have written over: stacks, states, guard pages. Where there is none to be
@@ -78,6 +81,7 @@ void Worker::renewRegion() {
 }
 
 bool Worker::overflowsFibre(uintptr_t stackPointer, uintptr_t address) const {
+  if (kernel_->execution == SM_EXECUTION_VECTORS) return simdgroups_->overflows(stackPointer, address);
   const uintptr_t block = stackPointer & ~(stackSize - 1);
   return regionOf(reinterpret_cast<void *>(stackPointer)) != regionOf(state_) ||
          (address >= block && address < block + guardSize);
@@ -159,6 +163,9 @@ int32_t Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffse
     place(dispatch, position, axis, merged);
     if (kernel_->execution == SM_EXECUTION_LOOP) {
       kernel_->run(&group);
+    } else if (kernel_->execution == SM_EXECUTION_VECTORS) {
+      barrierDiverged_ = !simdgroups_->run(*kernel_, group);
+      if (barrierDiverged_) break;
     } else {
       prepareStacks(group.threadCount);
       prepareFibres(group.threadCount);

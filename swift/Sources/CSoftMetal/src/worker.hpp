@@ -6,6 +6,7 @@
 #include <csetjmp>
 #include <memory>
 
+#include "simdgroups.hpp"
 #include "softmetal_worker.h"
 
 namespace softmetal {
@@ -35,7 +36,7 @@ class Worker {
 
   bool isInKernel() const { return isInKernel_.load(std::memory_order_relaxed); }
   bool isOutOfTime() const { return isInKernel() && outcome_->load(std::memory_order_relaxed) == SM_RUN_TIMEOUT; }
-  bool runsFibres() const { return kernel_->execution == SM_EXECUTION_FIBRES; }
+  bool runsFibres() const { return kernel_->execution != SM_EXECUTION_LOOP; }
   /// Whether a fibre's stack has run out, for a stack pointer and an access at fault.
   bool overflowsFibre(uintptr_t stackPointer, uintptr_t address) const;
   /// Claims the end of the kernel that runs; false when another signal has, or none runs.
@@ -65,6 +66,7 @@ class Worker {
   void *mapping_;
   size_t mappingSize_;
   SmWorker *state_;
+  std::unique_ptr<SimdgroupFibres> simdgroups_;
   const SmKernel *kernel_ = nullptr;
   void *mainStackPointer_ = nullptr;
   uint32_t stacksReady_ = 0;

@@ -37,6 +37,11 @@ struct DeviceSettings {
       }
       order = value
     }
+    if let text = environment("SOFTMETAL_EXECUTOR") {
+      guard text == "vectors" || text == "fibres" else {
+        throw DeviceError("SOFTMETAL_EXECUTOR is \"\(text)\"; expected vectors or fibres")
+      }
+    }
     if let text = environment("SOFTMETAL_GUARD") {
       guard text == "0" || text == "1" else {
         throw DeviceError("SOFTMETAL_GUARD is \"\(text)\"; expected 0 or 1")

@@ -18,25 +18,24 @@ enum CompilerFlags {
   /// Compiles lowered text into a shared object.
   static func compile(
     _ input: String, to output: String, headers: String, options: ShaderCompiler.Options, dialect: Dialect,
-    clang: Clang
+    clang: Clang, executor: Executor
   ) -> [String] {
-    code(options, dialect, clang) + ["-isystem", headers] + diagnostics + [input, "-o", output]
+    code(options, dialect, clang, executor) + ["-isystem", headers] + diagnostics + [input, "-o", output]
   }
 
   /// The flags that decide on the code, and so are part of the cache's key.
-  static func code(_ options: ShaderCompiler.Options, _ dialect: Dialect, _ clang: Clang) -> [String] {
+  static func code(_ options: ShaderCompiler.Options, _ dialect: Dialect, _ clang: Clang, _ executor: Executor)
+    -> [String]
+  {
     var flags = language(dialect)
     flags += [
       "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
-      // Lanes write into the matrix lane's frame before it gets there: no variable may share another's place.
-      "-Xclang", "-disable-lifetime-markers", "-mllvm", "-no-stack-coloring",
       // GPUs read and write a float4 that lies where a float may, and published kernels rely on it.
       "-fmax-type-align=8",
-      // Loops of matrix operations are empty for all lanes but one: worth a copy of the loop.
-      "-mllvm", "-unswitch-threshold=2000",
     ]
+    flags += executor.flags
     flags += ["-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed"]
     flags += [
       "-Werror=vla", "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",

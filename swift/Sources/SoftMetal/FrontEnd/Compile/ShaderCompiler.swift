@@ -34,9 +34,10 @@ enum ShaderCompiler {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
       if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
     }
+    let clang = try Clang.find(settings)
     let job = Job(
-      source: text, label: label, options: options, dialect: settings.dialect, kernel: kernel,
-      clang: try Clang.find(settings), cache: ShaderCache.open(settings))
+      source: text, label: label, options: options, dialect: settings.dialect, kernel: kernel, clang: clang,
+      executor: Executor.chosen(for: clang, settings.dialect), cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
@@ -65,6 +66,7 @@ private struct Job {
   let dialect: Dialect
   let kernel: String?
   let clang: Clang
+  let executor: Executor
   let cache: ShaderCache?
 
   /// Identifies the source as the user gave it, for this build of the library.
@@ -89,7 +91,8 @@ private struct Job {
     var hash = HeaderFolder.hash
     hash.combine(clang.identity)
     hash.combine(HostIdentity.processor)
-    for flag in CompilerFlags.code(options, dialect, clang) { hash.combine(flag) }
+    hash.combine(executor.identity)
+    for flag in CompilerFlags.code(options, dialect, clang, executor) { hash.combine(flag) }
     return hash
   }
 
@@ -136,7 +139,7 @@ private struct Job {
     var needingLanes: Set<String> = []
     while true {
       do {
-        return try compile(lowered, work)
+        return try compileOrDecline(lowered, work)
       } catch let error as LanesNeeded {
         let names = error.numbers.map { lowered.describedNames[$0 - 1] }
         guard !needingLanes.isSuperset(of: names) else {
@@ -149,7 +152,18 @@ private struct Job {
     }
   }
 
-  private func compile(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
+  /// Compiles for the executor, or for fibres where it leaves a kernel to them.
+  private func compileOrDecline(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
+    if executor != .fibres {
+      do {
+        return try compile(lowered, executor, work)
+      } catch let error as ShaderCompilerError where Executor.isRefusal(error.message) {}
+    }
+    return try compile(lowered, .fibres, work)
+  }
+
+  private func compile(_ lowered: LoweredShader, _ executor: Executor, _ work: WorkFolder) throws -> CacheEntry.Content
+  {
     let input = work.path + "/lowered.cpp"
     let output = work.path + "/object.so"
     guard let headers = HeaderFolder.headers(in: work.headerParent), Files.write(lowered.text, to: input) else {
@@ -157,7 +171,8 @@ private struct Job {
     }
     let isCheckOnly = isCheckOnly(lowered)
     let arguments =
-      CompilerFlags.compile(input, to: output, headers: headers, options: options, dialect: dialect, clang: clang)
+      CompilerFlags.compile(
+        input, to: output, headers: headers, options: options, dialect: dialect, clang: clang, executor: executor)
       + (isCheckOnly ? ["-fsyntax-only"] : [])
     let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []

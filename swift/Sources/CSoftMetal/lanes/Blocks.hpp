@@ -1,0 +1,42 @@
+/// The blocks of a kernel in the order that `linearize` asks for, and where lanes part and meet.
+#pragma once
+
+#include <vector>
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/PostDominators.h"
+#include "llvm/IR/Dominators.h"
+
+namespace lanes {
+
+class Blocks {
+ public:
+  explicit Blocks(llvm::Function &function);
+
+  llvm::DominatorTree dominators;
+  llvm::PostDominatorTree postDominators;
+  llvm::LoopInfo loops;
+  std::vector<llvm::BasicBlock *> order;
+  llvm::DenseMap<const llvm::BasicBlock *, int> index;
+
+  /// Lanes may choose differently at the end of `block`. True where that is news.
+  bool addDivergentBranch(llvm::BasicBlock *block);
+  bool isDivergent(const llvm::BasicBlock *block) const { return divergent_.contains(block); }
+  /// Lanes may come to `block` by different edges, or leave a loop to it at different times.
+  bool isJoin(const llvm::BasicBlock *block) const { return joins_.contains(block); }
+  /// Lanes may leave the loop at different times.
+  bool isLeftApart(const llvm::Loop *loop) const { return leftApart_.contains(loop); }
+  /// The block that has the same lanes, always: it dominates `block`, which post-dominates it, in the same loop.
+  llvm::BasicBlock *equivalent(const llvm::BasicBlock *block) const;
+
+ private:
+  void visit(llvm::BasicBlock *block);
+  bool part(const std::vector<llvm::BasicBlock *> &seeds, llvm::Loop *loop);
+
+  llvm::DenseSet<const llvm::BasicBlock *> seen_, divergent_, joins_;
+  llvm::DenseSet<const llvm::Loop *> leftApart_;
+};
+
+}  // namespace lanes

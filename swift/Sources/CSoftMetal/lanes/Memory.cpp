@@ -1,0 +1,201 @@
+/// Loads and stores: once, as one vector, or lane by lane.
+#include "Widen.hpp"
+#include "llvm/Analysis/VectorUtils.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace lanes {
+
+/// `count` neighbouring elements in each lane, `step` elements from lane to lane; 0: no such step.
+struct Widener::Access {
+  Type *element;
+  unsigned count, step;
+  Align align;
+  uint64_t size;
+};
+
+Widener::Access Widener::accessOf(Value *pointer, Type *type, Align align) {
+  Type *element = laneType(type);
+  const auto *vector = dyn_cast<FixedVectorType>(type);
+  if (element->isIntegerTy() && element->getIntegerBitWidth() % 8 != 0) throw Declined{"memory of odd bits"};
+  const uint64_t size = layout_.getTypeStoreSize(element).getFixedValue();
+  Access access{element, vector ? vector->getNumElements() : 1, 0, align, size};
+  if (size != layout_.getTypeAllocSize(element).getFixedValue()) return access;
+  const Shape shape = shapes_.of(pointer);
+  if (!shape.isScalar() || shape.stride <= 0 || uint64_t(shape.stride) % size != 0) return access;
+  const uint64_t step = uint64_t(shape.stride) / size;
+  // Wider steps waste more of the vector than lane by lane costs.
+  if (step < access.count || step > (size <= 2 ? 8u : 4u)) return access;
+  access.step = unsigned(step);
+  access.align = commonAlignment(align, uint64_t(shape.stride));
+  return access;
+}
+
+/// Which elements of a strided access are there.
+Value *Widener::wideMask(const Access &access) {
+  if (access.step == 1) return mask_;
+  SmallVector<int, 128> places;
+  for (unsigned lane = 0; lane < width; ++lane)
+    for (unsigned i = 0; i < access.step; ++i) places.push_back(int(i < access.count ? lane : width + lane));
+  return builder_.CreateShuffleVector(mask_, Constant::getNullValue(mask_->getType()), places);
+}
+
+Widener::Parts Widener::loadStrided(const Access &access, Value *base) {
+  Type *type = FixedVectorType::get(access.element, width * access.step);
+  Value *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(access), PoisonValue::get(type));
+  if (access.step == 1) return {all};
+  Parts results;
+  for (unsigned i = 0; i < access.count; ++i) {
+    SmallVector<int, width> places;
+    for (unsigned lane = 0; lane < width; ++lane) places.push_back(int(lane * access.step + i));
+    results.push_back(builder_.CreateShuffleVector(all, places));
+  }
+  return results;
+}
+
+void Widener::storeStrided(const Access &access, Value *base, const Parts &values) {
+  Value *all = values[0];
+  if (access.step > 1) {
+    Parts components = values;
+    all = values.size() == 1 ? values[0] : concatenateVectors(builder_, components);
+    SmallVector<int, 128> places;
+    for (unsigned lane = 0; lane < width; ++lane)
+      for (unsigned i = 0; i < access.step; ++i) places.push_back(i < access.count ? int(i * width + lane) : -1);
+    all = builder_.CreateShuffleVector(all, places);
+  }
+  builder_.CreateMaskedStore(all, base, access.align, wideMask(access));
+}
+
+/// The words that a lane's components of 8 or 16 bits are moved by where each lane has its own address, since
+/// processors gather nothing smaller: how many, and of how many bytes. One component a word where they do not fit.
+std::pair<unsigned, uint64_t> Widener::wordsOf(const Access &access) {
+  const uint64_t bytes = access.count * access.size;
+  if (access.size >= 4 || access.count == 1) return {access.count, access.size};
+  for (const uint64_t word : {8, 4})
+    if (bytes % word == 0) return {unsigned(bytes / word), word};
+  return {access.count, access.size};
+}
+
+/// Vectors of all lanes' parts, `from` a lane, cut into `to` parts a lane of type `element`.
+Widener::Parts Widener::recut(const Parts &parts, Type *element, unsigned to) {
+  const unsigned from = parts.size();
+  Parts given = parts, results;
+  Value *all = from == 1 ? given[0] : concatenateVectors(builder_, given);
+  SmallVector<int, 256> places;
+  for (unsigned lane = 0; lane < width; ++lane)
+    for (unsigned i = 0; i < from; ++i) places.push_back(int(i * width + lane));
+  if (from > 1) all = builder_.CreateShuffleVector(all, places);
+  all = builder_.CreateBitCast(all, FixedVectorType::get(element, width * to));
+  for (unsigned i = 0; i < to; ++i) {
+    places.clear();
+    for (unsigned lane = 0; lane < width; ++lane) places.push_back(int(lane * to + i));
+    results.push_back(to == 1 ? all : builder_.CreateShuffleVector(all, places));
+  }
+  return results;
+}
+
+Widener::Parts Widener::gather(const Access &access, Value *pointers) {
+  const auto [count, size] = wordsOf(access);
+  const bool isRecut = size != access.size;
+  Type *element = isRecut ? builder_.getIntNTy(unsigned(size * 8)) : access.element;
+  Parts results;
+  for (unsigned i = 0; i < count; ++i) {
+    Value *places = i ? builder_.CreateGEP(element, pointers, builder_.getInt64(i)) : pointers;
+    Type *type = FixedVectorType::get(element, width);
+    results.push_back(builder_.CreateMaskedGather(type, places, commonAlignment(access.align, i * size), mask_,
+                                                  PoisonValue::get(type)));
+  }
+  return isRecut ? recut(results, access.element, access.count) : results;
+}
+
+/// In lane order, a lane's components together: where lanes write to one place the last wins.
+void Widener::scatter(const Access &access, Value *pointers, const Parts &values) {
+  const auto [count, size] = wordsOf(access);
+  const bool isRecut = size != access.size;
+  Type *element = isRecut ? builder_.getIntNTy(unsigned(size * 8)) : access.element;
+  const Parts words = isRecut ? recut(values, element, count) : values;
+  for (unsigned i = 0; i < count; ++i) {
+    Value *places = i ? builder_.CreateGEP(element, pointers, builder_.getInt64(i)) : pointers;
+    builder_.CreateMaskedScatter(words[i], places, commonAlignment(access.align, i * size), mask_);
+  }
+}
+
+/// Two ways, of which `condition` chooses one; merges what they result in.
+void Widener::branch(Value *condition, const std::function<Parts()> &then, const std::function<Parts()> &otherwise,
+                     Parts &results) {
+  LLVMContext &context = source_.getContext();
+  BasicBlock *ways[2], *ends[2], *join = BasicBlock::Create(context, "joined", &target_);
+  for (auto &way : ways) way = BasicBlock::Create(context, "way", &target_);
+  builder_.CreateCondBr(condition, ways[0], ways[1]);
+  Parts values[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    builder_.SetInsertPoint(ways[i]);
+    values[i] = i == 0 ? then() : otherwise();
+    ends[i] = builder_.GetInsertBlock();
+    builder_.CreateBr(join);
+  }
+  builder_.SetInsertPoint(join);
+  for (unsigned i = 0; i < values[0].size(); ++i) {
+    PHINode *phi = builder_.CreatePHI(values[0][i]->getType(), 2);
+    for (unsigned k = 0; k < 2; ++k) phi->addIncoming(values[k][i], ends[k]);
+    results.push_back(phi);
+  }
+}
+
+void Widener::widenLoad(LoadInst &load) {
+  if (load.isAtomic() || load.isVolatile()) return serial(load);
+  Value *pointer = load.getPointerOperand();
+  const Access access = accessOf(pointer, load.getType(), load.getAlign());
+  if (access.step == 0) return set(load, gather(access, vector(pointer)));
+  Value *base = scalar(pointer);
+  if (!shapes_.of(pointer).isAssumed) return set(load, loadStrided(access, base));
+  Value *pointers = vector(pointer), *holds = check(pointer);
+  Parts results;
+  branch(holds, [&] { return loadStrided(access, base); }, [&] { return gather(access, pointers); }, results);
+  set(load, std::move(results));
+}
+
+void Widener::widenStore(StoreInst &store) {
+  Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
+  const Shape shape = shapes_.of(pointer);
+  const auto *type = dyn_cast<FixedVectorType>(value->getType());
+  if (shape.isUniform()) {
+    // The last lane's value stays.
+    Value *last = nullptr;
+    if (shapes_.of(value).isUniform()) {
+      last = scalar(value);
+    } else if (!type) {
+      last = lastActive(value);
+    } else {
+      last = PoisonValue::get(FixedVectorType::get(laneType(value->getType()), type->getNumElements()));
+      Value *zeros = builder_.CreateBinaryIntrinsic(Intrinsic::ctlz, bits(mask_), builder_.getTrue());
+      Value *lane = builder_.CreateXor(zeros, builder_.getInt32(width - 1));
+      for (unsigned i = 0; i < type->getNumElements(); ++i)
+        last = builder_.CreateInsertElement(last, builder_.CreateExtractElement(vector(value, i), lane), uint64_t(i));
+    }
+    auto *copy = cast<StoreInst>(store.clone());
+    copy->setOperand(0, last);
+    copy->setOperand(1, scalar(pointer));
+    copy->dropUnknownNonDebugMetadata();
+    builder_.Insert(copy);
+    return;
+  }
+  if (store.isAtomic() || store.isVolatile()) return serial(store);
+  const Access access = accessOf(pointer, value->getType(), store.getAlign());
+  Parts values;
+  for (unsigned i = 0; i < access.count; ++i) values.push_back(vector(value, i));
+  if (access.step == 0) return scatter(access, vector(pointer), values);
+  Value *base = scalar(pointer);
+  if (!shape.isAssumed) return storeStrided(access, base, values);
+  Value *pointers = vector(pointer), *holds = check(pointer);
+  Parts none;
+  branch(
+      holds, [&] { return storeStrided(access, base, values), Parts(); },
+      [&] { return scatter(access, pointers, values), Parts(); }, none);
+}
+
+}  // namespace lanes

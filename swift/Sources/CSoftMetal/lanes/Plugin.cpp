@@ -1,0 +1,161 @@
+/// The pass plugin: every kernel of a module becomes one that runs a SIMD group.
+#include <memory>
+
+#include "Prepare.hpp"
+#include "Primitives.hpp"
+#include "Widen.hpp"
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/PassPlugin.h"
+#include "llvm/Transforms/IPO/AlwaysInliner.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/Local.h"
+
+using namespace llvm;
+
+namespace lanes {
+namespace {
+
+CallBase *kernelCall(Function &function) {
+  for (BasicBlock &block : function)
+    for (Instruction &instruction : block)
+      if (primitiveOf(&instruction) == Primitive::kernel) return cast<CallBase>(&instruction);
+  return nullptr;
+}
+
+/// The user's function among the template arguments of the front end's.
+std::string readableName(const Function &function) {
+  const std::string name = demangle(function.getName().str());
+  const size_t begin = name.find(", &");
+  if (begin == std::string::npos) return name;
+  const size_t first = name.find_first_not_of(", &(", begin);
+  return name.substr(first, name.find_first_of("(<", first) - first);
+}
+
+class LanesPass : public PassInfoMixin<LanesPass> {
+ public:
+  explicit LanesPass(PassBuilder &builder) : builder_(&builder) {}
+
+  static bool isRequired() { return true; }
+
+  PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
+    bool hasKernels = false;
+    for (Function &function : module) hasKernels |= function.getName() == "sm_kernel";
+    if (!hasKernels) return PreservedAnalyses::all();
+    AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
+    auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+    functions.clear();
+    SmallVector<Function *, 16> kernels;
+    for (Function &function : module)
+      if (!function.isDeclaration() && kernelCall(function)) kernels.push_back(&function);
+    for (Function *kernel : kernels) {
+      try {
+        widen(*kernel, functions);
+      } catch (const Declined &declined) {
+        module.getContext().emitError("softmetal: kernel '" + readableName(*kernel) +
+                                      "' cannot run as vectors: " + declined.reason);
+      }
+    }
+    dropHelpers(module);
+    return PreservedAnalyses::none();
+  }
+
+ private:
+  /// Functions that kernels have taken into themselves are of no use but to them.
+  static void dropHelpers(Module &module) {
+    for (Function &function : make_early_inc_range(module)) {
+      if (function.isDeclaration() || none_of(instructions(function), [](const Instruction &instruction) {
+            return primitiveOf(&instruction) != Primitive::none;
+          }))
+        continue;
+      function.setComdat(nullptr);
+      function.setLinkage(GlobalValue::InternalLinkage);
+      if (function.use_empty()) function.eraseFromParent();
+    }
+  }
+
+  void widen(Function &kernel, FunctionAnalysisManager &analyses) {
+    replaceArguments(kernel);
+    FunctionPassManager first = firstPasses(*builder_);
+    first.run(kernel, analyses);
+    analyses.clear(kernel, kernel.getName());
+    CallBase *begin = kernelCall(kernel);
+    if (!begin || begin->getParent() != &kernel.getEntryBlock()) throw Declined{"no beginning"};
+    Function *regular = version(kernel, analyses, true), *general = version(kernel, analyses, false);
+    // What the kernel was becomes the choice between the two.
+    BasicBlock *block = begin->getParent();
+    block->splitBasicBlock(begin->getIterator());
+    Value *isRegular = begin->getArgOperand(1);
+    Function *versions[2] = {regular, general};
+    BasicBlock *ways[2];
+    SmallVector<Value *, 2> arguments;
+    for (Argument &argument : kernel.args()) arguments.push_back(&argument);
+    for (unsigned i = 0; i < 2; ++i) {
+      ways[i] = BasicBlock::Create(kernel.getContext(), i == 0 ? "regular" : "general", &kernel);
+      IRBuilder<> way(ways[i]);
+      way.CreateCall(versions[i], arguments);
+      way.CreateRetVoid();
+    }
+    block->getTerminator()->eraseFromParent();
+    IRBuilder<>(block).CreateCondBr(isRegular, ways[0], ways[1]);
+    removeUnreachableBlocks(kernel);
+  }
+
+  Function *version(Function &kernel, FunctionAnalysisManager &analyses, bool isRegular) {
+    ValueToValueMapTy map;
+    Function *source = CloneFunction(&kernel, map);
+    Function *target = nullptr;
+    try {
+      prepare(*source, analyses, *builder_, isRegular);
+      Blocks blocks(*source);
+      const Shapes shapes(*source, blocks, isRegular);
+      target = Function::Create(kernel.getFunctionType(), GlobalValue::InternalLinkage,
+                                kernel.getName() + (isRegular ? ".regular" : ".general"), kernel.getParent());
+      target->copyAttributesFrom(&kernel);
+      target->setLinkage(GlobalValue::InternalLinkage);
+      target->setComdat(nullptr);
+      target->removeFnAttr(Attribute::Convergent);
+      target->removeFnAttr(Attribute::AlwaysInline);
+      target->addFnAttr(Attribute::NoInline);
+      if (!isRegular) target->addFnAttr(Attribute::MinSize), target->addFnAttr(Attribute::OptimizeForSize);
+      Widener(*source, *target, blocks, shapes).run();
+      std::string message;
+      raw_string_ostream stream(message);
+      if (verifyFunction(*target, &stream)) throw Declined{"made wrong code: " + stream.str()};
+    } catch (const Declined &) {
+      if (target) {
+        target->deleteBody();
+        target->eraseFromParent();
+      }
+      analyses.clear(*source, source->getName());
+      source->eraseFromParent();
+      throw;
+    }
+    analyses.clear(*source, source->getName());
+    source->eraseFromParent();
+    return target;
+  }
+
+  PassBuilder *builder_;
+};
+
+void registerPasses(PassBuilder &builder) {
+  builder.registerPipelineStartEPCallback(
+      [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
+  builder.registerPipelineParsingCallback(
+      [&builder](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+        if (name != "softmetal-lanes") return false;
+        passes.addPass(LanesPass(builder));
+        return true;
+      });
+}
+
+}  // namespace
+}  // namespace lanes
+
+extern "C" __attribute__((weak, visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "softmetal-lanes", "1", lanes::registerPasses};
+}

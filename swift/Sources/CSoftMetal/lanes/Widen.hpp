@@ -1,0 +1,122 @@
+/// Makes the function that runs 32 lanes out of the one that runs a thread.
+///
+/// Whole-function vectorisation (Karrenberg and Hack, CGO 2011), as in ispc
+/// (Pharr and Mark, InPar 2012): what differs between lanes becomes vectors of
+/// 32, branches that lanes take differently become masks. Every value that
+/// crosses blocks, every phi and every mask has a slot on the stack, written
+/// where it changes; mem2reg makes values of them again.
+#pragma once
+
+#include <functional>
+
+#include "Linearize.hpp"
+#include "Primitives.hpp"
+#include "Shapes.hpp"
+#include "llvm/IR/IRBuilder.h"
+
+namespace lanes {
+
+class Widener {
+ public:
+  /// Fills `target`, which has the signature of `source` and no body.
+  Widener(llvm::Function &source, llvm::Function &target, Blocks &blocks, const Shapes &shapes);
+  void run();
+
+ private:
+  using Parts = llvm::SmallVector<llvm::Value *, 4>;
+  struct Block {
+    llvm::BasicBlock *head = nullptr;
+    llvm::AllocaInst *arriving = nullptr;  ///< lanes that wait in front of it
+    llvm::AllocaInst *mask = nullptr;      ///< lanes it ran with, where another block runs with the same
+    llvm::BasicBlock *equivalent = nullptr;
+  };
+
+  // Blocks and edges (Widen.cpp)
+  void makeSlots();
+  void emitBlock(int index);
+  void emitTerminator(llvm::BasicBlock *block, const FlowStep &step);
+  void edge(llvm::BasicBlock *from, llvm::BasicBlock *to, llvm::Value *lanes);
+  llvm::AllocaInst *slot(llvm::Type *type, const llvm::Twine &name);
+  bool needsSlot(const llvm::Instruction &instruction) const;
+
+  // Values (Values.cpp)
+  const Parts &parts(llvm::Value *value);
+  llvm::Value *scalar(llvm::Value *value);
+  llvm::Value *vector(llvm::Value *value, unsigned component = 0);
+  llvm::Value *matrix(llvm::Value *value);
+  llvm::Value *exact(llvm::Instruction &instruction);
+  llvm::Value *check(llvm::Value *value);
+  void set(llvm::Instruction &instruction, Parts parts);
+  void findMatrices();
+  bool mayBeMatrix(const llvm::Instruction &instruction) const;
+  bool isMatrix(const llvm::Value *value) const { return matrices_.contains(value); }
+  llvm::Type *laneType(llvm::Type *type) const;
+  llvm::Type *vectorType(llvm::Type *type, unsigned count = width) const;
+  llvm::SmallVector<llvm::Type *, 4> slotTypes(const llvm::Instruction &instruction) const;
+  llvm::Constant *ramp(llvm::Type *type, int64_t stride) const;
+  llvm::Value *splat(llvm::Value *value, unsigned count = width);
+  llvm::Value *any(llvm::Value *mask);
+  llvm::Value *bits(llvm::Value *mask);
+  llvm::Value *both(llvm::Value *mask, llvm::Value *condition);
+
+  // Instructions (Instructions.cpp)
+  void widen(llvm::Instruction &instruction);
+  bool widenScalar(llvm::Instruction &instruction);
+  void widenCall(llvm::CallBase &call);
+  void widenBitcast(llvm::Instruction &cast);
+  void widenShuffle(llvm::Instruction &instruction);
+  llvm::Value *element(llvm::Instruction &instruction, llvm::ArrayRef<llvm::Value *> operands, llvm::Value *mask);
+  llvm::Value *widerFloat(llvm::Value *value, llvm::Type *type);
+  llvm::Value *narrowFloat(llvm::Value *value, llvm::Type *type);
+
+  // Memory (Memory.cpp, Serial.cpp)
+  struct Access;
+  Access accessOf(llvm::Value *pointer, llvm::Type *type, llvm::Align align);
+  void widenLoad(llvm::LoadInst &load);
+  void widenStore(llvm::StoreInst &store);
+  Parts loadStrided(const Access &access, llvm::Value *base);
+  static std::pair<unsigned, uint64_t> wordsOf(const Access &access);
+  Parts recut(const Parts &parts, llvm::Type *element, unsigned to);
+  Parts gather(const Access &access, llvm::Value *pointers);
+  void storeStrided(const Access &access, llvm::Value *base, const Parts &values);
+  void scatter(const Access &access, llvm::Value *pointers, const Parts &values);
+  llvm::Value *wideMask(const Access &access);
+  void branch(llvm::Value *condition, const std::function<Parts()> &then, const std::function<Parts()> &otherwise,
+              Parts &results);
+  void serial(llvm::Instruction &instruction);
+
+  // Functions of several lanes (LaneFunctions.cpp, Matrices.cpp)
+  void widenPrimitive(llvm::CallBase &call, Primitive primitive);
+  llvm::Value *holdsInAll(llvm::Value *condition);
+  llvm::Value *shuffle(llvm::CallBase &call);
+  llvm::Value *reduce(llvm::CallBase &call);
+  llvm::Value *prefix(llvm::CallBase &call);
+  llvm::Value *combine(llvm::StringRef operation, const Reduction &reduction, llvm::Type *type, llvm::Value *a,
+                       llvm::Value *b);
+  llvm::Constant *startOf(const Reduction &reduction, llvm::Type *type);
+  void barrier(llvm::CallBase &call);
+  llvm::Value *matrixLoad(llvm::CallBase &call);
+  void matrixStore(llvm::CallBase &call);
+  llvm::Value *multiply(llvm::Value *a, llvm::Value *b, llvm::Value *c);
+  llvm::Value *transpose(llvm::Value *matrix);
+  llvm::Value *fromMatrix(llvm::Value *matrix, unsigned component);
+  llvm::Value *carrier(llvm::Value *value);
+  llvm::Value *toMatrix(llvm::Value *even, llvm::Value *odd);
+  llvm::Value *lastActive(llvm::Value *value);
+
+  llvm::Function &source_, &target_;
+  Blocks &blocks_;
+  const Shapes &shapes_;
+  const llvm::DataLayout &layout_;
+  llvm::IRBuilder<> builder_;
+  llvm::BasicBlock *entry_ = nullptr;
+  std::vector<FlowStep> steps_;
+  llvm::DenseMap<const llvm::BasicBlock *, Block> states_;
+  llvm::DenseMap<const llvm::Value *, llvm::SmallVector<llvm::AllocaInst *, 4>> slots_;
+  llvm::DenseMap<const llvm::Value *, Parts> current_;  ///< known in the block under way
+  llvm::DenseSet<const llvm::Value *> matrices_;
+  llvm::Value *mask_ = nullptr;  ///< of the block under way; never empty
+  int index_ = 0;                ///< of the block under way
+};
+
+}  // namespace lanes

@@ -1,0 +1,36 @@
+/** Runs the random kernels that its input lists, on the executor of its environment; prints a sum of what each leaves. */
+
+import { seededBits } from "../../scripts/lib/random.ts";
+import { Device } from "../../src/index.ts";
+import { inputCount, kernelText, outputCount, prelude, type RandomKernel } from "./kernels.ts";
+
+/** Threads of the grid and of a threadgroup: whole SIMD groups, and partial ones. */
+const grids = [
+  [128, 64],
+  [75, 50],
+] as const;
+const counterCount = 24;
+
+const kernels = JSON.parse(await Bun.stdin.text()) as RandomKernel[];
+using device = Device.open();
+const text = kernels.map(kernelText).join("\n");
+device.registerSource("random.metal", `#include <metal_stdlib>\nusing namespace metal;\n${prelude}\n${text}\n`);
+const results = kernels.map(({ name }, index) => {
+  using pipeline = device.pipeline(name);
+  return grids.map(([grid, threads]) => {
+    const bits = seededBits(index + grid);
+    const tensor = (count: number, of: () => number) => {
+      const result = device.tensor("u8", [count * 4]);
+      result.bytes.set(new Uint8Array(Uint32Array.from({ length: count }, of).buffer));
+      return result;
+    };
+    using out = tensor(grid * outputCount, () => 0);
+    using input = tensor(inputCount, bits);
+    using counters = tensor(counterCount, () => 0);
+    using pass = device.pass();
+    pass.dispatch(pipeline, { buffers: [out, input, counters], grid, threads });
+    pass.commitAndWait();
+    return [out, counters].map(({ bytes }) => Bun.hash(bytes).toString(16)).join(" ");
+  });
+});
+console.log(JSON.stringify(results));

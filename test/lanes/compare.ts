@@ -1,0 +1,42 @@
+/** Random kernels on both executors, bit for bit. */
+import { join } from "node:path";
+import { kernelText, type RandomKernel, randomKernel, shrink } from "./kernels.ts";
+import { lanesPlugin } from "./plugin.ts";
+
+const executors = ["fibres", "vectors"] as const;
+
+/** What each kernel leaves on an executor, as text to compare. */
+async function results(executor: (typeof executors)[number], kernels: readonly RandomKernel[]): Promise<string[]> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "child.ts")], {
+    env: { ...process.env, SOFTMETAL_EXECUTOR: executor, SOFTMETAL_LANES: lanesPlugin() },
+    stdin: new Blob([JSON.stringify(kernels)]),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [output, errors, status] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  if (status !== 0) throw new Error(`${executor}: status ${status}\n${errors}`);
+  return (JSON.parse(output) as unknown[]).map((each) => JSON.stringify(each));
+}
+
+async function differing(kernels: readonly RandomKernel[]): Promise<RandomKernel[]> {
+  const [fibres, vectors] = await Promise.all(executors.map((executor) => results(executor, kernels)));
+  return kernels.filter((_, index) => fibres?.[index] !== vectors?.[index]);
+}
+
+/** The seeds, of `count` from `first` on, whose kernels differ. */
+export async function differingSeeds(first: number, count: number): Promise<number[]> {
+  const kernels = Array.from({ length: count }, (_, k) => randomKernel(`random_${first + k}`, first + k));
+  return (await differing(kernels)).map(({ name }) => Number(name.slice("random_".length)));
+}
+
+/** The smallest kernel found in the one of `seed` that differs still, as source. */
+export async function shrunk(seed: number): Promise<string> {
+  const name = `random_${seed}`;
+  const differs = async (statements: RandomKernel["statements"]) =>
+    (await differing([{ name, statements }]).catch(() => [])).length > 0;
+  return kernelText({ name, statements: await shrink(randomKernel(name, seed).statements, differs) });
+}
