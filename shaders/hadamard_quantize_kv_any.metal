@@ -86,8 +86,7 @@ template <typename Format>
   const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(params.codebook_bits);
   quantize_vector((position.y != 0 ? v : k).at(source_row, cache_row, params.head_dim, width), params.head_dim,
-                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index,
-                  threads.x);
+                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index, threads.x);
 }
 
 /// One token, 4 bits; `scratch` gets the scaled coordinates [heads, head_dim] of K if asked for.
@@ -123,8 +122,7 @@ template <typename Format>
   const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(params.codebook_bits);
   quantize_vector((position.y != 0 ? v : k).at(head, cache_row, params.head_dim, width), params.head_dim,
-                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index,
-                  threads.x);
+                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index, threads.x);
 }
 
 // Entry points.
