@@ -105,11 +105,18 @@ private func setAffinity(_ process: Int32, _ size: Int, _ set: UnsafeRawPointer)
     let thread = TestThread {
       var set = cpu_set_t()
       #expect(getAffinity(0, MemoryLayout<cpu_set_t>.size, &set) >= 0)
-      let first = withUnsafeBytes(of: set) { bytes in
-        (0..<bytes.count * 8).first { bytes[$0 / 8] >> ($0 % 8) & 1 == 1 } ?? 0
+      let first = withUnsafeBytes(of: set) { (bytes: UnsafeRawBufferPointer) -> Int in
+        for index in 0..<(bytes.count * 8) {
+          let bit: UInt8 = 1 << UInt8(index % 8)
+          if bytes[index / 8] & bit != 0 { return index }
+        }
+        return 0
       }
       var one = cpu_set_t()
-      withUnsafeMutableBytes(of: &one) { $0[first / 8] = 1 << (first % 8) }
+      withUnsafeMutableBytes(of: &one) { (bytes: UnsafeMutableRawBufferPointer) in
+        let bit: UInt8 = 1 << UInt8(first % 8)
+        bytes[first / 8] = bit
+      }
       #expect(setAffinity(0, MemoryLayout<cpu_set_t>.size, &one) == 0)
       #expect(Processor.usableCount == 1)
       #expect(DeviceSettings().threads == 1)
