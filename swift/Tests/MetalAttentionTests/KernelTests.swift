@@ -110,8 +110,6 @@ import Testing
     expectOK(device.register(Self.scale))
     expectRefused(
       device.register(Self.scale, name: "again.metal"), MA_ERROR_INVALID_ARGUMENT, "again.metal", "scale", "test.metal")
-    expectRefused(
-      device.register("kernel void kv_cache_copy() {}"), MA_ERROR_INVALID_ARGUMENT, "kv_cache_copy.metal")
     expectRefused(create("nothing"), MA_ERROR_KERNEL_NOT_FOUND, "nothing", "kv_cache_copy_f32", "scale")
     expectOK(device.register("kernel void broken(device float *a [[buffer(0)]]) { a[0] = b; }", name: "broken.metal"))
     expectRefused(create("broken"), MA_ERROR_SHADER_COMPILATION, "broken.metal", "undeclared identifier 'b'")

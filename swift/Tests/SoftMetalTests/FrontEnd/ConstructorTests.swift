@@ -73,9 +73,4 @@ import Testing
     #expect(body.has("{ T(1); U(2); }"))
     #expect(body.has("return sm_make<W>(C<W>()(1));"))
   }
-
-  @Test func macroBodies() throws {
-    let body = try Lowered("#define SPLAT(x) \\\n  float4(x) /* float4(y) */\nvoid g() { SPLAT(1); }").body
-    #expect(body == "#define SPLAT(x) \\\n  sm_make<float4>(x) /* float4(y) */\nvoid g() { SPLAT(1); }")
-  }
 }

@@ -8,7 +8,7 @@ import Testing
     #expect(
       lowered.body.squeezed.has("SM_CONSTANT_STORAGE uint n = uint() ; static unsigned char sm_defined_n = 0;"))
     #expect(
-      lowered.tail.has("{\"n\", (7), sizeof(n), \"uint\", ::softmetal::constant_address(n), &sm_defined_n}"))
+      lowered.tail.has("{\"n\", (7), sizeof(n), \"uint\", SM_CONSTANT_ADDRESS(n), &sm_defined_n}"))
   }
 
   @Test(arguments: [

@@ -35,10 +35,6 @@ import Testing
     #expect(try body(statement) == statement)
   }
 
-  @Test func macros() throws {
-    #expect(try Lowered("#define STEP(v) ++v\nvoid g() {}").body.squeezed.has("#define STEP(v) (v += 1)"))
-  }
-
   @Test func operatorsOfTheSourceStay() throws {
     let source = "struct R { int a; R operator++(int); };\nvoid g(R r) { r++; ++r; }"
     #expect(try Lowered(source).body.has("r++; ++r;"))

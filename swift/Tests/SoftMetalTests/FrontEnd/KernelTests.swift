@@ -91,7 +91,7 @@ import Testing
   func instantiations(instantiation: String) throws {
     let lowered = try Lowered(Self.template + instantiation)
     #expect(lowered.names == ["x"])
-    #expect(lowered.tail.has("SM_EXECUTION_LOOP, ( 2 * 32 ), 0, (f<float , 2>)"))
+    #expect(lowered.tail.has("SM_EXECUTION_LOOP, 1, ( 2 * 32 ), 0, (f<float , 2>)"))
     #expect(!lowered.body.has("template [["))
     #expect(!lowered.body.has("host_name"))
   }
@@ -104,7 +104,8 @@ import Testing
 
   @Test func uninstantiatedTemplatesAreNoKernels() throws {
     #expect(try Lowered(Self.template).names == [])
-    #expect(try Lowered(Self.template).tail.has("SM_OBJECT_VERSION, 0, nullptr, 0, 0, nullptr, sm_initialize"))
+    #expect(
+      try Lowered(Self.template).tail.has("SM_OBJECT_VERSION, 0, nullptr, 0, 0, nullptr, SM_ADDRESS(sm_initialize)"))
   }
 
   @Test func namespaces() throws {

@@ -52,7 +52,7 @@ import Testing
         int4 v = int4(i, 2, 3, 4);
         v.xy = v.yx * 2;
         const bool3 less = v.xyz < int3(3);
-        shared[i] = v.x + v.y + int(less.x) + simd_sum(int(i)) + (less.y ? kSum : Sum{7, int2(i)}).total();
+        shared[i] = v.x + v.y + int(less.x) + simd_sum(int(i)) + kSum.x + Sum{7, int2(i)}.total();
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[i] = shared[7 - i];
       }

@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test func swizzlesThatTheSourceUses() throws {
-    let source = "#define LAST(v) v.wz\nvoid g(float4 v, int y) { v.xy = v.bgr.xy; f(v.x, v.xr); }"
+    let source = "void g(float4 v, int y) { v.xy = v.bgr.xy; f(v.x, v.xr, v.wz); }"
     let definitions = Swizzles.definitions(LoweringContext(SourceText(Array(source.utf8))))
     #expect(
       definitions == """

@@ -43,7 +43,7 @@ enum ShaderCompiler {
     let work = try WorkFolder(cache: job.cache, settings)
     let program = try job.preprocess(work)
     let lowered = try job.lower(program)
-    let key = job.key(of: lowered)
+    let key = job.key(of: lowered, program)
     // A second process waits here for the first, and finds its object.
     let lock = job.cache.flatMap { EntryLock($0.folder.lock(key)) }
     defer { lock?.release() }
@@ -80,9 +80,10 @@ private struct Job {
   }
 
   /// Identifies the object that lowered text compiles to.
-  func key(of lowered: LoweredShader) -> String {
+  func key(of lowered: LoweredShader, _ program: Program) -> String {
     var hash = environmentHash
     hash.combine(lowered.text)
+    hash.combine(program.warnings)
     hash.combine(isCheckOnly(lowered) ? "check" : "")
     return hash.name
   }
@@ -107,6 +108,8 @@ private struct Job {
   struct Program {
     let text: SourceText
     let origin: SourceOrigin
+    /// What the preprocessor warned of.
+    var warnings = ""
   }
 
   func lower(_ program: Program, needingLanes: Set<String> = []) throws -> LoweredShader {
@@ -126,10 +129,11 @@ private struct Job {
     }
     let arguments = CompilerFlags.preprocess(input, to: output, stubs: stubs, options: options)
     let map = SourceMap(unchanged: text, origin: origin)
-    _ = try run(arguments, output: output, map, headers: stubs, work)
+    let warnings = try run(arguments, output: output, map, headers: stubs, work)
     let folders = [work.path + "/", stubs + "/"]
     let result = SourceText(Preprocessing.withoutFolders(folders, in: Files.read(output) ?? []))
-    return Program(text: result, origin: SourceOrigin(label: label, source: text, preprocessed: result))
+    let mapped = SourceOrigin(label: label, source: text, preprocessed: result)
+    return Program(text: result, origin: mapped, warnings: warnings)
   }
 
   /// Compiles `lowered`, and again where kernels that were to run as loops turn out to need lanes: clang stops after
@@ -139,7 +143,9 @@ private struct Job {
     var needingLanes: Set<String> = []
     while true {
       do {
-        return try compileOrDecline(lowered, work)
+        var entry = try compileOrDecline(lowered, work)
+        entry.metadata.log = program.warnings + entry.metadata.log
+        return entry
       } catch let error as LanesNeeded {
         let names = error.numbers.map { lowered.describedNames[$0 - 1] }
         guard !needingLanes.isSuperset(of: names) else {

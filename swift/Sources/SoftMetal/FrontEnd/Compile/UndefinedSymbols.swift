@@ -29,15 +29,17 @@ enum UndefinedSymbols {
     object.withUnsafeBytes { bytes in
       guard bytes.count > MemoryLayout<Elf64_Ehdr>.size else { return [] }
       let header = bytes.loadUnaligned(as: Elf64_Ehdr.self)
+      // No offset of a file reaches past its end, whatever a broken header says.
+      func bounded(_ value: UInt64) -> Int { min(Int(clamping: value), bytes.count) }
       let sections = (0..<Int(header.e_shnum)).compactMap { index in
-        load(Elf64_Shdr.self, bytes, Int(clamping: header.e_shoff) + index * Int(header.e_shentsize))
+        load(Elf64_Shdr.self, bytes, bounded(header.e_shoff) + index * Int(header.e_shentsize))
       }
       guard let table = sections.first(where: { $0.sh_type == dynamicSymbols }), Int(table.sh_link) < sections.count
       else { return [] }
-      let names = Int(clamping: sections[Int(table.sh_link)].sh_offset)
+      let names = bounded(sections[Int(table.sh_link)].sh_offset)
       let size = MemoryLayout<Elf64_Sym>.stride
-      return (0..<Int(clamping: table.sh_size) / size).compactMap { index in
-        guard let symbol = load(Elf64_Sym.self, bytes, Int(clamping: table.sh_offset) + index * size),
+      return (0..<bounded(table.sh_size) / size).compactMap { index in
+        guard let symbol = load(Elf64_Sym.self, bytes, bounded(table.sh_offset) + index * size),
           symbol.st_shndx == 0, symbol.st_info >> 4 == global
         else { return nil }
         let name = bytes.dropFirst(names + Int(symbol.st_name)).prefix { $0 != 0 }

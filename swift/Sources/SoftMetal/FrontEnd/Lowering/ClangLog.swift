@@ -1,7 +1,7 @@
 /// Turns what clang printed into a log in terms of the user's source.
 enum ClangLog {
   /// What the attribute `error` of the user's functions says of a call that is left after inlining.
-  static let recursion = "which calls itself; recursion is not supported in Metal"
+  static let recursion = "which is never defined or calls itself; recursion is not supported in Metal"
 
   /// - Parameter headerFolder: our headers, shown as `<metal_stdlib>`.
   /// - Returns: the log, and how many errors in source text it has.
