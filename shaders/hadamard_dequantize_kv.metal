@@ -194,10 +194,10 @@ template <typename Format>
 
 // Entry points.
 
-instantiate_head_sizes("hadamard_dequantize_kv_fast_d", decode, Nibbles);
-instantiate_head_sizes("hadamard_dequantize_kv_hb_d", decode, Bytes);
-instantiate_head_sizes("hadamard_dequantize_kv_dense_d", decode, Dense);
+instantiate_head_sizes("hadamard_dequantize_kv_fast_d", decode, NibblePacking);
+instantiate_head_sizes("hadamard_dequantize_kv_hb_d", decode, BytePacking);
+instantiate_head_sizes("hadamard_dequantize_kv_dense_d", decode, DensePacking);
 
-instantiate_kernel("hadamard_dequantize_kv", decode_any, Nibbles);
-instantiate_kernel("hadamard_dequantize_kv_hb", decode_any, Bytes);
-instantiate_kernel("hadamard_dequantize_kv_dense", decode_any, Dense);
+instantiate_kernel("hadamard_dequantize_kv", decode_any, NibblePacking);
+instantiate_kernel("hadamard_dequantize_kv_hb", decode_any, BytePacking);
+instantiate_kernel("hadamard_dequantize_kv_dense", decode_any, DensePacking);

@@ -56,7 +56,8 @@ inline void codes_of(const thread float *z, uint bits, thread uchar *codes) {
   }
 }
 
-// Layouts. `width`: bits of a row that a code takes. `encode`: N values to
+// Packings of codes; the one named `byte` is `hb` in the names of kernels, as in
+// mlx-native. `width`: bits of a row that a code takes. `encode`: N values to
 // `encoded_size(N)` bytes of codes, of the row already where that needs no width.
 // `store`: COUNT values, a multiple of 8, so encoded, to where the first
 // belongs. `load`: the centroids of `load_codes` codes, which take `load_bytes(bits)`
@@ -71,7 +72,7 @@ inline void store_bytes(device uchar *row, const thread uchar *bytes) {
 }
 
 /// Two 4-bit codes a byte.
-struct Nibbles {
+struct NibblePacking {
   static uint width(uint) { return 4; }
   static constexpr int encoded_size(int count) { return count / 2; }
   template <int N>
@@ -93,7 +94,7 @@ struct Nibbles {
 };
 
 /// One code of 5, 6 or 8 bits a byte.
-struct Bytes {
+struct BytePacking {
   static uint width(uint) { return 8; }
   static constexpr int encoded_size(int count) { return count; }
   template <int N>
@@ -112,7 +113,7 @@ struct Bytes {
 };
 
 /// Codes of 2, 3, 5 or 6 bits without gaps, 8 of them in `bits` bytes.
-struct Dense {
+struct DensePacking {
   static uint width(uint bits) { return bits; }
   static constexpr int encoded_size(int count) { return count; }
   template <int N>

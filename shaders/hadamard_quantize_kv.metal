@@ -168,11 +168,12 @@ inline void quantize_token(EncodedStream stream, constant Params &params, uint b
 
 /// 4 bits; `scratch` gets the scaled coordinates of K if asked for.
 template <uint D, typename Format>
-[[kernel]] void nibbles(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
-                        device float *norms_k [[buffer(2)]], constant HadamardQuantizeParams &params [[buffer(3)]],
-                        device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
-                        device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
-                        uint3 position [[thread_position_in_grid]]) {
+[[kernel]] void quantize_nibbles(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                                 device float *norms_k [[buffer(2)]],
+                                 constant HadamardQuantizeParams &params [[buffer(3)]],
+                                 device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
+                                 device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
+                                 uint3 position [[thread_position_in_grid]]) {
   const bool is_v = position.y != 0;
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
@@ -182,10 +183,11 @@ template <uint D, typename Format>
 
 /// Any other format.
 template <uint D, typename Format>
-[[kernel]] void codes(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
-                      device float *norms_k [[buffer(2)]], constant HadamardQuantizeHbParams &params [[buffer(3)]],
-                      const device float *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
-                      device float *norms_v [[buffer(7)]], uint3 position [[thread_position_in_grid]]) {
+[[kernel]] void quantize_codes(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                               device float *norms_k [[buffer(2)]],
+                               constant HadamardQuantizeHbParams &params [[buffer(3)]],
+                               const device float *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
+                               device float *norms_v [[buffer(7)]], uint3 position [[thread_position_in_grid]]) {
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
   quantize_token<D, Format>(position.y != 0 ? v : k, params, params.codebook_bits, no_probe(), position.x);
@@ -193,6 +195,6 @@ template <uint D, typename Format>
 
 // Entry points.
 
-instantiate_head_sizes("hadamard_quantize_kv_fast_d", nibbles, Nibbles);
-instantiate_head_sizes("hadamard_quantize_kv_hb_d", codes, Bytes);
-instantiate_head_sizes("hadamard_quantize_kv_dense_d", codes, Dense);
+instantiate_head_sizes("hadamard_quantize_kv_fast_d", quantize_nibbles, NibblePacking);
+instantiate_head_sizes("hadamard_quantize_kv_hb_d", quantize_codes, BytePacking);
+instantiate_head_sizes("hadamard_quantize_kv_dense_d", quantize_codes, DensePacking);

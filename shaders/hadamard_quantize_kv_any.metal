@@ -72,12 +72,14 @@ inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor
 
 /// Many tokens.
 template <typename Format>
-[[kernel]] void bulk(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
-                     device float *norms_k [[buffer(2)]], constant HadamardQuantizeSeqParams &params [[buffer(3)]],
-                     const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
-                     device float *norms_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
-                     uint3 position [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
-                     uint3 threads [[threads_per_threadgroup]]) {
+[[kernel]] void quantize_run(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                             device float *norms_k [[buffer(2)]],
+                             constant HadamardQuantizeSeqParams &params [[buffer(3)]],
+                             const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
+                             device float *norms_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
+                             uint3 position [[threadgroup_position_in_grid]],
+                             uint thread_index [[thread_index_in_threadgroup]],
+                             uint3 threads [[threads_per_threadgroup]]) {
   const uint token = position.x / params.num_kv_heads;
   const uint head = position.x % params.num_kv_heads;
   const ulong source_row = source_row_of(params, position.z, head, token);
@@ -91,12 +93,15 @@ template <typename Format>
 
 /// One token, 4 bits; `scratch` gets the scaled coordinates [heads, head_dim] of K if asked for.
 template <typename Format>
-[[kernel]] void nibbles(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
-                        device float *norms_k [[buffer(2)]], constant HadamardQuantizeParams &params [[buffer(3)]],
-                        device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
-                        device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
-                        threadgroup float *values [[threadgroup(0)]], uint3 position [[threadgroup_position_in_grid]],
-                        uint thread_index [[thread_index_in_threadgroup]], uint3 threads [[threads_per_threadgroup]]) {
+[[kernel]] void quantize_nibbles(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                                 device float *norms_k [[buffer(2)]],
+                                 constant HadamardQuantizeParams &params [[buffer(3)]],
+                                 device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
+                                 device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
+                                 threadgroup float *values [[threadgroup(0)]],
+                                 uint3 position [[threadgroup_position_in_grid]],
+                                 uint thread_index [[thread_index_in_threadgroup]],
+                                 uint3 threads [[threads_per_threadgroup]]) {
   const uint head = position.x;
   const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
   const bool is_v = position.y != 0;
@@ -110,12 +115,14 @@ template <typename Format>
 
 /// One token, any other format.
 template <typename Format>
-[[kernel]] void codes(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
-                      device float *norms_k [[buffer(2)]], constant HadamardQuantizeHbParams &params [[buffer(3)]],
-                      const device float *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
-                      device float *norms_v [[buffer(7)]], threadgroup float *values [[threadgroup(0)]],
-                      uint3 position [[threadgroup_position_in_grid]],
-                      uint thread_index [[thread_index_in_threadgroup]], uint3 threads [[threads_per_threadgroup]]) {
+[[kernel]] void quantize_codes(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                               device float *norms_k [[buffer(2)]],
+                               constant HadamardQuantizeHbParams &params [[buffer(3)]],
+                               const device float *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
+                               device float *norms_v [[buffer(7)]], threadgroup float *values [[threadgroup(0)]],
+                               uint3 position [[threadgroup_position_in_grid]],
+                               uint thread_index [[thread_index_in_threadgroup]],
+                               uint3 threads [[threads_per_threadgroup]]) {
   const uint head = position.x;
   const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
   const EncodedStream k = {source_k, packed_k, norms_k};
@@ -127,9 +134,9 @@ template <typename Format>
 
 // Entry points.
 
-instantiate_kernel("hadamard_quantize_kv", nibbles, Nibbles);
-instantiate_kernel("hadamard_quantize_kv_hb", codes, Bytes);
-instantiate_kernel("hadamard_quantize_kv_dense", codes, Dense);
-instantiate_kernel("hadamard_quantize_kv_seq", bulk, Nibbles);
-instantiate_kernel("hadamard_quantize_kv_seq_hb", bulk, Bytes);
-instantiate_kernel("hadamard_quantize_kv_seq_dense", bulk, Dense);
+instantiate_kernel("hadamard_quantize_kv", quantize_nibbles, NibblePacking);
+instantiate_kernel("hadamard_quantize_kv_hb", quantize_codes, BytePacking);
+instantiate_kernel("hadamard_quantize_kv_dense", quantize_codes, DensePacking);
+instantiate_kernel("hadamard_quantize_kv_seq", quantize_run, NibblePacking);
+instantiate_kernel("hadamard_quantize_kv_seq_hb", quantize_run, BytePacking);
+instantiate_kernel("hadamard_quantize_kv_seq_dense", quantize_run, DensePacking);

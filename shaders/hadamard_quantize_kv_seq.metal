@@ -141,10 +141,11 @@ inline void quantize_part(EncodedStream row, uint lane, float scale_factor_d512,
 
 /// y of the grid is the stream, K or V, z the batch.
 template <uint D, typename Format>
-[[kernel]] void bulk(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
-                     device float *norms_k [[buffer(2)]], constant HadamardQuantizeSeqParams &params [[buffer(3)]],
-                     const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
-                     device float *norms_v [[buffer(6)]], uint3 position [[thread_position_in_grid]]) {
+[[kernel]] void quantize_run(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+                             device float *norms_k [[buffer(2)]],
+                             constant HadamardQuantizeSeqParams &params [[buffer(3)]],
+                             const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
+                             device float *norms_v [[buffer(6)]], uint3 position [[thread_position_in_grid]]) {
   const uint row = position.x / Head<D>::lanes;
   const uint token = row / params.num_kv_heads;
   if (token >= params.n_tokens) {
@@ -161,6 +162,6 @@ template <uint D, typename Format>
 
 // Entry points.
 
-instantiate_head_sizes("hadamard_quantize_kv_seq_fast_d", bulk, Nibbles);
-instantiate_head_sizes("hadamard_quantize_kv_seq_hb_d", bulk, Bytes);
-instantiate_head_sizes("hadamard_quantize_kv_seq_dense_d", bulk, Dense);
+instantiate_head_sizes("hadamard_quantize_kv_seq_fast_d", quantize_run, NibblePacking);
+instantiate_head_sizes("hadamard_quantize_kv_seq_hb_d", quantize_run, BytePacking);
+instantiate_head_sizes("hadamard_quantize_kv_seq_dense_d", quantize_run, DensePacking);

@@ -1,3 +1,55 @@
+import CMetalAttention
+
+/// What the parameters of every kernel on a quantized cache have;
+/// `ShaderTypes.h` says what it means.
+protocol HadamardParams {
+  var head_dim: UInt32 { get }
+  var num_kv_heads: UInt32 { get }
+  var cache_capacity: UInt32 { get }
+  var is_sliding: UInt32 { get }
+  var scale_factor_d512: Float { get }
+  var codebook_bits: UInt32 { get }
+}
+
+extension HadamardQuantizeHbParams: HadamardParams {}
+extension HadamardQuantizeSeqParams: HadamardParams {}
+extension HadamardDequantizeParams: HadamardParams {}
+
+extension Packing {
+  /// Bits of a code, as far as there are kernels.
+  var widths: [UInt32] {
+    switch self {
+    case .nibble: [4]
+    case .byte: [5, 6, 8]
+    case .dense: [2, 3, 5, 6]
+    }
+  }
+}
+
+/// Width and packing of the codes of a quantized cache.
+struct HadamardFormat {
+  let packing: Packing
+  /// Bits of a code.
+  let bits: UInt32
+
+  init(bits: UInt32, packing: UInt32) throws(StatusError) {
+    guard let known = Packing(rawValue: packing), known.widths.contains(bits) else {
+      let supported = Packing.allCases.map { packing in
+        "packing \(packing.rawValue) (\(packing)): \(packing.widths.map { "\($0)" }.joined(separator: ", ")) bits"
+      }
+      throw StatusError(
+        StatusCode.unsupported,
+        "\(arg: "codebook_bits") \(bits) with \(arg: "packing") \(packing) has no kernel; supported: \(supported.joined(separator: "; "))"
+      )
+    }
+    self.packing = known
+    self.bits = bits
+  }
+
+  /// Bits of a row that a code takes.
+  var codeWidth: UInt32 { packing == .byte ? 8 : bits }
+}
+
 /// A quantized cache as the parameters of a call describe it: codes
 /// [batch, num_kv_heads, cache_capacity, row bytes] and norms
 /// [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)].
