@@ -164,7 +164,7 @@ import Testing
     expectRefused(
       encode { args in
         for path in [\MAFlashAttnPrefillArgs.q, \.k, \.v, \.out] { args[keyPath: path].dtype = UInt32(MA_DTYPE_U8) }
-      }, MA_ERROR_UNSUPPORTED, "u8 with D=256", "bf16 and f16 with D=64, 80")
+      }, MA_ERROR_UNSUPPORTED, "u8 with D=256", "bf16 or f16 with D=64, 80")
     expectRefused(encode { $0.params.D = 100 }, MA_ERROR_UNSUPPORTED, "D=100", "192, 256, 512")
     expectRefused(encode { $0.k.dtype = UInt32(MA_DTYPE_F16) }, MA_ERROR_UNSUPPORTED, "k is f16, q is bf16")
     expectRefused(
