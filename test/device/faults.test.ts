@@ -71,7 +71,8 @@ if (backend === "SoftMetal")
         expect(first).toMatchObject({ failures: 250, fine: true });
         expect(second).toMatchObject({ failures: 1000, fine: true });
         if (first === undefined || second === undefined) throw new Error("no rounds");
-        expect(second.holdings.threads).toBeLessThanOrEqual(first.holdings.threads);
+        // Bun starts threads of its own at any time; one a fault would be 750.
+        expect(second.holdings.threads - first.holdings.threads).toBeLessThan(8);
         expect(second.holdings.files).toBeLessThanOrEqual(first.holdings.files);
         // The collector's own vary; a stack a fault would be a thousand.
         expect(second.holdings.maps - first.holdings.maps).toBeLessThan(100);
