@@ -129,7 +129,9 @@ function filled(list: readonly string[]): string {
 function body(name: string, method: string, parameters: readonly Parameter[]): string[] {
   const operation = operationOf(parameters);
   if (operation !== undefined) {
-    return [`  encode("${name}", ${parameters[1]?.name}, into: pass, ${operation}.encode)`];
+    const args = parameters[1]?.name ?? "args";
+    const label = args === "args" ? "" : ` named: "${args}",`;
+    return [`  encode("${name}", ${args},${label} into: pass, ${operation}.encode)`];
   }
   const call = `Exports.${method}(${parameters.map((parameter) => parameter.name).join(", ")})`;
   if (plain.has(name)) return [`  ${call}`];

@@ -95,7 +95,9 @@ import Testing
       refused(MA_ERROR_INVALID_ARGUMENT, "buffer(2): argument factor of kernel wide is missing") { $0.remove(at: 2) }
       refused(MA_ERROR_INVALID_ARGUMENT, "threadgroup(1): argument tile of kernel wide is missing") { $0.remove(at: 3) }
       refused(MA_ERROR_INVALID_ARGUMENT, "buffer(3): argument bias of kernel wide", pipeline: biased) { _ in }
-      refused(MA_ERROR_INVALID_ARGUMENT, "bindings[1]: its access", "argument out of kernel wide") { $0[1].access = read }
+      refused(MA_ERROR_INVALID_ARGUMENT, "bindings[1]: its access", "argument out of kernel wide") {
+        $0[1].access = read
+      }
       refused(MA_ERROR_INVALID_ARGUMENT, "bindings[1]", "argument out", "copy") {
         $0[1] = bytes(1, address, length: 16)
       }

@@ -15,11 +15,11 @@ extension MAHadamardDequantizeKvArgs: StreamArgs { var hasV: Bool { Tensor.isPre
 /// into the pass with `body`.
 @inline(__always)
 func encode<Args: BitwiseCopyable>(
-  _ function: StaticString, _ args: UnsafePointer<Args>?, into pass: UInt32,
+  _ function: StaticString, _ args: UnsafePointer<Args>?, named name: Argument = "args", into pass: UInt32,
   _ body: (Args, Pass) throws(StatusError) -> PipelineSlot?
 ) -> Int32 {
   status(function, withV: hasV(args)) { () throws(StatusError) in
-    let args = try read(args, "args")
+    let args = try read(args, name)
     try encode(into: pass) { (pass) throws(StatusError) in try body(args, pass) }
   }
 }

@@ -303,7 +303,7 @@ public func passRelease(pass: UInt32) -> Int32 {
   @_cdecl("ma_encode_kernel")
 #endif
 public func encodeKernel(pass: UInt32, dispatch: UnsafePointer<MAKernelDispatch>?) -> Int32 {
-  encode("ma_encode_kernel", dispatch, into: pass, KernelDispatch.encode)
+  encode("ma_encode_kernel", dispatch, named: "dispatch", into: pass, KernelDispatch.encode)
 }
 
 #if compiler(>=6.3)
