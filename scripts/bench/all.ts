@@ -1,3 +1,4 @@
+import { awaitBenchmarks } from "./await-latency.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { copyF32 } from "./copy-f32.ts";
 import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
@@ -18,6 +19,7 @@ import { tinyDispatches } from "./tiny-dispatch.ts";
 /** Every benchmark, in the order of the report. */
 export const benchmarks: readonly Benchmark[] = [
   opHostCost,
+  ...awaitBenchmarks,
   copyF32,
   copySeqF32F16,
   ...quantizeBenchmarks,

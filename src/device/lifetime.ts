@@ -4,6 +4,8 @@ import { structSizes } from "../ffi/generated/structs.ts";
 import type { Native } from "../ffi/library.ts";
 import { type Pointer, wrapMemory } from "../ffi/memory.ts";
 import { readPassInfo } from "../ffi/records.ts";
+import { checkStatus } from "../ffi/status.ts";
+import { Completions } from "./completions.ts";
 
 // Who may free what, and when. `Symbol.dispose` is the contract; the
 // FinalizationRegistry of each kind is a net under objects left undisposed.
@@ -18,8 +20,8 @@ export class DeviceLifetime {
   readonly handle: number;
   /** Set by `Device.dispose`: refuse every further use. */
   disposed = false;
-  /** Passes whose `commit()` is pending. */
-  readonly pending = new Set<PassLifetime>();
+  /** The ends of passes whose `commit()` is pending. */
+  readonly completions = new Completions(this);
   #closed = false;
   #holders = 1;
 
@@ -36,7 +38,7 @@ export class DeviceLifetime {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    for (const pass of this.pending) pass.wait();
+    for (const pass of this.completions.passes) pass.wait();
     this.release();
   }
 
@@ -48,6 +50,7 @@ export class DeviceLifetime {
     this.#holders--;
     if (this.#holders > 0) return;
     this.#closed = true;
+    this.completions.close();
     this.native.ma_device_close(this.handle);
   }
 }
@@ -147,6 +150,8 @@ export class PassLifetime {
   readonly native: Native;
   readonly handle: number;
   disposed = false;
+  /** Whether a promise for its end is pending. */
+  #isPending = false;
 
   constructor(device: DeviceLifetime, handle: number) {
     this.device = device;
@@ -154,23 +159,33 @@ export class PassLifetime {
     this.handle = handle;
   }
 
-  /** Call when a promise for the pass's end is made. */
-  beginPending(): void {
-    this.device.pending.add(this);
-    this.device.retain();
+  /** Sends the pass to the device; resolves when it has completed. Meanwhile it stays, and its device. */
+  async commit(): Promise<void> {
+    const { native, device, handle } = this;
+    device.completions.open();
+    checkStatus(native, native.ma_pass_commit_notify(handle));
+    await this.completed();
   }
 
-  /** Call when that promise is about to settle. */
-  endPending(): void {
-    this.device.pending.delete(this);
-    if (this.disposed) this.#release();
-    this.device.release();
+  /** Resolves when the pass, which was committed with notice, has completed, and rejects when it has failed. */
+  async completed(): Promise<void> {
+    const { native, device, handle } = this;
+    device.retain();
+    this.#isPending = true;
+    try {
+      await device.completions.ended(this);
+      checkStatus(native, native.ma_pass_wait(handle));
+    } finally {
+      this.#isPending = false;
+      if (this.disposed) this.#release();
+      device.release();
+    }
   }
 
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    if (!this.device.pending.has(this)) this.#release();
+    if (!this.#isPending) this.#release();
   }
 
   /** Blocks until the committed pass has ended, well or not. */

@@ -45,9 +45,6 @@ export interface DispatchDescription {
   readonly barrierBefore: boolean;
 }
 
-/** Polls on every turn of the event loop at first, then every millisecond. */
-const eagerPolls = 64;
-
 const infoBlock = new Block(structSizes.MAPassInfo);
 
 /**
@@ -109,14 +106,7 @@ export class Pass {
    * the device meanwhile is safe: both stay until the promise settles.
    */
   async commit(): Promise<void> {
-    const lifetime = Pass.use(this);
-    checkStatus(lifetime.native, lifetime.native.ma_pass_commit(lifetime.handle));
-    lifetime.beginPending();
-    try {
-      await ended(lifetime);
-    } finally {
-      lifetime.endPending();
-    }
+    await Pass.use(this).commit();
   }
 
   /** As `commit`, but blocks until the pass has completed. */
@@ -169,16 +159,4 @@ export class Pass {
 function readInfo({ native, handle }: PassLifetime): PassInfo {
   checkStatus(native, native.ma_pass_info(handle, infoBlock.address));
   return readPassInfo(infoBlock);
-}
-
-/** Resolves when a committed pass has completed, by polling: the library makes no calls into JavaScript. */
-async function ended(pass: PassLifetime): Promise<void> {
-  for (let polls = 0; ; polls++) {
-    const { state } = readInfo(pass);
-    if (state === "completed") return;
-    // Waiting for a pass that has failed returns at once, with its error.
-    if (state === "failed") return checkStatus(pass.native, pass.native.ma_pass_wait(pass.handle));
-    if (polls < eagerPolls) await new Promise((resolve) => setImmediate(resolve));
-    else await Bun.sleep(1);
-  }
 }

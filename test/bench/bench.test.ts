@@ -84,6 +84,8 @@ describe("rounds", () => {
   test("names are those that were asked for; nine rounds but in a quick run", () => {
     expect(benchmarks.map(({ name }) => name)).toEqual([
       "op-host-cost",
+      ...[0.1, 1, 4].map((milliseconds) => `await-latency-${milliseconds}ms`),
+      "await-processor",
       "copy-f32",
       "copy-seq-f32-f16",
       "quantize-4bit-d128",

@@ -3,7 +3,7 @@
 import type { FFIFunction } from "bun:ffi";
 
 /** `MA_ABI_VERSION` of the header that this package was written against. */
-export const abiVersion = 4;
+export const abiVersion = 5;
 
 /** The functions of metal_attention.h. */
 export const symbols = {
@@ -16,6 +16,7 @@ export const symbols = {
   ma_device_open: { args: ["ptr"], returns: "i32" },
   ma_device_close: { args: ["u32"], returns: "i32" },
   ma_device_info: { args: ["u32", "ptr"], returns: "i32" },
+  ma_device_events: { args: ["u32", "ptr"], returns: "i32" },
   ma_buffer_create: { args: ["u32", "u64", "ptr", "ptr"], returns: "i32" },
   ma_buffer_info: { args: ["u32", "ptr", "ptr"], returns: "i32" },
   ma_buffer_release: { args: ["u32"], returns: "i32" },
@@ -27,6 +28,7 @@ export const symbols = {
   ma_pipeline_release: { args: ["u32"], returns: "i32" },
   ma_pass_create: { args: ["u32", "u32", "ptr"], returns: "i32" },
   ma_pass_commit: { args: ["u32"], returns: "i32" },
+  ma_pass_commit_notify: { args: ["u32"], returns: "i32" },
   ma_pass_wait: { args: ["u32"], returns: "i32" },
   ma_pass_info: { args: ["u32", "ptr"], returns: "i32" },
   ma_pass_describe: { args: ["u32", "ptr", "u64", "ptr"], returns: "i32" },

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 4
+#define MA_ABI_VERSION 5
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -344,6 +344,10 @@ int32_t ma_device_open(ma_device *device);
 /// Waits for committed passes, then frees the device and all that it owns.
 int32_t ma_device_close(ma_device device);
 int32_t ma_device_info(ma_device device, MADeviceInfo *info);
+/// Gives a socket that becomes readable when a pass sent by
+/// `ma_pass_commit_notify` has ended: for an event loop to wait on. It is the
+/// caller's, to read and to close; a device gives one.
+int32_t ma_device_events(ma_device device, int32_t *descriptor);
 
 /// Creates a zero-filled shared buffer of `length` bytes (1 to maxBufferLength).
 /// `*contents` gets its address, valid until `ma_buffer_release`.
@@ -371,6 +375,9 @@ int32_t ma_pipeline_release(ma_pipeline pipeline);
 int32_t ma_pass_create(ma_device device, uint32_t mode, ma_pass *pass);
 /// Sends the pass to the device. A second commit is MA_ERROR_INVALID_STATE.
 int32_t ma_pass_commit(ma_pass pass);
+/// The same; when the pass has ended, well or not, a byte goes to the socket of
+/// `ma_device_events`. Where many bytes lie unread some are left out: look at all passes.
+int32_t ma_pass_commit_notify(ma_pass pass);
 /// Blocks until a committed pass has ended; MA_ERROR_EXECUTION when it failed.
 int32_t ma_pass_wait(ma_pass pass);
 /// State and times, without blocking. A failed pass leaves its error in ma_last_error.

@@ -17,6 +17,7 @@ final class Device {
   private var passesOpened: UInt64 = 0
   let tileClasses = TileClassSet()
   private var inFlight: [any MTLCommandBuffer] = []
+  private var events: EventSocket?
 
   init() throws(StatusError) {
     guard let metal = MTLCreateSystemDefaultDevice(), let queue = metal.makeCommandQueue() else {
@@ -83,6 +84,28 @@ final class Device {
       try require(isOpen, StatusCode.invalidHandle, "\(arg: "device"): it was closed meanwhile")
       return try table.insert(object)
     }
+  }
+
+  /// Makes the socket for the ends of passes, and gives the end of it that is
+  /// the caller's. The caller holds the lock.
+  func openEvents() throws(StatusError) -> Int32 {
+    try require(isOpen, StatusCode.invalidHandle, "\(arg: "device"): it was closed meanwhile")
+    try require(
+      events == nil, StatusCode.invalidState, "the device has given its descriptor of events before; it has one")
+    guard let (socket, descriptor) = EventSocket.makePair() else {
+      throw StatusError(StatusCode.outOfMemory, "the process may open no more files")
+    }
+    events = socket
+    return descriptor
+  }
+
+  /// Has the end of a command buffer, which is to be committed, told to the
+  /// event loop. The caller holds the lock.
+  func notify(endOf commandBuffer: any MTLCommandBuffer) throws(StatusError) {
+    guard let events else {
+      throw StatusError(StatusCode.invalidState, "nobody listens; call ma_device_events first")
+    }
+    commandBuffer.addCompletedHandler { _ in events.signal() }
   }
 
   /// Sends an encoded command buffer to the device. The caller holds the lock.

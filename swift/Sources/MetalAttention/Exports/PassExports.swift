@@ -13,7 +13,13 @@ extension Exports {
 
   static func passCommit(_ pass: UInt32) throws(StatusError) {
     try HandleSpace.lock.withLock { () throws(StatusError) in
-      try HandleSpace.passes.resolve(pass, "pass").commit()
+      try HandleSpace.passes.resolve(pass, "pass").commit(notifies: false)
+    }
+  }
+
+  static func passCommitNotify(_ pass: UInt32) throws(StatusError) {
+    try HandleSpace.lock.withLock { () throws(StatusError) in
+      try HandleSpace.passes.resolve(pass, "pass").commit(notifies: true)
     }
   }
 

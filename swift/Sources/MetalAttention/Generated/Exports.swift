@@ -105,6 +105,17 @@ public func deviceInfo(device: UInt32, info: UnsafeMutablePointer<MADeviceInfo>?
 }
 
 #if compiler(>=6.3)
+  @c(ma_device_events)
+#else
+  @_cdecl("ma_device_events")
+#endif
+public func deviceEvents(device: UInt32, descriptor: UnsafeMutablePointer<Int32>?) -> Int32 {
+  status("ma_device_events") { () throws(StatusError) in
+    try Exports.deviceEvents(device, descriptor)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_buffer_create)
 #else
   @_cdecl("ma_buffer_create")
@@ -234,6 +245,17 @@ public func passCreate(device: UInt32, mode: UInt32, pass: UnsafeMutablePointer<
 public func passCommit(pass: UInt32) -> Int32 {
   status("ma_pass_commit") { () throws(StatusError) in
     try Exports.passCommit(pass)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_pass_commit_notify)
+#else
+  @_cdecl("ma_pass_commit_notify")
+#endif
+public func passCommitNotify(pass: UInt32) -> Int32 {
+  status("ma_pass_commit_notify") { () throws(StatusError) in
+    try Exports.passCommitNotify(pass)
   }
 }
 

@@ -112,8 +112,10 @@ final class Pass {
     device.tileClasses.noteAbandoned(self)
   }
 
-  func commit() throws(StatusError) {
+  /// - Parameter notifies: whether its end is told to the event loop.
+  func commit(notifies: Bool) throws(StatusError) {
     try require(isEncoding, StatusCode.invalidState, "the pass is already committed")
+    if notifies { try device.notify(endOf: commandBuffer) }
     endEncoding()
     device.encodingPasses -= 1
     device.commit(commandBuffer)

@@ -42,8 +42,8 @@ final class QueueExecutor: @unchecked Sendable {
   }
 
   func wait(for commandBuffer: SoftCommandBuffer) {
-    guard !commandBuffer.isFinished else { return }
-    completion.wait(until: { commandBuffer.isFinished }, then: {})
+    guard !commandBuffer.hasCompleted else { return }
+    completion.wait(until: { commandBuffer.hasCompleted }, then: {})
   }
 
   /// Ends the thread once all that is submitted has run.
@@ -67,7 +67,8 @@ final class QueueExecutor: @unchecked Sendable {
       guard !batch.isEmpty else { return }
       for commandBuffer in batch {
         commandBuffer.execute(runCommands)
-        completion.notify { commandBuffer.finish() }
+        commandBuffer.finish()
+        completion.notify { commandBuffer.release() }
       }
     }
   }
