@@ -16,6 +16,8 @@ export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./de
 export { type DType, type DTypeViews, dtypeSize } from "./device/dtypes.ts";
 export type { Pipeline, PipelineOptions } from "./device/kernels.ts";
 export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./device/pass.ts";
+export type { ParameterOptions, RecordedPass, RecordingPass, RunValues } from "./device/recording.ts";
+export type { SharedTensor } from "./device/share.ts";
 export type { Tensor } from "./device/tensor.ts";
 export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
 export type { ConstantDType, ConstantScalar, FunctionConstant } from "./ffi/constants.ts";

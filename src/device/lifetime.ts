@@ -5,6 +5,7 @@ import type { Native } from "../ffi/library.ts";
 import { type Pointer, wrapMemory } from "../ffi/memory.ts";
 import { readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
+import type { Recorder } from "../parameter.ts";
 import { Completions } from "./completions.ts";
 
 // Who may free what, and when. `Symbol.dispose` is the contract; the
@@ -150,6 +151,8 @@ export class PassLifetime {
   readonly native: Native;
   readonly handle: number;
   disposed = false;
+  /** Of a pass that is recorded. */
+  recorder: (Recorder & { begin(): void }) | undefined = undefined;
   /** Whether a promise for its end is pending. */
   #isPending = false;
 
@@ -188,6 +191,14 @@ export class PassLifetime {
     if (!this.#isPending) this.#release();
   }
 
+  /** The same pass for another owner; for the one before it is disposed. */
+  takeOver(): PassLifetime {
+    const next = new PassLifetime(this.device, this.handle);
+    next.recorder = this.recorder;
+    this.disposed = true;
+    return next;
+  }
+
   /** Blocks until the committed pass has ended, well or not. */
   wait(): void {
     this.native.ma_pass_wait(this.handle);
@@ -195,7 +206,7 @@ export class PassLifetime {
 
   /** Dispatches that were encoded and never committed. */
   get forgottenDispatches(): number {
-    if (this.disposed || this.device.closed) return 0;
+    if (this.disposed || this.device.closed || this.recorder !== undefined) return 0;
     const block = new Block(structSizes.MAPassInfo);
     if (this.native.ma_pass_info(this.handle, block.address) !== 0) return 0;
     const { state, dispatches } = readPassInfo(block);

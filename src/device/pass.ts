@@ -5,6 +5,7 @@ import { structSizes } from "../ffi/generated/structs.ts";
 import { type DispatchForm, type Extent3, type PassInfo, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { readText } from "../ffi/text.ts";
+import { setRecorder } from "../parameter.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
 import { inspectSymbol } from "./inspect.ts";
@@ -77,6 +78,8 @@ export class Pass {
     const lifetime = value.#lifetime;
     if (lifetime.disposed) throw disposedError("the pass", "pass");
     if (lifetime.device.disposed) throw disposedError("the pass's device", "pass");
+    lifetime.recorder?.begin();
+    setRecorder(lifetime.recorder);
     return lifetime;
   }
 
@@ -129,11 +132,7 @@ export class Pass {
 
   /** The dispatches encoded so far: to count them in a test, or to see what overlaps. */
   describe(): DispatchDescription[] {
-    const { native, handle } = Pass.use(this);
-    const json = readText((buffer, capacity, needed) =>
-      checkStatus(native, native.ma_pass_describe(handle, buffer, capacity, needed)),
-    );
-    return JSON.parse(json) as DispatchDescription[];
+    return describePass(Pass.use(this));
   }
 
   /** Ends the use of the pass; one in flight goes on to its end. A second call does nothing. */
@@ -154,6 +153,14 @@ export class Pass {
     const time = state === "completed" ? `, ${Number((gpuTime * 1e3).toPrecision(4))} ms` : "";
     return `Pass (${state}, ${dispatches} ${dispatches === 1 ? "dispatch" : "dispatches"}${time})`;
   }
+}
+
+/** The dispatches of a pass. */
+export function describePass({ native, handle }: PassLifetime): DispatchDescription[] {
+  const json = readText((buffer, capacity, needed) =>
+    checkStatus(native, native.ma_pass_describe(handle, buffer, capacity, needed)),
+  );
+  return JSON.parse(json) as DispatchDescription[];
 }
 
 function readInfo({ native, handle }: PassLifetime): PassInfo {

@@ -1,4 +1,4 @@
-import { type Pointer, toArrayBuffer } from "bun:ffi";
+import { type Pointer, ptr, toArrayBuffer } from "bun:ffi";
 
 export type { Pointer };
 
@@ -8,4 +8,9 @@ export type { Pointer };
  */
 export function wrapMemory(address: Pointer, byteLength: number): ArrayBuffer {
   return toArrayBuffer(address, 0, byteLength);
+}
+
+/** Where the bytes of a view or a buffer lie, for a call that is made before any other code runs. */
+export function addressOf(bytes: ArrayBufferView | ArrayBuffer): Pointer {
+  return ptr(bytes as Uint8Array);
 }

@@ -156,17 +156,9 @@ describe("the process", () => {
 });
 
 test("workers each await passes of their own device", async () => {
-  const script = `
-    import { Device } from "${join(import.meta.dir, "../../src/index.ts")}";
-    import { Spin } from "${join(import.meta.dir, "../../scripts/lib/spin.ts")}";
-    using device = Device.open();
-    const spin = new Spin(device);
-    for (let i = 0; i < 20; i++) { using pass = spin.pass(1e-4 * (i % 4)); await pass.commit(); }
-    postMessage("ended");`;
-  const url = URL.createObjectURL(new Blob([script], { type: "text/typescript" }));
   const answers = await Promise.all(
     Array.from({ length: 4 }, () => {
-      const worker = new Worker(url);
+      const worker = new Worker(join(import.meta.dir, "await-worker.ts"));
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       worker.onmessage = ({ data }) => resolve(data);
       worker.onerror = ({ message }) => reject(new Error(message));

@@ -18,6 +18,7 @@ export const structSizes = {
   ClassifyMaskParams: 48,
   MATensor: 24,
   MADeviceInfo: 192,
+  MARun: 32,
   MAPassInfo: 24,
   MAConstant: 48,
   MAPipelineInfo: 16,
@@ -454,6 +455,32 @@ export function packMATensor(block: Block, at: number, record: Readonly<MATensor
   u32[at + 3] = record.offsetHigh;
   u32[at + 4] = record.lengthLow;
   u32[at + 5] = record.lengthHigh;
+}
+
+/** What a run of a recorded pass gives, in the order of declaration. 32 bytes. */
+export interface MARun {
+  /** a value for each scalar */
+  scalars: number;
+  /** for each tensor another in its place, or a zeroed one for the recorded */
+  tensors: number;
+  scalarCount: number;
+  tensorCount: number;
+  /** 1: as `ma_pass_commit_notify` */
+  notify: number;
+}
+
+/** Packs `MARun` at 32-bit word `at`; undefined packs zeros. */
+export function packMARun(block: Block, at: number, record: Readonly<MARun> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 8);
+    return;
+  }
+  const { u32 } = block;
+  block.setU64(at, record.scalars);
+  block.setU64(at + 2, record.tensors);
+  u32[at + 4] = record.scalarCount;
+  u32[at + 5] = record.tensorCount;
+  u32[at + 6] = record.notify;
 }
 
 /** A function constant of a pipeline, a scalar or a vector. 48 bytes. */

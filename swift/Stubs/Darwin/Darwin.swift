@@ -70,3 +70,7 @@ public func fcntl(_ descriptor: Int32, _ command: Int32, _ value: Int32) -> Int3
 
 @discardableResult
 public func close(_ descriptor: Int32) -> Int32 { 0 }
+
+public var _SC_PAGESIZE: Int32 { 29 }
+
+public func sysconf(_ name: Int32) -> Int { 0 }

@@ -121,6 +121,13 @@ static_assert(offsetof(MADeviceInfo, maxThreadgroupMemoryLength) == 128, "MADevi
 static_assert(offsetof(MADeviceInfo, maxThreadsPerThreadgroup) == 132, "MADeviceInfo.maxThreadsPerThreadgroup");
 static_assert(offsetof(MADeviceInfo, hasUnifiedMemory) == 144, "MADeviceInfo.hasUnifiedMemory");
 static_assert(offsetof(MADeviceInfo, reserved) == 148, "MADeviceInfo.reserved");
+static_assert(sizeof(MARun) == 32, "MARun");
+static_assert(offsetof(MARun, scalars) == 0, "MARun.scalars");
+static_assert(offsetof(MARun, tensors) == 8, "MARun.tensors");
+static_assert(offsetof(MARun, scalarCount) == 16, "MARun.scalarCount");
+static_assert(offsetof(MARun, tensorCount) == 20, "MARun.tensorCount");
+static_assert(offsetof(MARun, notify) == 24, "MARun.notify");
+static_assert(offsetof(MARun, reserved) == 28, "MARun.reserved");
 static_assert(sizeof(MAPassInfo) == 24, "MAPassInfo");
 static_assert(offsetof(MAPassInfo, state) == 0, "MAPassInfo.state");
 static_assert(offsetof(MAPassInfo, dispatches) == 4, "MAPassInfo.dispatches");

@@ -98,11 +98,22 @@ enum {
   MA_STATE_FAILED = 3,
 };
 
-/// How a pass is created.
+/// How a pass is created: a sum of these.
 enum {
   MA_PASS_CONCURRENT = 0,  ///< dispatches overlap; a barrier where two conflict
   MA_PASS_SERIAL = 1,      ///< each dispatch ends before the next begins
+  MA_PASS_RECORDED = 2,    ///< never committed itself: each `ma_record_run` commits a pass of what it holds
 };
+
+/// What a run of a recorded pass gives, in the order of declaration. 32 bytes.
+typedef struct MARun {
+  const uint32_t *scalars;  ///< a value for each scalar
+  const MATensor *tensors;  ///< for each tensor another in its place, or a zeroed one for the recorded
+  uint32_t scalarCount;
+  uint32_t tensorCount;
+  uint32_t notify;  ///< 1: as `ma_pass_commit_notify`
+  uint32_t reserved;
+} MARun;
 
 /// State and times of a pass. 24 bytes.
 typedef struct MAPassInfo {
@@ -355,6 +366,14 @@ int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, v
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
 /// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
 int32_t ma_buffer_release(ma_buffer buffer);
+/// Gives what `ma_buffer_adopt` needs to find the buffer's memory, as long as
+/// its handle is open: plain numbers below 2^53, to be sent to another thread.
+int32_t ma_buffer_share(ma_buffer buffer, uint64_t *process, uint64_t *number);
+/// Makes a buffer of `device` over the memory of another one in the same
+/// process, shared by `ma_buffer_share`. The memory goes when the last buffer
+/// over it does. Nothing orders what passes of several devices do in it.
+int32_t ma_buffer_adopt(ma_device device, ma_buffer shared, uint64_t process, uint64_t number, ma_buffer *buffer,
+                        void **contents);
 /// Says that the host has written `length` bytes from `offset` on: tile classes
 /// that were made from them are stale from now on.
 int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
@@ -393,6 +412,23 @@ int32_t ma_pass_argument_bytes(ma_pass pass, uint32_t dispatch, uint32_t index, 
                                uint64_t *needed);
 /// Frees the pass; one in flight goes on and is freed when it ends.
 int32_t ma_pass_release(ma_pass pass);
+
+/// Declares a number of a recorded pass that each run gives, from `least` to
+/// `most`; `*scalar` gets its place among them.
+int32_t ma_record_scalar(ma_pass pass, const char *name, uint32_t least, uint32_t most, uint32_t *scalar);
+/// Has the operation that is encoded next take its argument `argument`, an
+/// integer of 32 bits, from a scalar: by its C name, or the caller's
+/// (`ma_name_arguments`). `bytes[INDEX]` stands for 4 bytes of a dispatch. The
+/// operation itself is encoded with a value that holds while recording. NULL
+/// takes back what the operation that did not come was to take.
+int32_t ma_record_use(ma_pass pass, uint32_t scalar, const char *argument);
+/// Declares a tensor that runs may replace, wherever operations use it or a
+/// part of it, by another of the same dtype and length; `*number` gets its place.
+int32_t ma_record_tensor(ma_pass pass, const char *name, const MATensor *tensor, uint32_t *number);
+/// Encodes what is recorded into a new pass and commits it; `*started` gets its
+/// handle, to wait for and to release. Operations that take a scalar or a
+/// replaced tensor are checked again.
+int32_t ma_record_run(ma_pass pass, const MARun *run, ma_pass *started);
 
 /// Encodes a registered kernel with bindings given by the caller: one for each
 /// argument that the kernel uses, and none that it does not have.

@@ -42,7 +42,7 @@ final class Device {
     guard let buffer = metal.makeBuffer(length: count, options: .storageModeShared) else {
       throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")
     }
-    return Buffer(device: self, metal: buffer, length: length)
+    return Buffer(device: self, metal: buffer, length: length, number: SharedMemory.nextNumber())
   }
 
   /// Opens a pass and gives its handle.
@@ -67,6 +67,15 @@ final class Device {
       HandleSpace.lock.withLock { encodingPasses -= 1 }
       throw error
     }
+  }
+
+  /// Opens a pass that is recorded, and gives its handle.
+  func openRecording(concurrent: Bool) throws(StatusError) -> UInt32 {
+    let number = HandleSpace.lock.withLock {
+      passesOpened += 1
+      return passesOpened
+    }
+    return try adopt(Pass(device: self, concurrent: concurrent, number: number), in: HandleSpace.passes)
   }
 
   private func makePass(concurrent: Bool, number: UInt64) throws(StatusError) -> Pass {

@@ -4,11 +4,16 @@ extension Exports {
   static func passCreate(_ device: UInt32, _ mode: UInt32, _ pass: UnsafeMutablePointer<UInt32>?) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
     let out = try unwrap(pass, "pass")
+    let known = UInt32(MA_PASS_SERIAL | MA_PASS_RECORDED)
     try require(
-      mode == UInt32(MA_PASS_CONCURRENT) || mode == UInt32(MA_PASS_SERIAL), StatusCode.invalidArgument,
-      "\(arg: "mode") is \(mode); it is 0 (concurrent) or 1 (serial)")
-    let handle = try device.openPass(concurrent: mode == UInt32(MA_PASS_CONCURRENT))
-    store(handle, to: out)
+      mode & ~known == 0, StatusCode.invalidArgument,
+      "\(arg: "mode") is \(mode); it is 0 (concurrent) or a sum of 1 (serial) and 2 (recorded)")
+    let isConcurrent = mode & UInt32(MA_PASS_SERIAL) == 0
+    if mode & UInt32(MA_PASS_RECORDED) != 0 {
+      store(try device.openRecording(concurrent: isConcurrent), to: out)
+    } else {
+      store(try device.openPass(concurrent: isConcurrent), to: out)
+    }
   }
 
   static func passCommit(_ pass: UInt32) throws(StatusError) {
@@ -29,7 +34,7 @@ extension Exports {
       try require(!pass.isEncoding, StatusCode.invalidState, "the pass is not committed; commit it, then wait")
       return pass
     }
-    pass.commandBuffer.waitUntilCompleted()
+    pass.commandBuffer?.waitUntilCompleted()
     if let failure = pass.failure { throw failure }
   }
 

@@ -154,6 +154,33 @@ public func bufferRelease(buffer: UInt32) -> Int32 {
 }
 
 #if compiler(>=6.3)
+  @c(ma_buffer_share)
+#else
+  @_cdecl("ma_buffer_share")
+#endif
+public func bufferShare(
+  buffer: UInt32, process: UnsafeMutablePointer<UInt64>?, number: UnsafeMutablePointer<UInt64>?
+) -> Int32 {
+  status("ma_buffer_share") { () throws(StatusError) in
+    try Exports.bufferShare(buffer, process, number)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_adopt)
+#else
+  @_cdecl("ma_buffer_adopt")
+#endif
+public func bufferAdopt(
+  device: UInt32, shared: UInt32, process: UInt64, number: UInt64, buffer: UnsafeMutablePointer<UInt32>?,
+  contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> Int32 {
+  status("ma_buffer_adopt") { () throws(StatusError) in
+    try Exports.bufferAdopt(device, shared, process, number, buffer, contents)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_buffer_written)
 #else
   @_cdecl("ma_buffer_written")
@@ -316,6 +343,54 @@ public func passArgumentBytes(
 public func passRelease(pass: UInt32) -> Int32 {
   status("ma_pass_release") { () throws(StatusError) in
     try Exports.passRelease(pass)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_scalar)
+#else
+  @_cdecl("ma_record_scalar")
+#endif
+public func recordScalar(
+  pass: UInt32, name: UnsafePointer<CChar>?, least: UInt32, most: UInt32, scalar: UnsafeMutablePointer<UInt32>?
+) -> Int32 {
+  status("ma_record_scalar") { () throws(StatusError) in
+    try Exports.recordScalar(pass, name, least, most, scalar)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_use)
+#else
+  @_cdecl("ma_record_use")
+#endif
+public func recordUse(pass: UInt32, scalar: UInt32, argument: UnsafePointer<CChar>?) -> Int32 {
+  status("ma_record_use") { () throws(StatusError) in
+    try Exports.recordUse(pass, scalar, argument)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_tensor)
+#else
+  @_cdecl("ma_record_tensor")
+#endif
+public func recordTensor(
+  pass: UInt32, name: UnsafePointer<CChar>?, tensor: UnsafePointer<MATensor>?, number: UnsafeMutablePointer<UInt32>?
+) -> Int32 {
+  status("ma_record_tensor") { () throws(StatusError) in
+    try Exports.recordTensor(pass, name, tensor, number)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_run)
+#else
+  @_cdecl("ma_record_run")
+#endif
+public func recordRun(pass: UInt32, run: UnsafePointer<MARun>?, started: UnsafeMutablePointer<UInt32>?) -> Int32 {
+  status("ma_record_run") { () throws(StatusError) in
+    try Exports.recordRun(pass, run, started)
   }
 }
 

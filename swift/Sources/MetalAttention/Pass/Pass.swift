@@ -1,13 +1,16 @@
 /// One command buffer with one compute encoder, which takes dispatches until
-/// it is committed. Guarded by the lock of `HandleSpace`.
+/// it is committed; or a recording, which is encoded into other passes. Guarded
+/// by the lock of `HandleSpace`.
 ///
 /// An operation binds its arguments and then dispatches; only the dispatch
 /// can be seen from outside, so a check that fails before it leaves no trace.
 final class Pass {
   let device: Device
-  let commandBuffer: any MTLCommandBuffer
-  private let encoder: any MTLComputeCommandEncoder
-  private let isConcurrent: Bool
+  /// Nil for a recording.
+  let commandBuffer: (any MTLCommandBuffer)?
+  private let encoder: (any MTLComputeCommandEncoder)?
+  let recording: Recording?
+  let isConcurrent: Bool
   /// Which of its device's passes it is; no other ever has the same.
   let number: UInt64
   private(set) var isEncoding = true
@@ -23,6 +26,19 @@ final class Pass {
     self.device = device
     self.commandBuffer = commandBuffer
     self.encoder = encoder
+    recording = nil
+    isConcurrent = concurrent
+    self.number = number
+    log = .allocate(capacity: 1)
+    log.initialize(to: DispatchLog())
+  }
+
+  /// A pass that is recorded, and never sent itself.
+  init(device: Device, concurrent: Bool, number: UInt64) {
+    self.device = device
+    commandBuffer = nil
+    encoder = nil
+    recording = Recording()
     isConcurrent = concurrent
     self.number = number
     log = .allocate(capacity: 1)
@@ -45,28 +61,28 @@ final class Pass {
   /// Selects the kernel of the next dispatch.
   @inline(__always)
   func use(_ pipeline: Pipeline) {
-    if log.pointee.select(pipeline) { encoder.setComputePipelineState(pipeline.state) }
+    if log.pointee.select(pipeline) { encoder?.setComputePipelineState(pipeline.state) }
   }
 
   /// Binds a buffer from `offset` bytes on, which `note` must follow.
   @inline(__always)
   func bind(_ buffer: Buffer, offset: UInt64, at index: Int) {
-    encoder.setBuffer(buffer.metal, offset: Int(offset), index: index)
+    encoder?.setBuffer(buffer.metal, offset: Int(offset), index: index)
+    recording?.bind(buffer, offset: offset, at: index)
   }
 
   /// Binds a copy of a value.
   @inline(__always)
   func bind<Value: BitwiseCopyable>(_ value: Value, at index: Int) {
-    withUnsafeBytes(of: value) { bytes in
-      guard let address = bytes.baseAddress else { return }
-      encoder.setBytes(address, length: bytes.count, index: index)
-      log.pointee.keep(bytes, at: index)
-    }
+    withUnsafeBytes(of: value) { bind($0, at: index) }
   }
 
+  /// Binds a copy of bytes.
+  @inline(__always)
   func bind(_ bytes: UnsafeRawBufferPointer, at index: Int) {
     guard let address = bytes.baseAddress else { return }
-    encoder.setBytes(address, length: bytes.count, index: index)
+    encoder?.setBytes(address, length: bytes.count, index: index)
+    recording?.bind(bytes, at: index)
     log.pointee.keep(bytes, at: index)
   }
 
@@ -79,24 +95,39 @@ final class Pass {
   }
 
   func setThreadgroupMemory(length: Int, at index: Int) {
-    encoder.setThreadgroupMemoryLength(length, index: index)
+    encoder?.setThreadgroupMemoryLength(length, index: index)
+    recording?.setThreadgroupMemory(length: length, at: index)
   }
 
   /// Notes bytes that the next dispatch touches.
   @inline(__always)
   func note(_ access: Access) {
     log.pointee.accesses.append(access)
-    if access.isWrite { device.tileClasses.noteWrite(access) }
+    recording?.note(access)
+    if access.isWrite { device.tileClasses.noteWrite(access, in: self) }
+  }
+
+  /// Checks that tile classes are those of a mask as it is now.
+  func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) {
+    recording?.isAlwaysChecked = true
+    try device.tileClasses.requireFresh(classes, of: mask, in: self)
+  }
+
+  /// Notes tile classes that the dispatch before makes.
+  func addTileClasses(_ classes: Access, of mask: Access) {
+    recording?.isAlwaysChecked = true
+    device.tileClasses.add(classes, of: mask, in: self)
   }
 
   /// Encodes the dispatch, behind a barrier where it needs one.
   func dispatch(_ operation: Operation, _ pipeline: Pipeline, _ form: DispatchForm, grid: GridSize, threads: GridSize) {
     let needsBarrier = isConcurrent && log.pointee.conflicts()
-    if needsBarrier { encoder.memoryBarrier(scope: .buffers) }
+    if needsBarrier { encoder?.memoryBarrier(scope: .buffers) }
     switch form {
-    case .threadgroups: encoder.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
-    case .threads: encoder.dispatchThreads(grid.metal, threadsPerThreadgroup: threads.metal)
+    case .threadgroups: encoder?.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
+    case .threads: encoder?.dispatchThreads(grid.metal, threadsPerThreadgroup: threads.metal)
     }
+    recording?.dispatch(operation, pipeline, form, grid: grid, threads: threads)
     log.pointee.record(
       DispatchRecord(
         operation: operation, form: form, needsBarrier: needsBarrier, grid: grid, threadsPerThreadgroup: threads,
@@ -108,13 +139,16 @@ final class Pass {
   func abandon() {
     guard isEncoding else { return }
     endEncoding()
-    device.encodingPasses -= 1
+    if recording == nil { device.encodingPasses -= 1 }
     device.tileClasses.noteAbandoned(self)
   }
 
   /// - Parameter notifies: whether its end is told to the event loop.
   func commit(notifies: Bool) throws(StatusError) {
     try require(isEncoding, StatusCode.invalidState, "the pass is already committed")
+    guard let commandBuffer else {
+      throw StatusError(StatusCode.invalidState, "the pass is recorded; run it by ma_record_run")
+    }
     if notifies { try device.notify(endOf: commandBuffer) }
     endEncoding()
     device.encodingPasses -= 1
@@ -122,7 +156,7 @@ final class Pass {
   }
 
   func endEncoding() {
-    encoder.endEncoding()
+    encoder?.endEncoding()
     isEncoding = false
   }
 }

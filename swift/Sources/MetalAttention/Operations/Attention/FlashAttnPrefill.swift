@@ -14,7 +14,7 @@ enum FlashAttnPrefill {
     let params = args.params
     let accesses = try FlashAttnAccesses(tensors, args)
     if let mask = accesses.mask, let tileClasses = accesses.tileClasses {
-      try pass.device.tileClasses.requireFresh(tileClasses, of: mask)
+      try pass.requireFresh(tileClasses, of: mask)
     }
 
     // One bit for each of FlashAttnKernel.constants.

@@ -2,7 +2,8 @@ import CMetalAttention
 
 /// An argument of a generic dispatch, checked.
 enum KernelBinding {
-  case buffer(Buffer, Access, index: Int)
+  /// Kept alive by the lock under which it is encoded.
+  case buffer(Unmanaged<Buffer>, Access, index: Int)
   case bytes(UnsafeRawBufferPointer, index: Int)
   case threadgroup(length: Int, index: Int)
 
@@ -20,10 +21,9 @@ enum KernelBinding {
 
   /// - Parameter position: place in the caller's list, for messages.
   init(_ binding: MABinding, position: Int, in pass: Pass) throws(StatusError) {
-    let element = Argument("bindings[\(position)]")
     try require(
       binding.index <= Self.maxIndex, StatusCode.invalidArgument,
-      "\(element): index is \(binding.index); it is at most \(Self.maxIndex)")
+      "\(Argument("bindings[\(position)]")): index is \(binding.index); it is at most \(Self.maxIndex)")
     let index = Int(binding.index)
     switch BindingKind(rawValue: binding.kind) {
     case .buffer: self = try Self.buffer(binding, .binding(kind: "buffer", index: index, position: position), in: pass)
@@ -33,7 +33,7 @@ enum KernelBinding {
     case nil:
       throw StatusError(
         StatusCode.invalidArgument,
-        "\(element): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
+        "\(Argument("bindings[\(position)]")): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
     }
   }
 
@@ -60,7 +60,7 @@ enum KernelBinding {
     // What is read and written is ordered as what is written.
     let isWrite = binding.access & UInt32(MA_ACCESS_WRITE) != 0
     let access = Access(buffer: binding.buffer, isWrite: isWrite, start: binding.offset, end: end)
-    return .buffer(buffer, access, index: Int(binding.index))
+    return .buffer(.passUnretained(buffer), access, index: Int(binding.index))
   }
 
   private static func bytes(_ binding: MABinding, _ argument: Argument) throws(StatusError) -> KernelBinding {

@@ -1,43 +1,59 @@
 /// The tile classes that a device's masks have, each bound to the bytes of its
 /// mask: written again, the mask leaves them stale. Guarded by the lock of
 /// `HandleSpace`. The order is that of encoding.
+///
+/// What a recorded pass makes counts in that recording alone, which notes
+/// nothing of what others have: its runs do.
 final class TileClassSet {
-  private struct Entry {
-    let classes: Access
+  struct Entry {
+    fileprivate let classes: Access
     /// Nil once its buffer is released: classes that no mask has any more.
-    var mask: Access?
+    fileprivate var mask: Access?
     /// Number of the pass that makes them.
-    let pass: UInt64
-    var isStale = false
+    fileprivate let pass: UInt64
+    fileprivate let isRecorded: Bool
+    fileprivate var isStale = false
+
+    /// Whether it counts for what is encoded into `pass`; nil stands for the host.
+    @inline(__always)
+    fileprivate func counts(in pass: Pass?) -> Bool {
+      pass?.recording == nil ? !isRecorded : isRecorded && self.pass == pass?.number
+    }
   }
 
   /// Read with each write that is encoded, so without a run-time check of
   /// exclusive access; the lock sees to that.
   @exclusivity(unchecked)
-  private var entries = ContiguousArray<Entry>()
+  private(set) var entries = ContiguousArray<Entry>()
 
   /// Notes classes that a dispatch makes, in place of what their bytes held.
   func add(_ classes: Access, of mask: Access, in pass: Pass) {
-    entries.removeAll { $0.classes.overlaps(classes) }
-    entries.append(Entry(classes: classes, mask: mask, pass: pass.number))
+    entries.removeAll { $0.counts(in: pass) && $0.classes.overlaps(classes) }
+    entries.append(Entry(classes: classes, mask: mask, pass: pass.number, isRecorded: pass.recording != nil))
   }
 
-  /// Notes bytes that a dispatch or the host writes.
+  /// Notes bytes that a dispatch of `pass` writes, or the host.
   @inline(__always)
-  func noteWrite(_ access: Access) {
-    if !entries.isEmpty { markStale(access) }
+  func noteWrite(_ access: Access, in pass: Pass?) {
+    if !entries.isEmpty { markStale(access, in: pass) }
   }
 
   @inline(never)
-  private func markStale(_ access: Access) {
-    for index in entries.indices
-    where entries[index].mask?.overlaps(access) ?? false || entries[index].classes.overlaps(access) {
-      entries[index].isStale = true
+  private func markStale(_ access: Access, in pass: Pass?) {
+    for index in entries.indices where entries[index].counts(in: pass) {
+      let isOfMask = entries[index].mask?.overlaps(access) ?? false
+      if isOfMask || entries[index].classes.overlaps(access) { entries[index].isStale = true }
     }
+  }
+
+  /// Takes back what was noted since `entries` were these.
+  func restore(_ entries: ContiguousArray<Entry>) {
+    self.entries = entries
   }
 
   /// Notes that a pass has ended without having run.
   func noteAbandoned(_ pass: Pass) {
+    if pass.recording != nil { entries.removeAll { $0.counts(in: pass) } }
     for index in entries.indices where entries[index].pass == pass.number {
       entries[index].isStale = true
     }
@@ -54,8 +70,8 @@ final class TileClassSet {
 
   /// Checks that classes are those of a mask as it is now. Classes that the
   /// library did not make are the caller's own.
-  func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) {
-    guard let entry = entries.last(where: { $0.classes.overlaps(classes) }) else { return }
+  func requireFresh(_ classes: Access, of mask: Access, in pass: Pass) throws(StatusError) {
+    guard let entry = entries.last(where: { $0.counts(in: pass) && $0.classes.overlaps(classes) }) else { return }
     guard let made = entry.mask else {
       throw StatusError(
         StatusCode.invalidArgument,
