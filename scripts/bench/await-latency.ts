@@ -2,6 +2,7 @@
 import { openWithThreads } from "../lib/open-device.ts";
 import { Spin } from "../lib/spin.ts";
 import { type Benchmark, median, usualRounds } from "./benchmark.ts";
+import { threadNanoseconds } from "./thread-time.ts";
 
 /** us that waiting without blocking may add. */
 const allowance = 150;
@@ -64,10 +65,9 @@ const awaitProcessor: Benchmark = {
     async function share(wait: (pass: ReturnType<typeof spin.pass>) => Promise<void>): Promise<number> {
       using pass = spin.pass(longPass);
       const start = Bun.nanoseconds();
-      const before = process.threadCpuUsage();
+      const before = threadNanoseconds();
       await wait(pass);
-      const { user, system } = process.threadCpuUsage(before);
-      return (100 * (user + system)) / ((Bun.nanoseconds() - start) / 1e3);
+      return (100 * (threadNanoseconds() - before)) / (Bun.nanoseconds() - start);
     }
     return {
       measure: () => share((pass) => pass.commit()),

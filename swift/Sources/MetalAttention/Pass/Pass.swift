@@ -8,7 +8,7 @@ final class Pass {
   let device: Device
   /// Nil for a recording.
   let commandBuffer: (any MTLCommandBuffer)?
-  private let encoder: (any MTLComputeCommandEncoder)?
+  let encoder: (any MTLComputeCommandEncoder)?
   let recording: Recording?
   let isConcurrent: Bool
   /// Which of its device's passes it is; no other ever has the same.
@@ -50,8 +50,11 @@ final class Pass {
     log.deallocate()
   }
 
-  var records: ContiguousArray<DispatchRecord> { log.pointee.records }
-  var accesses: ContiguousArray<Access> { log.pointee.accesses }
+  /// The recorded pass that this one holds as it was recorded, in place of dispatches of its own.
+  var replayed: Pass?
+
+  var records: ContiguousArray<DispatchRecord> { replayed?.records ?? log.pointee.records }
+  var accesses: ContiguousArray<Access> { replayed?.accesses ?? log.pointee.accesses }
 
   func requireEncoding() throws(StatusError) {
     try require(
@@ -91,7 +94,7 @@ final class Pass {
     try require(
       Int(dispatch) < records.count, StatusCode.invalidArgument,
       "\(arg: "dispatch") is \(dispatch); the pass has \(records.count)")
-    return log.pointee.bytes(ofDispatch: Int(dispatch), at: Int(clamping: index))
+    return (replayed ?? self).log.pointee.bytes(ofDispatch: Int(dispatch), at: Int(clamping: index))
   }
 
   func setThreadgroupMemory(length: Int, at index: Int) {
@@ -127,7 +130,7 @@ final class Pass {
     case .threadgroups: encoder?.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
     case .threads: encoder?.dispatchThreads(grid.metal, threadsPerThreadgroup: threads.metal)
     }
-    recording?.dispatch(operation, pipeline, form, grid: grid, threads: threads)
+    recording?.dispatch(operation, pipeline, form, grid: grid, threads: threads, needsBarrier: needsBarrier)
     log.pointee.record(
       DispatchRecord(
         operation: operation, form: form, needsBarrier: needsBarrier, grid: grid, threadsPerThreadgroup: threads,

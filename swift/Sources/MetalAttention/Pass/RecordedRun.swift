@@ -65,23 +65,70 @@ extension Recording {
   /// Encodes all that is recorded into `pass`. Where a pipeline is missing it
   /// is returned, and `pass` is of no use any more; nor is it after a refusal.
   func encode(into pass: Pass, _ values: RunValues) throws(StatusError) -> PipelineSlot? {
+    if !operations.contains(where: { $0.isCheckedAgain(with: values) }) {
+      try replay(into: pass)
+      return nil
+    }
     for (number, operation) in operations.enumerated() {
       do throws(StatusError) {
-        if operation.isAlwaysChecked || !operation.scalars.isEmpty
-          || operation.tensors.contains(where: { values.tensors[$0.replaceable] != nil })
-        {
+        if operation.isCheckedAgain(with: values) {
           if let slot = try encode(operation, into: pass, values) { return slot }
         } else {
           for dispatch in operation.dispatches { try encode(dispatches[dispatch], into: pass) }
         }
       } catch {
-        let function = "\(operation.function)"
-        let message = error.message.renamed { ArgumentNames.name($0, of: function, withV: operation.withV) }
-        throw StatusError(error.code, "operation \(number) (\(function)): \(message)")
+        throw error.of(operation, number)
       }
     }
     return nil
   }
+
+  /// Encodes all dispatches as they were recorded, with the barriers that they
+  /// had. What the pass holds is looked up in the recording.
+  private func replay(into pass: Pass) throws(StatusError) {
+    guard let encoder = pass.encoder else { return }
+    let (dispatches, bindings, bytes, accesses) = (dispatches, bindings, bytes, accesses)
+    let tileClasses = pass.device.tileClasses
+    var selected: UnsafeMutableRawPointer?
+    for number in dispatches.indices {
+      let dispatch = dispatches[number]
+      let pipeline = dispatch.pipeline.toOpaque()
+      if pipeline != selected {
+        dispatch.pipeline._withUnsafeGuaranteedRef { encoder.setComputePipelineState($0.state) }
+        selected = pipeline
+      }
+      for position in dispatch.bindings {
+        let (index, binding) = bindings[position]
+        switch binding {
+        case .buffer(let reference, let offset):
+          let isOpen = reference._withUnsafeGuaranteedRef { buffer in
+            if buffer.isOpen { encoder.setBuffer(buffer.metal, offset: Int(offset), index: index) }
+            return buffer.isOpen
+          }
+          if !isOpen { throw Self.released.of(operations, dispatch: number) }
+        case .bytes(let range):
+          bytes.withUnsafeBytes { bytes in
+            guard let address = bytes.baseAddress else { return }
+            encoder.setBytes(address + range.lowerBound, length: range.count, index: index)
+          }
+        case .threadgroup(let length):
+          encoder.setThreadgroupMemoryLength(length, index: index)
+        }
+      }
+      if !tileClasses.entries.isEmpty {
+        for access in accesses[dispatch.accesses] where access.isWrite { tileClasses.noteWrite(access, in: pass) }
+      }
+      if dispatch.needsBarrier { encoder.memoryBarrier(scope: .buffers) }
+      switch dispatch.form {
+      case .threadgroups:
+        encoder.dispatchThreadgroups(dispatch.grid.metal, threadsPerThreadgroup: dispatch.threads.metal)
+      case .threads: encoder.dispatchThreads(dispatch.grid.metal, threadsPerThreadgroup: dispatch.threads.metal)
+      }
+    }
+  }
+
+  private static let released = StatusError(
+    StatusCode.invalidHandle, "the buffer of a tensor was released; record the pass anew")
 
   /// Checks and encodes an operation anew, with the values of this run.
   private func encode(
@@ -107,9 +154,7 @@ extension Recording {
       switch binding {
       case .buffer(let reference, let offset):
         let buffer = reference.takeUnretainedValue()
-        try require(
-          buffer.isOpen, StatusCode.invalidHandle,
-          "a tensor of it is gone: its buffer was released; record the pass anew")
+        if !buffer.isOpen { throw Self.released }
         pass.bind(buffer, offset: offset, at: index)
       case .bytes(let range):
         bytes.withUnsafeBytes { pass.bind(UnsafeRawBufferPointer(rebasing: $0[range]), at: index) }
@@ -119,6 +164,31 @@ extension Recording {
     }
     for position in dispatch.accesses { pass.note(accesses[position]) }
     pass.dispatch(dispatch.operation, pipeline, dispatch.form, grid: dispatch.grid, threads: dispatch.threads)
+  }
+}
+
+extension Recording.RecordedOperation {
+  /// Whether a run has to check and encode it anew.
+  fileprivate func isCheckedAgain(with values: RunValues) -> Bool {
+    isAlwaysChecked || !scalars.isEmpty || tensors.contains { values.tensors[$0.replaceable] != nil }
+  }
+}
+
+extension StatusError {
+  /// The refusal of operation `number` of a recorded pass, by the names of its arguments.
+  fileprivate func of(_ operation: Recording.RecordedOperation, _ number: Int) -> StatusError {
+    let function = "\(operation.function)"
+    let message = message.renamed { ArgumentNames.name($0, of: function, withV: operation.withV) }
+    return StatusError(code, "operation \(number) (\(function)): \(message)")
+  }
+
+  fileprivate func of(
+    _ operations: ContiguousArray<Recording.RecordedOperation>, dispatch: Int
+  ) -> StatusError {
+    for (number, operation) in operations.enumerated() where operation.dispatches.contains(dispatch) {
+      return of(operation, number)
+    }
+    return self
   }
 }
 
@@ -143,7 +213,7 @@ extension Device {
 
   private func encodeRun(of recorded: UInt32, _ run: MARun, into handle: UInt32) throws(StatusError) -> PipelineSlot? {
     try HandleSpace.lock.withLock { () throws(StatusError) in
-      let recording = try HandleSpace.passes.resolveRecording(recorded).recording
+      let (recorded, recording) = try HandleSpace.passes.resolveRecording(recorded)
       let pass = try HandleSpace.passes.resolve(handle, "pass")
       let values = try RunValues(run, for: recording, in: self)
       // Encoding notes what is written; a refusal has no effect.
@@ -153,6 +223,7 @@ extension Device {
           tileClasses.restore(noted)
           return slot
         }
+        if pass.records.isEmpty { pass.replayed = recorded }
         try pass.commit(notifies: run.notify == 1)
         return nil
       } catch {

@@ -45,6 +45,8 @@ final class Recording {
     let form: DispatchForm
     let grid: GridSize
     let threads: GridSize
+    /// Among the dispatches as they were recorded.
+    let needsBarrier: Bool
     let bindings: Range<Int>
     let accesses: Range<Int>
   }
@@ -167,11 +169,14 @@ final class Recording {
     accesses.append(access)
   }
 
-  func dispatch(_ operation: Operation, _ pipeline: Pipeline, _ form: DispatchForm, grid: GridSize, threads: GridSize) {
+  func dispatch(
+    _ operation: Operation, _ pipeline: Pipeline, _ form: DispatchForm, grid: GridSize, threads: GridSize,
+    needsBarrier: Bool
+  ) {
     dispatches.append(
       RecordedDispatch(
         operation: operation, pipeline: .passUnretained(pipeline), form: form, grid: grid, threads: threads,
-        bindings: firstBinding..<bindings.count, accesses: firstAccess..<accesses.count))
+        needsBarrier: needsBarrier, bindings: firstBinding..<bindings.count, accesses: firstAccess..<accesses.count))
     firstBinding = bindings.count
     firstAccess = accesses.count
   }
