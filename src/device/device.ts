@@ -12,7 +12,7 @@ import { type DType, dtypes, isDType } from "./dtypes.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
 import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
 import { BufferMemory, checkMade, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
-import { deviceOptions, parseOptions, passOptions } from "./options.ts";
+import { deviceOptions, parseOptions, passOptions, recordOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
 import { type RecordedPass, RecordingPass } from "./recording.ts";
 import { adoptTensor, type SharedTensor } from "./share.ts";
@@ -20,6 +20,9 @@ import { checkShape, elementCount, Tensor } from "./tensor.ts";
 
 /** Options of `Device.open`: `library` names the native library file, in place of the search for it. */
 export type DeviceOptions = z.input<typeof deviceOptions>;
+
+/** Options of `Device.record`: `mode` as of `Device.pass`. */
+export type RecordOptions = z.input<typeof recordOptions>;
 
 /**
  * The Apple GPU; on Linux, the CPU running the same shaders. Tensors, passes
@@ -121,9 +124,10 @@ export class Device {
    */
   pass(options: PassOptions = {}): Pass {
     const lifetime = this.#usable();
-    const { mode } = parseOptions(passOptions, options, "options");
+    const { mode, profile } = parseOptions(passOptions, options, "options");
     const out = new Block(8);
-    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, passCodes[mode], out.bytes));
+    const flags = passCodes[mode] | (profile ? passCodes.profiled : 0);
+    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, flags, out.bytes));
     return new Pass(this, new PassLifetime(lifetime, out.u32[0] as number));
   }
 
@@ -139,10 +143,10 @@ export class Device {
    * });
    * await step.commit({ seqPos: 17 });
    */
-  record(encode: (pass: RecordingPass) => void, options: PassOptions = {}): RecordedPass {
+  record(encode: (pass: RecordingPass) => void, options: RecordOptions = {}): RecordedPass {
     const lifetime = this.#usable();
     if (typeof encode !== "function") throw refused("encode", `expected a function, got ${display(encode)}`);
-    const { mode } = parseOptions(passOptions, options, "options");
+    const { mode } = parseOptions(recordOptions, options, "options");
     const out = new Block(8);
     const flags = passCodes[mode] | passCodes.recorded;
     checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, flags, out.bytes));

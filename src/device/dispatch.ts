@@ -160,22 +160,20 @@ class Packer {
 
   #packBuffer(pass: PassLifetime, index: number, value: unknown): void {
     let tensor = value;
-    let access: BufferAccess = "read-write";
+    let access: number = accessBits["read-write"];
     if (!(value instanceof Tensor)) {
-      const argument = pathOf("buffers", index);
-      const record = checkObject(value as Exclude<BufferArgument, Tensor>, argument);
-      if (Object.getPrototypeOf(record) === Object.prototype) bufferNames.check(record, `${argument}.`);
-      tensor = record.tensor;
-      access = record.access ?? access;
-      if (!Object.hasOwn(accessBits, access)) {
-        throw refused(`${argument}.access`, `expected "read", "write" or "read-write", got ${display(access)}`);
+      const record = checkObject(value as Exclude<BufferArgument, Tensor>, bufferPaths[index] as string);
+      if (Object.getPrototypeOf(record) === Object.prototype) {
+        bufferNames.check(record, bufferPrefixes[index] as string);
       }
+      tensor = record.tensor;
+      access = bitsOf(record.access, index);
     }
     const range = Tensor.use(tensor, pass.device, bufferPaths[index] as string);
     const at = this.#pack(bindingCodes.buffer, index, range.lengthLow);
     const { u32 } = this.#bindings;
     u32[at + 2] = range.buffer;
-    u32[at + 3] = accessBits[access];
+    u32[at + 3] = access;
     u32[at + 4] = range.offsetLow;
     u32[at + 5] = range.offsetHigh;
     u32[at + 7] = range.lengthHigh;
@@ -215,7 +213,16 @@ export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: 
   }
 }
 
+// Made once: to make a text for each dispatch would be half its cost.
 const bufferPaths = Array.from({ length: maxIndex + 1 }, (_, index) => pathOf("buffers", index));
+const bufferPrefixes = bufferPaths.map((path) => `${path}.`);
+
+function bitsOf(access: BufferAccess | undefined, index: number): number {
+  if (access === "read") return accessBits.read;
+  if (access === "write") return accessBits.write;
+  if (access === undefined || access === "read-write") return accessBits["read-write"];
+  throw refused(`buffers[${index}].access`, `expected "read", "write" or "read-write", got ${display(access)}`);
+}
 
 function pathOf(list: ArgumentList, index: number): string {
   return `${list}[${index}]`;

@@ -5,10 +5,11 @@ import { checkStatus } from "../ffi/status.ts";
 import { encodeText } from "../ffi/text.ts";
 import { didYouMean } from "../optionNames.ts";
 import { Parameter, type Recorder } from "../parameter.ts";
+import { type DispatchDescription, describePass } from "./describe.ts";
 import type { Device } from "./device.ts";
 import { inspectSymbol } from "./inspect.ts";
 import { checkMade, disposedError, PassLifetime, passNet } from "./lifetime.ts";
-import { type DispatchDescription, describePass, Pass } from "./pass.ts";
+import { Pass } from "./pass.ts";
 import { Tensor, type TensorRange } from "./tensor.ts";
 
 /** Least and most of a parameter; `value` is what it is in a run that does not give it. */

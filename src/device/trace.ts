@@ -26,7 +26,15 @@ export function traceOf(deviceName: string, info: PassInfo, dispatches: readonly
   const timed = dispatches.flatMap((dispatch) => {
     const { op, kernel, grid, threadsPerThreadgroup, form, barrierBefore, startTime, endTime, gbPerSecond } = dispatch;
     if (startTime === undefined || endTime === undefined) return [];
-    const args = { op, grid, form, threadsPerThreadgroup, barrierBefore, bytes: bytesOf(dispatch), "GB/s": gbPerSecond };
+    const args = {
+      op,
+      grid,
+      form,
+      threadsPerThreadgroup,
+      barrierBefore,
+      bytes: bytesOf(dispatch),
+      "GB/s": gbPerSecond,
+    };
     return [span(device, running + 1 + lanes.indexOf(op), kernel, startTime, endTime, args)];
   });
   const traceEvents: TraceEvent[] = [

@@ -308,6 +308,8 @@ describe("written by the library's layout, read in TypeScript", () => {
       dispatches: values.get("dispatches") ?? Number.NaN,
       gpuStartTime: start,
       gpuEndTime: end,
+      openTime: values.get("openTime") ?? Number.NaN,
+      commitTime: values.get("commitTime") ?? Number.NaN,
       gpuTime: end - start,
     });
   });

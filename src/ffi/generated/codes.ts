@@ -50,6 +50,7 @@ export const stateCodes = {
 export const passCodes = {
   concurrent: 0,
   serial: 1,
+  profiled: 4,
   recorded: 2,
 } as const;
 

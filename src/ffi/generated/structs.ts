@@ -19,7 +19,7 @@ export const structSizes = {
   MATensor: 24,
   MADeviceInfo: 192,
   MARun: 32,
-  MAPassInfo: 24,
+  MAPassInfo: 40,
   MAConstant: 48,
   MAPipelineInfo: 16,
   MABinding: 40,
@@ -918,15 +918,19 @@ export function readMADeviceInfo(block: Block): MADeviceInfo {
   };
 }
 
-/** State and times of a pass. 24 bytes. */
+/** State and times of a pass, in seconds of one clock. 40 bytes. */
 export interface MAPassInfo {
   /** MA_STATE_* */
   state: number;
   /** encoded so far */
   dispatches: number;
-  /** seconds; 0 until completed */
+  /** 0 until completed */
   gpuStartTime: number;
   gpuEndTime: number;
+  /** when the pass was created */
+  openTime: number;
+  /** 0 until committed */
+  commitTime: number;
 }
 
 /** Reads `MAPassInfo`. */
@@ -936,6 +940,8 @@ export function readMAPassInfo(block: Block): MAPassInfo {
     dispatches: block.u32[1] as number,
     gpuStartTime: block.f64[1] as number,
     gpuEndTime: block.f64[2] as number,
+    openTime: block.f64[3] as number,
+    commitTime: block.f64[4] as number,
   };
 }
 

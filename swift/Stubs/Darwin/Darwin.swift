@@ -74,3 +74,16 @@ public func close(_ descriptor: Int32) -> Int32 { 0 }
 public var _SC_PAGESIZE: Int32 { 29 }
 
 public func sysconf(_ name: Int32) -> Int { 0 }
+
+public struct timespec {
+  public var tv_sec = 0
+  public var tv_nsec = 0
+  public init() {}
+}
+
+public struct clockid_t {}
+
+public var CLOCK_UPTIME_RAW: clockid_t { clockid_t() }
+
+@discardableResult
+public func clock_gettime(_ clock: clockid_t, _ time: UnsafeMutablePointer<timespec>!) -> Int32 { 0 }

@@ -14,6 +14,9 @@ public protocol MTLCommandBuffer: NSObjectProtocol {
   var gpuEndTime: CFTimeInterval { get }
   func makeComputeCommandEncoder() -> (any MTLComputeCommandEncoder)?
   func makeComputeCommandEncoder(dispatchType: MTLDispatchType) -> (any MTLComputeCommandEncoder)?
+  func makeComputeCommandEncoder(
+    descriptor computePassDescriptor: MTLComputePassDescriptor
+  ) -> (any MTLComputeCommandEncoder)?
   func addCompletedHandler(_ block: @escaping MTLCommandBufferHandler)
   func commit()
   func waitUntilCompleted()

@@ -102,6 +102,7 @@ enum {
 enum {
   MA_PASS_CONCURRENT = 0,  ///< dispatches overlap; a barrier where two conflict
   MA_PASS_SERIAL = 1,      ///< each dispatch ends before the next begins
+  MA_PASS_PROFILED = 4,    ///< the device's time of each dispatch is measured, each in an encoder of its own
   MA_PASS_RECORDED = 2,    ///< never committed itself: each `ma_record_run` commits a pass of what it holds
 };
 
@@ -115,12 +116,14 @@ typedef struct MARun {
   uint32_t reserved;
 } MARun;
 
-/// State and times of a pass. 24 bytes.
+/// State and times of a pass, in seconds of one clock. 40 bytes.
 typedef struct MAPassInfo {
   uint32_t state;       ///< MA_STATE_*
   uint32_t dispatches;  ///< encoded so far
-  double gpuStartTime;  ///< seconds; 0 until completed
+  double gpuStartTime;  ///< 0 until completed
   double gpuEndTime;
+  double openTime;      ///< when the pass was created
+  double commitTime;    ///< 0 until committed
 } MAPassInfo;
 
 /// A function constant of a pipeline, a scalar or a vector. 48 bytes.
@@ -402,7 +405,8 @@ int32_t ma_pass_wait(ma_pass pass);
 /// State and times, without blocking. A failed pass leaves its error in ma_last_error.
 int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
 /// What the pass holds, as JSON: an array of `{"op","kernel","form","grid","threadsPerThreadgroup",
-/// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`.
+/// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
+/// profiled pass that has completed with `"startTime"` and `"endTime"` in seconds.
 int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
 /// The bytes that dispatch `dispatch` of the pass hands to its kernel as
 /// argument `index`, with every derived field filled in: for tests, and to see

@@ -46,7 +46,7 @@ final class Device {
   }
 
   /// Opens a pass and gives its handle.
-  func openPass(concurrent: Bool) throws(StatusError) -> UInt32 {
+  func openPass(concurrent: Bool, profiled: Bool = false) throws(StatusError) -> UInt32 {
     let number = try HandleSpace.lock.withLock { () throws(StatusError) in
       try require(
         encodingPasses < Self.maxEncodingPasses, StatusCode.invalidState,
@@ -56,7 +56,7 @@ final class Device {
       return passesOpened
     }
     do throws(StatusError) {
-      let pass = try makePass(concurrent: concurrent, number: number)
+      let pass = try makePass(concurrent: concurrent, profiled: profiled, number: number)
       do throws(StatusError) {
         return try adopt(pass, in: HandleSpace.passes)
       } catch {
@@ -78,13 +78,19 @@ final class Device {
     return try adopt(Pass(device: self, concurrent: concurrent, number: number), in: HandleSpace.passes)
   }
 
-  private func makePass(concurrent: Bool, number: UInt64) throws(StatusError) -> Pass {
-    guard let commandBuffer = queue.makeCommandBuffer(),
-      let encoder = commandBuffer.makeComputeCommandEncoder(dispatchType: concurrent ? .concurrent : .serial)
-    else {
-      throw StatusError(StatusCode.outOfMemory, "the device could not make a command buffer")
+  private func makePass(concurrent: Bool, profiled: Bool, number: UInt64) throws(StatusError) -> Pass {
+    let failure = StatusError(StatusCode.outOfMemory, "the device could not make a command buffer")
+    guard let commandBuffer = queue.makeCommandBuffer() else { throw failure }
+    if profiled {
+      return Pass(
+        device: self, commandBuffer: commandBuffer, encoder: nil, profile: try PassProfile(metal, commandBuffer),
+        concurrent: concurrent, number: number)
     }
-    return Pass(device: self, commandBuffer: commandBuffer, encoder: encoder, concurrent: concurrent, number: number)
+    guard let encoder = commandBuffer.makeComputeCommandEncoder(dispatchType: concurrent ? .concurrent : .serial)
+    else { throw failure }
+    return Pass(
+      device: self, commandBuffer: commandBuffer, encoder: encoder, profile: nil, concurrent: concurrent,
+      number: number)
   }
 
   /// Gives a handle to what the device owns from now on.

@@ -4,15 +4,16 @@ extension Exports {
   static func passCreate(_ device: UInt32, _ mode: UInt32, _ pass: UnsafeMutablePointer<UInt32>?) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
     let out = try unwrap(pass, "pass")
-    let known = UInt32(MA_PASS_SERIAL | MA_PASS_RECORDED)
+    let (recorded, profiled) = (UInt32(MA_PASS_RECORDED), UInt32(MA_PASS_PROFILED))
     try require(
-      mode & ~known == 0, StatusCode.invalidArgument,
-      "\(arg: "mode") is \(mode); it is 0 (concurrent) or a sum of 1 (serial) and 2 (recorded)")
+      mode & ~(UInt32(MA_PASS_SERIAL) | recorded | profiled) == 0 && mode & (recorded | profiled) != recorded | profiled,
+      StatusCode.invalidArgument,
+      "\(arg: "mode") is \(mode); it is 0 (concurrent) or 1 (serial), with 2 (recorded) or 4 (profiled) added")
     let isConcurrent = mode & UInt32(MA_PASS_SERIAL) == 0
-    if mode & UInt32(MA_PASS_RECORDED) != 0 {
+    if mode & recorded != 0 {
       store(try device.openRecording(concurrent: isConcurrent), to: out)
     } else {
-      store(try device.openPass(concurrent: isConcurrent), to: out)
+      store(try device.openPass(concurrent: isConcurrent, profiled: mode & profiled != 0), to: out)
     }
   }
 

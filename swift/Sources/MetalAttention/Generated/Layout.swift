@@ -180,6 +180,8 @@ extension LayoutTable {
         LayoutField("dispatches", \MAPassInfo.dispatches, .u32),
         LayoutField("gpuStartTime", \MAPassInfo.gpuStartTime, .f64),
         LayoutField("gpuEndTime", \MAPassInfo.gpuEndTime, .f64),
+        LayoutField("openTime", \MAPassInfo.openTime, .f64),
+        LayoutField("commitTime", \MAPassInfo.commitTime, .f64),
       ]),
     StructLayout(
       MAConstant.self,

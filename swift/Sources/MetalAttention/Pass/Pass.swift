@@ -8,24 +8,31 @@ final class Pass {
   let device: Device
   /// Nil for a recording.
   let commandBuffer: (any MTLCommandBuffer)?
-  let encoder: (any MTLComputeCommandEncoder)?
+  /// Of a profiled pass that of the next dispatch, or nil before that begins.
+  @exclusivity(unchecked)
+  private(set) var encoder: (any MTLComputeCommandEncoder)?
+  private let profile: PassProfile?
   let recording: Recording?
   let isConcurrent: Bool
   /// Which of its device's passes it is; no other ever has the same.
   let number: UInt64
   private(set) var isEncoding = true
+  /// Seconds of the clock of command buffers.
+  let openTime = Clock.now
+  private(set) var commitTime = 0.0
 
   /// In memory of its own: properties of a class are checked for exclusive
   /// access at run time, on each use.
   private let log: UnsafeMutablePointer<DispatchLog>
 
   init(
-    device: Device, commandBuffer: any MTLCommandBuffer, encoder: any MTLComputeCommandEncoder, concurrent: Bool,
-    number: UInt64
+    device: Device, commandBuffer: any MTLCommandBuffer, encoder: (any MTLComputeCommandEncoder)?,
+    profile: PassProfile?, concurrent: Bool, number: UInt64
   ) {
     self.device = device
     self.commandBuffer = commandBuffer
     self.encoder = encoder
+    self.profile = profile
     recording = nil
     isConcurrent = concurrent
     self.number = number
@@ -38,6 +45,7 @@ final class Pass {
     self.device = device
     commandBuffer = nil
     encoder = nil
+    profile = nil
     recording = Recording()
     isConcurrent = concurrent
     self.number = number
@@ -64,7 +72,8 @@ final class Pass {
   /// Selects the kernel of the next dispatch.
   @inline(__always)
   func use(_ pipeline: Pipeline) {
-    if log.pointee.select(pipeline) { encoder?.setComputePipelineState(pipeline.state) }
+    if let profile, encoder == nil { encoder = profile.makeEncoder() }
+    if log.pointee.select(pipeline) || profile != nil { encoder?.setComputePipelineState(pipeline.state) }
   }
 
   /// Binds a buffer from `offset` bytes on, which `note` must follow.
@@ -125,7 +134,7 @@ final class Pass {
   /// Encodes the dispatch, behind a barrier where it needs one.
   func dispatch(_ operation: Operation, _ pipeline: Pipeline, _ form: DispatchForm, grid: GridSize, threads: GridSize) {
     let needsBarrier = isConcurrent && log.pointee.conflicts()
-    if needsBarrier { encoder?.memoryBarrier(scope: .buffers) }
+    if needsBarrier && profile == nil { encoder?.memoryBarrier(scope: .buffers) }
     switch form {
     case .threadgroups: encoder?.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
     case .threads: encoder?.dispatchThreads(grid.metal, threadsPerThreadgroup: threads.metal)
@@ -135,6 +144,15 @@ final class Pass {
       DispatchRecord(
         operation: operation, form: form, needsBarrier: needsBarrier, grid: grid, threadsPerThreadgroup: threads,
         pipeline: .passUnretained(pipeline), accessEnd: log.pointee.accesses.count))
+    guard profile != nil else { return }
+    encoder?.endEncoding()
+    encoder = nil
+  }
+
+  /// The device's start and end of each dispatch, in seconds; none unless the pass is profiled and has completed.
+  var times: [(start: Double, end: Double)] {
+    guard let profile, !isEncoding, commandBuffer?.status == .completed else { return [] }
+    return profile.times
   }
 
   /// Ends the encoding without sending it; Metal does not allow an encoder to
@@ -155,6 +173,7 @@ final class Pass {
     if notifies { try device.notify(endOf: commandBuffer) }
     endEncoding()
     device.encodingPasses -= 1
+    commitTime = Clock.now
     device.commit(commandBuffer)
   }
 

@@ -5,6 +5,8 @@ extension Pass {
     var info = MAPassInfo()
     info.state = state.rawValue
     info.dispatches = UInt32(clamping: records.count)
+    info.openTime = openTime
+    info.commitTime = commitTime
     if let commandBuffer, state == .completed || state == .failed {
       info.gpuStartTime = commandBuffer.gpuStartTime
       info.gpuEndTime = commandBuffer.gpuEndTime

@@ -76,8 +76,11 @@ final class QueueExecutor: @unchecked Sendable {
   private func runCommands(of list: CommandStorage) -> MTLCommandBufferError? {
     // The process may have installed handlers of its own since.
     sm_watch_faults()
+    var samples = list.samples[...]
+    defer { takeSamples(&samples, before: .max) }
     guard order != .forward else {
       for number in list.commands.indices {
+        if !samples.isEmpty { takeSamples(&samples, before: number) }
         if let error = run(number, list) { return error }
       }
       return nil
@@ -85,12 +88,21 @@ final class QueueExecutor: @unchecked Sendable {
     var remaining = list.commands[...]
     while let stage = remaining.first?.stage {
       let unordered = remaining.prefix { $0.stage == stage }
+      takeSamples(&samples, before: unordered.startIndex)
       for number in reordered(unordered.indices) {
         if let error = run(number, list) { return error }
       }
       remaining = remaining[unordered.endIndex...]
     }
     return nil
+  }
+
+  /// Writes the timestamps that belong before a command.
+  private func takeSamples(_ samples: inout ArraySlice<SampleCommand>, before command: Int) {
+    while let sample = samples.first, sample.command <= command {
+      sample.buffer.write(sample.index)
+      samples.removeFirst()
+    }
   }
 
   private func reordered(_ commands: Range<Int>) -> [Int] {

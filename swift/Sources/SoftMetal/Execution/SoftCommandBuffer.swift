@@ -59,6 +59,23 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
     }
   }
 
+  func makeComputeCommandEncoder(
+    descriptor computePassDescriptor: MTLComputePassDescriptor
+  ) -> (any MTLComputeCommandEncoder)? {
+    let attachment = computePassDescriptor.sampleBufferAttachments[0]
+    let samples = attachment.flatMap { attachment in
+      (attachment.sampleBuffer as? SoftCounterSampleBuffer).map { buffer in
+        EncoderSamples(
+          buffer: buffer, start: attachment.startOfEncoderSampleIndex, end: attachment.endOfEncoderSampleIndex)
+      }
+    }
+    return list.openNewEncoder().map { number in
+      if let samples { list.sample(samples.buffer, at: samples.start) }
+      return SoftComputeCommandEncoder(
+        list: list, number: number, dispatchType: computePassDescriptor.dispatchType, samples: samples)
+    }
+  }
+
   /// After the commit it comes too late, and is not called.
   func addCompletedHandler(_ block: @escaping MTLCommandBufferHandler) {
     guard status == .notEnqueued else { return }
