@@ -6,7 +6,8 @@ extension Exports {
     let out = try unwrap(pass, "pass")
     let (recorded, profiled) = (UInt32(MA_PASS_RECORDED), UInt32(MA_PASS_PROFILED))
     try require(
-      mode & ~(UInt32(MA_PASS_SERIAL) | recorded | profiled) == 0 && mode & (recorded | profiled) != recorded | profiled,
+      mode & ~(UInt32(MA_PASS_SERIAL) | recorded | profiled) == 0
+        && mode & (recorded | profiled) != recorded | profiled,
       StatusCode.invalidArgument,
       "\(arg: "mode") is \(mode); it is 0 (concurrent) or 1 (serial), with 2 (recorded) or 4 (profiled) added")
     let isConcurrent = mode & UInt32(MA_PASS_SERIAL) == 0

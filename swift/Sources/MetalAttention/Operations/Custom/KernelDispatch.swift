@@ -10,6 +10,7 @@ enum KernelDispatch {
   private nonisolated(unsafe) static let scratch = UnsafeMutablePointer<KernelBinding>.allocate(
     capacity: Int(maxBindings))
 
+  @inline(__always)
   static func encode(_ dispatch: MAKernelDispatch, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     let pipeline = try HandleSpace.pipelines.resolve(dispatch.pipeline, "pipeline")
     try require(
@@ -42,6 +43,7 @@ enum KernelDispatch {
     return nil
   }
 
+  @inline(__always)
   private static func requireSizes(
     _ form: DispatchForm, _ grid: GridSize, _ threads: GridSize, _ pipeline: Pipeline, _ device: Device
   ) throws(StatusError) {
@@ -72,6 +74,7 @@ enum KernelDispatch {
   }
 
   /// Reads the caller's bindings, each once.
+  @inline(__always)
   private static func bindings(
     of dispatch: MAKernelDispatch, in pass: Pass
   ) throws(StatusError) -> UnsafeBufferPointer<KernelBinding> {
@@ -91,13 +94,15 @@ enum KernelDispatch {
   }
 
   /// Checks what concerns the arguments together.
+  @inline(__always)
   private static func requireArguments(
     _ bindings: UnsafeBufferPointer<KernelBinding>, _ pipeline: Pipeline, _ device: Device
   ) throws(StatusError) {
     var arguments: UInt32 = 0
     var threadgroups: UInt32 = 0
     var memory = Count(pipeline.staticThreadgroupMemoryLength)
-    for (position, binding) in bindings.enumerated() {
+    for position in bindings.indices {
+      let binding = bindings[position]
       let isNew: Bool
       switch binding {
       case .buffer(_, _, let index), .bytes(_, let index): isNew = take(index, from: &arguments)
@@ -115,6 +120,7 @@ enum KernelDispatch {
         + "this device allows \(device.maxThreadgroupMemoryLength)")
   }
 
+  @inline(__always)
   private static func take(_ index: Int, from used: inout UInt32) -> Bool {
     let bit: UInt32 = 1 << UInt32(index)
     defer { used |= bit }
