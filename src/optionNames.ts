@@ -76,7 +76,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
     const shorter = Math.min(wanted.length, other.length);
     const contains = shorter >= 3 && (wanted.includes(other) || other.includes(wanted));
     const most = Math.min(shorter - 1, Math.ceil(shorter * 0.4));
-    // So many have to be inserted at least; text of any length is no name.
+    // A lower bound of the edits. Very long text is not compared at all.
     const missing = Math.abs(wanted.length - other.length);
     if (wanted.length > maxLength || (missing > most && !contains)) continue;
     const edits = editDistance(wanted, other);

@@ -21,7 +21,7 @@ struct HeadMajorCopy {
   /// In `BuiltInKernel.all`.
   let kernel: Int
   let isRing: Bool
-  /// Of all batches, which lie in memory like more heads.
+  /// Heads of all batches: a batch is laid out as further heads.
   let nHeads: UInt32
   private let batch: UInt32
 

@@ -5,10 +5,10 @@ final class MadeTileClasses {
   fileprivate let mask: Access
   /// Number of the pass that makes them.
   fileprivate let pass: UInt64
-  /// Where the accesses of that pass go on after the dispatch.
+  /// Number of accesses of that pass up to and including the dispatch.
   fileprivate let accessEnd: Int
   fileprivate var isCommitted = false
-  /// Nil once it is known how their pass ended.
+  /// Nil once the outcome of their pass is known.
   fileprivate var running: (any MTLCommandBuffer)?
   private var hasFailed = false
   /// Whether a committed pass or the host has written the mask or the classes since.
@@ -35,7 +35,7 @@ final class MadeTileClasses {
   }
 }
 
-/// The tile classes that a write which reaches the device can still overtake.
+/// The tile classes that later commits can still invalidate.
 struct TileClassCommits {
   private var made: [MadeTileClasses] = []
 
