@@ -163,7 +163,8 @@ class Packer {
     let access: number = accessBits["read-write"];
     if (!(value instanceof Tensor)) {
       const record = checkObject(value as Exclude<BufferArgument, Tensor>, bufferPaths[index] as string);
-      if (Object.getPrototypeOf(record) === Object.prototype) {
+      // Of an object that is neither, such as an array, the error is that it is no tensor.
+      if ("tensor" in record || Object.getPrototypeOf(record) === Object.prototype) {
         bufferNames.check(record, bufferPrefixes[index] as string);
       }
       tensor = record.tensor;

@@ -276,16 +276,9 @@ function passCreate(scene: Scene): Attempt | undefined {
   if (random.chance(0.05))
     return { args: [device.handle, random.between(8, 2 ** 32 - 1), out.bytes], expect: "refused" };
   if (device.passes.length >= limits.passes) return undefined;
-  const recorded = { scalars: [], tensors: [], mayRefuse: false };
-  const done = () =>
-    world.add({
-      kind: "pass",
-      handle: handleIn(out),
-      device,
-      committed: false,
-      mayFail: false,
-      ...(isRecorded ? { recorded } : {}),
-    });
+  const recorded = isRecorded ? { recorded: { scalars: [], tensors: [], mayRefuse: false } } : {};
+  const state = { committed: false, mayFail: false, mayBeRefused: false, ...recorded };
+  const done = () => world.add({ kind: "pass", handle: handleIn(out), device, ...state });
   return { args: [device.handle, mode, out.bytes], expect: "ok", done };
 }
 
@@ -296,7 +289,7 @@ function passCommit(scene: Scene): Attempt {
   const done = () => {
     pass.committed = true;
   };
-  return { args: [pass.handle], expect: "ok", done };
+  return { args: [pass.handle], expect: pass.mayBeRefused ? "any" : "ok", done };
 }
 
 function passWait(scene: Scene): Attempt {

@@ -43,7 +43,7 @@ function passCommitNotify(scene: Scene): Attempt {
   const done = () => {
     pass.committed = true;
   };
-  return { args: [pass.handle], expect: "ok", done };
+  return { args: [pass.handle], expect: pass.mayBeRefused ? "any" : "ok", done };
 }
 
 function bufferShare(scene: Scene): Attempt {
@@ -174,6 +174,13 @@ function recordRun(scene: Scene): Attempt | undefined {
     return { args: [handle, runShape.pack({ ...fields, ...spoiled }), out.bytes], expect: "refused", keep };
   }
   const done = () =>
-    world.add({ kind: "pass", handle: handleIn(out as Block), device: pass.device, committed: true, mayFail: true });
+    world.add({
+      kind: "pass",
+      handle: handleIn(out as Block),
+      device: pass.device,
+      committed: true,
+      mayFail: true,
+      mayBeRefused: false,
+    });
   return { args: [handle, runShape.pack(fields), out.bytes], expect: "any", keep, done };
 }

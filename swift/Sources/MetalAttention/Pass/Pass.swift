@@ -20,6 +20,8 @@ final class Pass {
   /// Seconds of the clock of command buffers.
   let openTime = Clock.now
   private(set) var commitTime = 0.0
+  /// What its dispatches read of tile classes that the library made.
+  var usedTileClasses: [MadeTileClasses] = []
 
   /// In memory of its own: properties of a class are checked for exclusive
   /// access at run time, on each use.
@@ -120,9 +122,9 @@ final class Pass {
   }
 
   /// Checks that tile classes are those of a mask as it is now.
-  func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) {
+  func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) -> MadeTileClasses? {
     recording?.isAlwaysChecked = true
-    try device.tileClasses.requireFresh(classes, of: mask, in: self)
+    return try device.tileClasses.requireFresh(classes, of: mask, in: self)
   }
 
   /// Notes tile classes that the dispatch before makes.
@@ -170,10 +172,12 @@ final class Pass {
     guard let commandBuffer else {
       throw StatusError(StatusCode.invalidState, "the pass is recorded; run it by ma_record_run")
     }
+    try device.tileClasses.commits.requireMade(for: self)
     if notifies { try device.notify(endOf: commandBuffer) }
     endEncoding()
     device.encodingPasses -= 1
     commitTime = Clock.now
+    device.tileClasses.noteCommit(self)
     device.commit(commandBuffer)
   }
 

@@ -217,7 +217,7 @@ extension Device {
       let pass = try HandleSpace.passes.resolve(handle, "pass")
       let values = try RunValues(run, for: recording, in: self)
       // Encoding notes what is written; a refusal has no effect.
-      let noted = tileClasses.entries
+      let noted = tileClasses.notes
       do throws(StatusError) {
         if let slot = try recording.encode(into: pass, values) {
           tileClasses.restore(noted)

@@ -93,7 +93,7 @@ enum KernelDispatch {
     return bindings
   }
 
-  /// Checks what concerns the arguments together.
+  /// Checks the arguments as a set.
   @inline(__always)
   private static func requireArguments(
     _ bindings: UnsafeBufferPointer<KernelBinding>, _ pipeline: Pipeline, _ device: Device
