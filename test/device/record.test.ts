@@ -363,9 +363,9 @@ describe("while recording", () => {
     using step = s.device.record((pass) => {
       const writePos = pass.parameter("writePos", { min: 1, max: 3 });
       expect(thrownBy(() => kvCacheCopy(pass, { src: s.cache, cache: s.cache, writePos })).code).toBe("overflow");
-      expect(thrownBy(() => kvCacheCopy(pass, { src: 3 as never, cache: s.cache, writePos })).code).toBe(
-        "invalid-argument",
-      );
+      expect(
+        thrownBy(() => kvCacheCopySeq(pass, { src: 3 as never, cache: s.cache, seqPosStart: writePos })).code,
+      ).toBe("invalid-argument");
       kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos: 0 });
     });
     expect(step.describe()).toHaveLength(1);
