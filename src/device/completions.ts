@@ -19,6 +19,7 @@ export class Completions {
   readonly #awaited = new Map<PassLifetime, () => void>();
   #socket: Socket | undefined;
   #isOpen = false;
+  #isLost = false;
 
   constructor(device: DeviceLifetime) {
     this.#device = device;
@@ -56,6 +57,7 @@ export class Completions {
   ended(pass: PassLifetime): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#awaited.set(pass, resolve);
+    if (this.#isLost) this.#lose();
     if (this.#awaited.size === 1) this.#hold();
     return promise;
   }
@@ -86,9 +88,10 @@ export class Completions {
     else this.#socket?.unref();
   }
 
-  /** Without the socket, which nobody but this closes, there is nothing left but to wait. */
+  /** Without the socket, which none but a stranger closes, there is nothing left but to block. */
   #lose(): void {
     this.#socket = undefined;
+    this.#isLost = true;
     for (const [pass, settle] of this.#awaited) {
       pass.wait();
       settle();

@@ -138,6 +138,22 @@ test.if(isLinux)("a device has one descriptor for its events, and gives it back 
   expect(await collectUntil(() => openFiles() <= before)).toBe(true);
 });
 
+test.if(isLinux)("without its socket a device blocks until a pass has ended, now and later", async () => {
+  const { status, output } = await ending(`
+    import { dlopen } from "bun:ffi";
+    import { readdirSync, readlinkSync } from "node:fs";
+    const { shutdown } = dlopen("libc.so.6", { shutdown: { args: ["i32", "i32"], returns: "i32" } }).symbols;
+    const sockets = () => readdirSync("/proc/self/fd").filter((fd) => {
+      try { return readlinkSync("/proc/self/fd/" + fd).startsWith("socket:"); } catch { return false; }
+    });
+    const before = sockets();
+    { using pass = spin.pass(1e-4); await pass.commit(); }
+    for (const fd of sockets()) if (!before.includes(fd)) shutdown(Number(fd), 2);
+    for (let i = 0; i < 3; i++) { using pass = spin.pass(1e-3); await pass.commit(); await Bun.sleep(1); }
+    console.log("ended");`);
+  expect({ status, output }).toEqual({ status: 0, output: "ended\n" });
+});
+
 describe("the process", () => {
   test("stays until a pass in flight has ended, and no longer", async () => {
     const { status, output, milliseconds } = await ending(`
