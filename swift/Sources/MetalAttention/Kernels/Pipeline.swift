@@ -20,4 +20,8 @@ final class Pipeline {
     maxTotalThreadsPerThreadgroup = UInt32(clamping: state.maxTotalThreadsPerThreadgroup)
     staticThreadgroupMemoryLength = UInt32(clamping: state.staticThreadgroupMemoryLength)
   }
+
+  deinit {
+    signature.deallocate()
+  }
 }
