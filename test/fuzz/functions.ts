@@ -271,7 +271,8 @@ function passCreate(scene: Scene): Attempt | undefined {
   const { world, random, out } = scene;
   const device = subject(scene, "device");
   const isRecorded = random.chance(0.2);
-  const mode = random.below(2) + (isRecorded ? passCodes.recorded : 0);
+  const isProfiled = !isRecorded && random.chance(0.2);
+  const mode = random.below(2) + (isRecorded ? passCodes.recorded : 0) + (isProfiled ? passCodes.profiled : 0);
   if (device === undefined) return { args: [world.wrongHandle("device"), mode, out.bytes], expect: "refused" };
   if (random.chance(0.05))
     return { args: [device.handle, random.between(8, 2 ** 32 - 1), out.bytes], expect: "refused" };
