@@ -13,28 +13,11 @@ import {
 } from "../../src/index.ts";
 import { expectRefusal, rejectionOf, thrownBy } from "../helpers/errors.ts";
 import { collectUntil } from "../helpers/gc.ts";
-
-const capacity = 4;
-
-interface Scene extends Disposable {
-  readonly device: Device;
-  readonly src: Tensor<"f32">;
-  readonly cache: Tensor<"f32">;
-}
-
-/** A source of the row 1 2, and an empty cache of 4 slots. */
-function scene(): Scene {
-  const device = Device.open();
-  const src = device.tensor("f32", [1, 2]).set([1, 2]);
-  const cache = device.tensor("f32", [capacity, 2]);
-  return { device, src, cache, [Symbol.dispose]: () => device.dispose() };
-}
-
-const values = (tensor: Tensor) => [...tensor.toFloat32Array()];
+import { capacity, copyScene, values } from "../helpers/recorded.ts";
 
 describe.each(["concurrent", "serial"] as const)("a recorded pass (%s)", (mode) => {
   test("runs as often as wanted, with what its tensors then hold", async () => {
-    using s = scene();
+    using s = copyScene();
     using step = s.device.record((pass) => kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos: 1 }), { mode });
     expect(values(s.cache)).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
     await step.commit();
@@ -75,7 +58,7 @@ describe.each(["concurrent", "serial"] as const)("a recorded pass (%s)", (mode) 
   });
 
   test("takes a number by name with each run", async () => {
-    using s = scene();
+    using s = copyScene();
     using step = s.device.record(
       (pass) => {
         const writePos = pass.parameter("writePos", { min: 0, max: 100 });
@@ -102,7 +85,7 @@ describe.each(["concurrent", "serial"] as const)("a recorded pass (%s)", (mode) 
 });
 
 test("a number with a value of its own may be left out", () => {
-  using s = scene();
+  using s = copyScene();
   using step = s.device.record((pass) => {
     const writePos = pass.parameter("writePos", { min: 0, max: 3, value: 3 });
     kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos });
@@ -235,7 +218,7 @@ describe("a tensor that runs replace", () => {
   });
 
   test("refuses one of another dtype or shape, of another device, disposed, or overlapping", () => {
-    using s = scene();
+    using s = copyScene();
     using other = Device.open();
     using step = s.device.record((pass) => {
       kvCacheCopy(pass, { src: pass.tensor("src", s.src), cache: s.cache, writePos: 0 });
@@ -262,7 +245,7 @@ describe("a tensor that runs replace", () => {
   });
 
   test("may be gone where it is replaced", () => {
-    using s = scene();
+    using s = copyScene();
     const src = s.device.tensor("f32", [1, 2]);
     using step = s.device.record((pass) => {
       kvCacheCopy(pass, { src: pass.tensor("src", src), cache: s.cache, writePos: 0 });
@@ -276,7 +259,7 @@ describe("a tensor that runs replace", () => {
 
 describe("disposed", () => {
   test("a tensor of it makes a run an error, and nothing runs; its memory stays until then", async () => {
-    using s = scene();
+    using s = copyScene();
     const src = s.device.tensor("f32", [1, 2]).set([5, 6]);
     using step = s.device.record((pass) => {
       kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos: 0 });
@@ -293,7 +276,7 @@ describe("disposed", () => {
   });
 
   test("a tensor whose memory lives on in a slice counts as well", () => {
-    using s = scene();
+    using s = copyScene();
     const src = s.device.tensor("f32", [1, 2]);
     const slice = src.slice(0);
     using step = s.device.record((pass) => kvCacheCopy(pass, { src, cache: s.cache, writePos: 0 }));
@@ -303,7 +286,7 @@ describe("disposed", () => {
   });
 
   test("the recorded pass, or its device, refuses every use", async () => {
-    const s = scene();
+    const s = copyScene();
     const [first, second] = [0, 1].map(() =>
       s.device.record((pass) => kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos: 0 })),
     );
@@ -336,7 +319,7 @@ describe("disposed", () => {
 });
 
 test("hundreds of runs in flight end in the order of their commits", async () => {
-  using s = scene();
+  using s = copyScene();
   using step = s.device.record((pass) => {
     const writePos = pass.parameter("writePos", { min: 0, max: 3 });
     kvCacheCopy(pass, { src: pass.tensor("src", s.src), cache: s.cache, writePos });
@@ -344,130 +327,4 @@ test("hundreds of runs in flight end in the order of their commits", async () =>
   const sources = Array.from({ length: 400 }, (_, i) => s.device.tensor("f32", [1, 2]).set([i, i]));
   await Promise.all(sources.map((src, i) => step.commit({ src, writePos: i % 4 })));
   expect(values(s.cache)).toEqual([396, 396, 397, 397, 398, 398, 399, 399]);
-});
-
-describe("while recording", () => {
-  test("an error of the callback ends it, and a promise is refused", () => {
-    using s = scene();
-    expect(() =>
-      s.device.record(() => {
-        throw new RangeError("mine");
-      }),
-    ).toThrow(RangeError);
-    expectRefusal(() => s.device.record(async () => {}), "invalid-argument", "encode", "promise");
-    expectRefusal(() => s.device.record(3 as never), "invalid-argument", "encode", 3);
-  });
-
-  test("a refused operation leaves no trace, nor what it would have taken", () => {
-    using s = scene();
-    using step = s.device.record((pass) => {
-      const writePos = pass.parameter("writePos", { min: 1, max: 3 });
-      expect(thrownBy(() => kvCacheCopy(pass, { src: s.cache, cache: s.cache, writePos })).code).toBe("overflow");
-      expect(
-        thrownBy(() => kvCacheCopySeq(pass, { src: 3 as never, cache: s.cache, seqPosStart: writePos })).code,
-      ).toBe("invalid-argument");
-      kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos: 0 });
-    });
-    expect(step.describe()).toHaveLength(1);
-    step.commitAndWait({ writePos: 3 });
-    expect(values(s.cache)).toEqual([1, 2, 0, 0, 0, 0, 0, 0]);
-  });
-
-  test("a parameter is no number: not to compute with, not elsewhere, not in another pass", () => {
-    using s = scene();
-    using other = s.device.pass();
-    s.device
-      .record((pass) => {
-        const n = pass.parameter("n", { min: 0, max: 3 });
-        expectRefusal(() => n + 1, "invalid-argument", "n", "no value while recording");
-        expectRefusal(() => s.src.slice(n), "invalid-argument", "start", "parameter n");
-        expectRefusal(
-          () => kvCacheCopy(other, { src: s.src, cache: s.cache, writePos: n }),
-          "invalid-argument",
-          "writePos",
-          "another pass",
-        );
-        expectRefusal(() => pass.parameter("n", { min: 0, max: 1 }), "invalid-argument", "name", "n is declared");
-        expectRefusal(() => pass.parameter("m", { min: 2, max: 1 }), "invalid-argument", "least", 2, 1);
-        expectRefusal(() => pass.parameter("", { min: 0, max: 1 }), "invalid-argument", "name");
-        expectRefusal(() => pass.parameter("m", { min: 0, max: 1, value: 2 }), "invalid-argument", "value", 2);
-      })
-      .dispose();
-    expect(other.describe()).toEqual([]);
-  });
-
-  test("the pass is not committed itself, and takes nothing once the recording has ended", () => {
-    using s = scene();
-    let kept: RecordingPass | undefined;
-    using step = s.device.record((pass) => {
-      kept = pass;
-      expect(thrownBy(() => pass.commitAndWait()).code).toBe("invalid-state");
-    });
-    expect(thrownBy(() => kvCacheCopy(kept as RecordingPass, { src: s.src, cache: s.cache, writePos: 0 })).code).toBe(
-      "disposed",
-    );
-    step.commitAndWait();
-    expect(step.describe()).toEqual([]);
-  });
-});
-
-describe("tile classes", () => {
-  function attention(device: Device) {
-    const tensor = () => device.tensor("f16", [1, 1, 32, 64]);
-    return { q: tensor(), k: tensor(), v: tensor(), out: tensor(), mask: device.tensor("bool", [32, 32]) };
-  }
-
-  test("that recorded attention reads are refused once the mask is written", () => {
-    using device = Device.open();
-    const { mask, ...tensors } = attention(device);
-    using first = device.pass();
-    buildSlidingWindowMask(first, { mask, window: 4 });
-    const tileClasses = classifyMaskTiles(first, { mask, headDim: 64 });
-    first.commitAndWait();
-    using step = device.record((pass) => flashAttnPrefill(pass, { ...tensors, mask, tileClasses }));
-    step.commitAndWait();
-    mask.set(new Array(32 * 32).fill(true));
-    expectRefusal(() => step.commitAndWait(), "invalid-argument", "tileClasses", "stale");
-  });
-
-  test("that only a recording makes serve no other pass until it runs", () => {
-    using device = Device.open();
-    const { mask, ...tensors } = attention(device);
-    using first = device.pass();
-    buildSlidingWindowMask(first, { mask, window: 4 });
-    const tileClasses = classifyMaskTiles(first, { mask, headDim: 64 });
-    first.commitAndWait();
-    mask.set(new Array(32 * 32).fill(true));
-    using step = device.record((pass) => {
-      classifyMaskTiles(pass, { mask, headDim: 64, reuse: tileClasses });
-      flashAttnPrefill(pass, { ...tensors, mask, tileClasses });
-    });
-    using other = device.pass();
-    expectRefusal(
-      () => flashAttnPrefill(other, { ...tensors, mask, tileClasses }),
-      "invalid-argument",
-      "tileClasses",
-      "stale",
-    );
-    step.commitAndWait();
-    flashAttnPrefill(other, { ...tensors, mask, tileClasses });
-    other.commitAndWait();
-  });
-
-  test("stay as they were where a run is refused", () => {
-    using device = Device.open();
-    const { mask, ...tensors } = attention(device);
-    using first = device.pass();
-    const tileClasses = classifyMaskTiles(first, { mask, headDim: 64 });
-    first.commitAndWait();
-    const [src, cache] = [device.tensor("f32", [1, 2]), device.tensor("f32", [4, 2])];
-    using step = device.record((pass) => {
-      buildSlidingWindowMask(pass, { mask, window: 4 });
-      kvCacheCopy(pass, { src, cache, writePos: pass.parameter("writePos", { min: 0, max: 9 }) });
-    });
-    expect(thrownBy(() => step.commitAndWait({ writePos: 9 })).code).toBe("overflow");
-    using second = device.pass();
-    flashAttnPrefill(second, { ...tensors, mask, tileClasses });
-    second.commitAndWait();
-  });
 });
