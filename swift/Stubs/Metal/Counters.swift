@@ -24,6 +24,8 @@ public enum MTLCounterSamplingPoint: UInt {
 }
 
 open class MTLCounterSampleBufferDescriptor: NSObject {
+  public override init() {}
+
   open var counterSet: (any MTLCounterSet)?
   open var label = ""
   open var storageMode = MTLStorageMode.shared
@@ -37,6 +39,8 @@ public protocol MTLCounterSampleBuffer: NSObjectProtocol {
 }
 
 open class MTLComputePassDescriptor: NSObject {
+  public override init() {}
+
   open var dispatchType = MTLDispatchType.serial
   open var sampleBufferAttachments: MTLComputePassSampleBufferAttachmentDescriptorArray {
     MTLComputePassSampleBufferAttachmentDescriptorArray()
@@ -44,6 +48,8 @@ open class MTLComputePassDescriptor: NSObject {
 }
 
 open class MTLComputePassSampleBufferAttachmentDescriptorArray: NSObject {
+  public override init() {}
+
   open subscript(attachmentIndex: Int) -> MTLComputePassSampleBufferAttachmentDescriptor! {
     get { nil }
     set {}
@@ -51,6 +57,8 @@ open class MTLComputePassSampleBufferAttachmentDescriptorArray: NSObject {
 }
 
 open class MTLComputePassSampleBufferAttachmentDescriptor: NSObject {
+  public override init() {}
+
   open var sampleBuffer: (any MTLCounterSampleBuffer)?
   open var startOfEncoderSampleIndex = 0
   open var endOfEncoderSampleIndex = 0
