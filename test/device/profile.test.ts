@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openWithThreads } from "../../scripts/lib/open-device.ts";
+import { openWith, openWithThreads } from "../../scripts/lib/open-device.ts";
 import { Spin } from "../../scripts/lib/spin.ts";
 import { Device, kvCacheCopy } from "../../src/index.ts";
 import { rejectionOf, thrownBy } from "../helpers/errors.ts";
@@ -148,3 +148,13 @@ interface TraceEvent {
 }
 
 type Span = TraceEvent & { readonly ts: number; readonly dur: number };
+
+test("a pass whose dispatches the device cannot encode is refused, not run in part", () => {
+  using device = openWith({ SOFTMETAL_FAIL: "encoder:2" });
+  if (device.info.backend !== "SoftMetal") return;
+  const [src, cache] = [device.tensor("f32", [1, 4]).set([1, 2, 3, 4]), device.tensor("f32", [4, 4])];
+  using pass = device.pass({ profile: true });
+  for (let writePos = 0; writePos < 3; writePos++) kvCacheCopy(pass, { src, cache, writePos });
+  expect(thrownBy(() => pass.commitAndWait()).code).toBe("out-of-memory");
+  expect([...cache.toFloat32Array()]).toEqual(new Array(16).fill(0));
+});

@@ -12,6 +12,8 @@ final class Pass {
   @exclusivity(unchecked)
   private(set) var encoder: (any MTLComputeCommandEncoder)?
   private let profile: PassProfile?
+  /// Whether the device could not make the encoder of a dispatch, which is therefore not encoded.
+  private var lacksEncoder = false
   let recording: Recording?
   let isConcurrent: Bool
   /// Which of its device's passes it is; no other ever has the same.
@@ -74,8 +76,14 @@ final class Pass {
   /// Selects the kernel of the next dispatch.
   @inline(__always)
   func use(_ pipeline: Pipeline) {
-    if let profile, encoder == nil { encoder = profile.makeEncoder() }
+    if let profile, encoder == nil { openEncoder(of: profile) }
     if log.pointee.select(pipeline) || profile != nil { encoder?.setComputePipelineState(pipeline.state) }
+  }
+
+  @inline(never)
+  private func openEncoder(of profile: PassProfile) {
+    encoder = profile.makeEncoder()
+    if encoder == nil { lacksEncoder = true }
   }
 
   /// Binds a buffer from `offset` bytes on, which `note` must follow.
@@ -172,6 +180,8 @@ final class Pass {
     guard let commandBuffer else {
       throw StatusError(StatusCode.invalidState, "the pass is recorded; run it by ma_record_run")
     }
+    try require(
+      !lacksEncoder, StatusCode.outOfMemory, "the device could not make an encoder for each dispatch of the pass")
     try device.tileClasses.commits.requireMade(for: self)
     if notifies { try device.notify(endOf: commandBuffer) }
     endEncoding()
