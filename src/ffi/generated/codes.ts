@@ -50,8 +50,8 @@ export const stateCodes = {
 export const passCodes = {
   concurrent: 0,
   serial: 1,
-  recorded: 2,
   profiled: 4,
+  recorded: 2,
 } as const;
 
 /** (`MA_BINDING_*`) */

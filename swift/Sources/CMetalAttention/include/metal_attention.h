@@ -102,8 +102,8 @@ enum {
 enum {
   MA_PASS_CONCURRENT = 0,  ///< dispatches overlap; a barrier where two conflict
   MA_PASS_SERIAL = 1,      ///< each dispatch ends before the next begins
-  MA_PASS_RECORDED = 2,    ///< never committed itself: each `ma_record_run` commits a pass of what it holds
   MA_PASS_PROFILED = 4,    ///< the device's time of each dispatch is measured, each in an encoder of its own
+  MA_PASS_RECORDED = 2,    ///< never committed itself: each `ma_record_run` commits a pass of what it holds
 };
 
 /// What a run of a recorded pass gives, in the order of declaration. 32 bytes.

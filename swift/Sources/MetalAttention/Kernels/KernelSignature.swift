@@ -12,14 +12,8 @@ struct KernelSignature {
     fileprivate(set) var present: UInt32 = 0
     fileprivate(set) var required: UInt32 = 0
     fileprivate(set) var writable: UInt32 = 0
-    /// By index. In memory of its own, which the signature's owner frees: to
-    /// read an array counts references, for each argument of each dispatch.
-    let limits = UnsafeMutablePointer<Limit>.allocate(capacity: Self.count)
-    private static var count: Int { Int(KernelBinding.maxIndex) + 1 }
-
-    init() {
-      limits.initialize(repeating: Limit(), count: Self.count)
-    }
+    /// By index.
+    fileprivate(set) var limits = ContiguousArray(repeating: Limit(), count: Int(KernelBinding.maxIndex) + 1)
 
     fileprivate mutating func add(_ argument: KernelArgument) {
       let bit: UInt32 = 1 << UInt32(argument.index)
@@ -36,12 +30,6 @@ struct KernelSignature {
   private var arguments: [KernelArgument] = []
   /// An argument of another kind, such as a texture, which no caller can bind.
   private(set) var unbindable: String?
-
-  /// Frees what it owns; it is of no use any more.
-  func deallocate() {
-    buffers.limits.deallocate()
-    threadgroups.limits.deallocate()
-  }
 
   init(_ bindings: [any MTLBinding]) {
     for binding in bindings {

@@ -20,8 +20,4 @@ final class Pipeline {
     maxTotalThreadsPerThreadgroup = UInt32(clamping: state.maxTotalThreadsPerThreadgroup)
     staticThreadgroupMemoryLength = UInt32(clamping: state.staticThreadgroupMemoryLength)
   }
-
-  deinit {
-    signature.deallocate()
-  }
 }
