@@ -60,3 +60,21 @@ export type {
   QuantizeStream,
   QuantizeStreams,
 } from "./ops/quantizedCache/quantizedStreams.ts";
+export {
+  type ApplyRopeArgs,
+  applyRope,
+  type RopeDType,
+  type RopeStream,
+  type RopeStreams,
+} from "./ops/rope/applyRope.ts";
+export {
+  type DefaultRope,
+  type LinearRope,
+  type Llama3Rope,
+  type LongRope,
+  type ProportionalRope,
+  type RopeFrequencies,
+  type RopeFrequenciesArgs,
+  ropeFrequencies,
+  type YarnRope,
+} from "./ops/rope/ropeFrequencies.ts";

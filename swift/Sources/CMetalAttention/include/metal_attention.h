@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 4
+#define MA_ABI_VERSION 5
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -268,6 +268,29 @@ typedef struct MAHadamardDequantizeKvArgs {
   uint32_t reserved;  ///< 0
 } MAHadamardDequantizeKvArgs;
 
+/// Which coordinates of a head vector turn together.
+enum {
+  MA_PAIRING_HALF = 1,         ///< i and i + rotaryDim / 2
+  MA_PAIRING_INTERLEAVED = 2,  ///< 2 i and 2 i + 1
+};
+
+/// Arguments of `ma_apply_rope`. 184 bytes.
+/// q, or q and k (a zeroed k and outK mean q alone), to outQ and outK of the same shapes: f32, f16 or bf16, with one
+/// dtype for both inputs and one for both outputs. An output may be its input. `positions` i32 [nTokens] or [batch,
+/// nTokens] may be absent.
+typedef struct MAApplyRopeArgs {
+  MATensor q;
+  MATensor outQ;
+  MATensor k;
+  MATensor outK;
+  MATensor positions;
+  RopeParams params;
+  uint32_t pairing;      ///< MA_PAIRING_*
+  uint32_t reserved;     ///< 0
+  const void *invFreq;   ///< f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied
+  uint64_t invFreqCount; ///< elements of it, rotaryDim / 2
+} MAApplyRopeArgs;
+
 /// Arguments of `ma_flash_attn_prefill`. 344 bytes.
 /// `mask` and `tileClasses` may be
 /// absent; `maskParams` is read only with a mask.
@@ -402,6 +425,8 @@ int32_t ma_hadamard_quantize_kv_seq(ma_pass pass, const MAHadamardQuantizeKvSeqA
 /// Reads a run of tokens back.
 int32_t ma_hadamard_dequantize_kv(ma_pass pass, const MAHadamardDequantizeKvArgs *args);
 int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
+/// Turns pairs of coordinates by angles that grow with the position of a token.
+int32_t ma_apply_rope(ma_pass pass, const MAApplyRopeArgs *args);
 /// Writes a causal or sliding-window mask.
 int32_t ma_build_mask(ma_pass pass, const MABuildMaskArgs *args);
 /// Writes a byte for each tile of a mask: 0 blocked throughout, 1 mixed, 2 nothing masked.

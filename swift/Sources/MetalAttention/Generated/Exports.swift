@@ -379,6 +379,15 @@ public func flashAttnPrefill(pass: UInt32, args: UnsafePointer<MAFlashAttnPrefil
 }
 
 #if compiler(>=6.3)
+  @c(ma_apply_rope)
+#else
+  @_cdecl("ma_apply_rope")
+#endif
+public func applyRope(pass: UInt32, args: UnsafePointer<MAApplyRopeArgs>?) -> Int32 {
+  encode("ma_apply_rope", args, into: pass, ApplyRope.encode)
+}
+
+#if compiler(>=6.3)
   @c(ma_build_mask)
 #else
   @_cdecl("ma_build_mask")
