@@ -29,8 +29,8 @@ constant bool has_positions [[function_constant(402)]];
 constant constexpr uint kHeadsPerThread = 4;
 
 /// 1 / (2 pi) in two parts: the nearest float, and what it leaves.
-constant constexpr float kTurnsPerRadian = 0x1.45f306p-3f;
-constant constexpr float kTurnsPerRadianRest = 0x1.b9391p-28f;
+constant constexpr float kTurnsPerRadian = 0.15915494f;
+constant constexpr float kTurnsPerRadianRest = 6.4206382e-9f;
 
 /// (cos, sin) of position * frequency. The angle is formed in turns, in two
 /// floats, and reduced before they are added: right to the last bits of a turn for

@@ -171,7 +171,6 @@ export const operations: readonly FuzzedOperation[] = [
       ["pairing", 0],
       ["params.rotaryDim", 3],
       ["params.headDim", 7],
-      ["params.start", 2 ** 24 + 1],
       ["params.sequenceMajor", 2],
       ["params.positionsPerBatch", 2],
       ["params.attentionScale", 0],
