@@ -44,36 +44,43 @@ inline float2 rotation(float position, float frequency) {
   return float2(cospi(half_turns), sinpi(half_turns));
 }
 
-/// The two coordinates that a thread owns.
-struct Pair {
-  uint first;
-  uint second;
-};
-
-inline Pair pair_of(uint index, uint rotary_dim) {
-  const uint pairs = rotary_dim / 2;
-  if (index >= pairs) {
-    return {2 * index, 2 * index + 1};
-  }
-  return interleaved ? Pair{2 * index, 2 * index + 1} : Pair{index, index + pairs};
-}
-
 /// Of a head vector of one of `heads`, in elements.
 inline ulong offset_of(constant RopeParams &params, uint row, uint head, uint heads) {
   const ulong batch = row / params.nTokens;
   const uint token = row % params.nTokens;
-  const ulong vector =
-      params.sequenceMajor ? ulong(row) * heads + head : (batch * heads + head) * params.nTokens + token;
+  const ulong vector = params.sequenceMajor ? ulong(row) * heads + head : (batch * heads + head) * params.nTokens + token;
   return vector * params.headDim;
 }
 
+/// Turns coordinates a and b of a head vector.
 template <typename From, typename To>
-inline void turn(const device typename From::Bits *from, device typename To::Bits *to, Pair pair, float2 rotation,
-                 bool turns) {
-  const float a = From::decode(from[pair.first]);
-  const float b = From::decode(from[pair.second]);
-  to[pair.first] = To::encode(turns ? fma(a, rotation.x, -(b * rotation.y)) : a);
-  to[pair.second] = To::encode(turns ? fma(b, rotation.x, a * rotation.y) : b);
+inline void turn(const device typename From::Bits *from, device typename To::Bits *to, uint a, uint b, float2 angle) {
+  const float x = From::decode(from[a]);
+  const float y = From::decode(from[b]);
+  to[a] = To::encode(fma(x, angle.x, -(y * angle.y)));
+  to[b] = To::encode(fma(y, angle.x, x * angle.y));
+}
+
+/// Copies two coordinates from `first` on.
+template <typename From, typename To>
+inline void keep(const device typename From::Bits *from, device typename To::Bits *to, uint first) {
+  const float x = From::decode(from[first]);
+  const float y = From::decode(from[first + 1]);
+  to[first] = To::encode(x);
+  to[first + 1] = To::encode(y);
+}
+
+/// The share of thread `index` in a head vector.
+template <typename From, typename To>
+inline void turn_or_keep(const device typename From::Bits *from, device typename To::Bits *to, uint index, uint pairs,
+                         float2 angle) {
+  if (index >= pairs) {
+    keep<From, To>(from, to, 2 * index);
+  } else if (interleaved) {
+    turn<From, To>(from, to, 2 * index, 2 * index + 1, angle);
+  } else {
+    turn<From, To>(from, to, index, index + pairs, angle);
+  }
 }
 
 template <typename From, typename To>
@@ -84,24 +91,24 @@ template <typename From, typename To>
                            const device int *positions [[buffer(4), function_constant(has_positions)]],
                            constant float *inv_freq [[buffer(5)]], constant RopeParams &params [[buffer(6)]],
                            uint3 position [[thread_position_in_grid]]) {
+  const uint index = position.x;
   const uint row = position.y;
-  const bool turns = position.x < params.rotaryDim / 2;
+  const uint pairs = params.rotaryDim / 2;
   int p = params.start + int(row % params.nTokens);
   if (has_positions) {
     p = positions[params.positionsPerBatch ? row : row % params.nTokens];
   }
-  const float2 angle = turns ? params.attentionScale * rotation(float(p), inv_freq[position.x]) : float2(1, 0);
-  const Pair pair = pair_of(position.x, params.rotaryDim);
+  const float2 angle = params.attentionScale * rotation(float(p), inv_freq[min(index, pairs - 1)]);
 
-  const uint heads = params.nHeads + params.nKvHeads;
   const uint first = position.z * kHeadsPerThread;
-  for (uint head = first; head < min(first + kHeadsPerThread, heads); head++) {
+  for (uint i = 0; i < kHeadsPerThread; i++) {
+    const uint head = first + i;
     if (head < params.nHeads) {
       const ulong offset = offset_of(params, row, head, params.nHeads);
-      turn<From, To>(q + offset, out_q + offset, pair, angle, turns);
-    } else if (has_k) {
+      turn_or_keep<From, To>(q + offset, out_q + offset, index, pairs, angle);
+    } else if (has_k && head < params.nHeads + params.nKvHeads) {
       const ulong offset = offset_of(params, row, head - params.nHeads, params.nKvHeads);
-      turn<From, To>(k + offset, out_k + offset, pair, angle, turns);
+      turn_or_keep<From, To>(k + offset, out_k + offset, index, pairs, angle);
     }
   }
 }

@@ -67,12 +67,8 @@ testTable("the shader as it is", [{ name: "passes" }], () => {
 });
 
 const mistakes: readonly Mistake[] = [
-  { name: "turned the other way", find: /fma\(a, rotation\.x, -\(b/, replace: "fma(a, rotation.x, (b" },
-  {
-    name: "the second coordinate not turned",
-    find: /turns \? fma\(b, rotation\.x, a \* rotation\.y\)/,
-    replace: "false ? a",
-  },
+  { name: "turned the other way", find: /fma\(x, angle\.x, -\(y/, replace: "fma(x, angle.x, (y" },
+  { name: "the second coordinate not turned", find: /fma\(y, angle\.x, x \* angle\.y\)/, replace: "y" },
   {
     name: "sine and cosine exchanged",
     find: /float2\(cospi\(half_turns\), sinpi/,
@@ -82,17 +78,25 @@ const mistakes: readonly Mistake[] = [
   { name: "the rest of the frequency dropped", find: / \+ position \* turns_rest/, replace: "" },
   { name: "the rest of 1 / (2 pi) dropped", find: / \+ frequency \* kTurnsPerRadianRest/, replace: "" },
   { name: "the scale not applied", find: /params\.attentionScale \* rotation/, replace: "rotation" },
-  { name: "pairs half a head apart", find: /Pair\{index, index \+ pairs\}/, replace: "Pair{index, index + pairs + 1}" },
+  { name: "pairs one further apart", find: /index, index \+ pairs, angle/, replace: "index, index + pairs + 1, angle" },
   {
-    name: "one pair too many turns",
-    find: /position\.x < params\.rotaryDim \/ 2/,
-    replace: "position.x <= params.rotaryDim / 2",
+    name: "neighbours one further",
+    find: /2 \* index, 2 \* index \+ 1, angle/,
+    replace: "2 * index + 1, 2 * index + 2, angle",
   },
+  { name: "one pair too many turns", find: /index >= pairs/, replace: "index > pairs" },
+  { name: "one pair too few turns", find: /index >= pairs/, replace: "index >= pairs - 1" },
+  { name: "what does not turn is left out", find: /to\[first \+ 1\] = To::encode\(y\)/, replace: "" },
   { name: "positions of the first batch for all", find: /params\.positionsPerBatch \?/, replace: "false ?" },
   {
     name: "the last head of a group left out",
-    find: /min\(first \+ kHeadsPerThread, heads\)/,
-    replace: "min(first + kHeadsPerThread - 1, heads)",
+    find: /i < kHeadsPerThread; i\+\+/,
+    replace: "i < kHeadsPerThread - 1; i++",
+  },
+  {
+    name: "the last head of k left out",
+    find: /head < params\.nHeads \+ params\.nKvHeads/,
+    replace: "head + 1 < params.nHeads + params.nKvHeads",
   },
   { name: "k at the heads of q", find: /head - params\.nHeads, params\.nKvHeads/, replace: "head, params.nKvHeads" },
   {
