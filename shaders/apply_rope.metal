@@ -48,7 +48,8 @@ inline float2 rotation(float position, float frequency) {
 inline ulong offset_of(constant RopeParams &params, uint row, uint head, uint heads) {
   const ulong batch = row / params.nTokens;
   const uint token = row % params.nTokens;
-  const ulong vector = params.sequenceMajor ? ulong(row) * heads + head : (batch * heads + head) * params.nTokens + token;
+  const ulong vector =
+      params.sequenceMajor ? ulong(row) * heads + head : (batch * heads + head) * params.nTokens + token;
   return vector * params.headDim;
 }
 
