@@ -60,3 +60,12 @@ export type {
   QuantizeStream,
   QuantizeStreams,
 } from "./ops/quantizedCache/quantizedStreams.ts";
+export {
+  type FieldType,
+  type FieldTypes,
+  type FieldValue,
+  type Struct,
+  type StructValues,
+  struct,
+} from "./struct/struct.ts";
+export type { ScalarType, VectorType } from "./struct/types.ts";

@@ -13,7 +13,7 @@ import { checkStatus } from "../ffi/status.ts";
 import { OptionNames } from "../optionNames.ts";
 import { Pipeline } from "./kernels.ts";
 import type { PassLifetime } from "./lifetime.ts";
-import { Tensor } from "./tensor.ts";
+import { isTensor, Tensor } from "./tensor.ts";
 
 /** What a kernel does with a buffer. */
 export type BufferAccess = keyof typeof accessBits;
@@ -131,7 +131,7 @@ function readBuffer(pass: PassLifetime, entry: Entry<BufferArgument>): BindingRe
   const argument = pathOf(entry);
   let tensor: unknown = checkObject(value, argument);
   let access: BufferAccess = "read-write";
-  if (!(value instanceof Tensor)) {
+  if (!isTensor(value)) {
     if (Object.getPrototypeOf(value) === Object.prototype) bufferNames.check(value, `${argument}.`);
     tensor = value.tensor;
     access = value.access ?? access;

@@ -7,10 +7,11 @@ import { readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
 import type { PipelineInfo } from "../ffi/records.ts";
 import { checkStatus, nativeError } from "../ffi/status.ts";
 import { encodeText, readText } from "../ffi/text.ts";
+import { markVersion, notOurs, pipelineState } from "../identity.ts";
 import { didYouMean } from "../optionNames.ts";
 import type { Device } from "./device.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
-import { checkMade, type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
+import { checkMade, type DeviceLifetime, disposedError, net, PipelineLifetime } from "./lifetime.ts";
 import { parseOptions, pipelineOptions } from "./options.ts";
 
 /**
@@ -38,24 +39,31 @@ export class Pipeline {
     this.kernel = kernel;
     this.info = info;
     this.#lifetime = checkMade(lifetime, PipelineLifetime, "Device.pipeline()");
-    pipelineNet.register(this, lifetime, this);
+    net.register(this, lifetime, this);
+  }
+
+  /** @internal */
+  get [pipelineState](): PipelineLifetime | undefined {
+    return #lifetime in this ? this.#lifetime : undefined;
   }
 
   /** @internal The handle of a pipeline of `device` that a caller passed. */
   static use(value: unknown, device: DeviceLifetime): number {
-    if (typeof value !== "object" || value === null || !(#lifetime in value)) {
-      throw refused("pipeline", `expected a Pipeline, got ${display(value)}`);
-    }
-    if (value.#lifetime.disposed) throw disposedError("the pipeline", "pipeline");
-    if (value.#lifetime.device !== device) {
+    const lifetime =
+      typeof value === "object" && value !== null
+        ? (value as { readonly [pipelineState]?: PipelineLifetime })[pipelineState]
+        : undefined;
+    if (lifetime === undefined) throw notOurs(value, "a Pipeline", "pipeline");
+    if (lifetime.disposed) throw disposedError("the pipeline", "pipeline");
+    if (lifetime.device !== device) {
       throw refused("pipeline", "the pipeline belongs to another device than the pass", "invalid-handle");
     }
-    return value.#lifetime.handle;
+    return lifetime.handle;
   }
 
   /** Ends the use of the pipeline. A second call does nothing. */
   dispose(): void {
-    pipelineNet.unregister(this);
+    net.unregister(this);
     this.#lifetime.dispose();
   }
 
@@ -72,6 +80,8 @@ export class Pipeline {
     return `Pipeline ${this.kernel} (at most ${maxTotalThreadsPerThreadgroup} threads a threadgroup, ${memory})`;
   }
 }
+
+markVersion(Pipeline);
 
 /** Registers shader source on a device. */
 export function registerSource({ native, handle }: DeviceLifetime, name: string, source: string): void {

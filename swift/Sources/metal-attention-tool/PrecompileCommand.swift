@@ -13,11 +13,12 @@ import ArgumentParser
       commandName: "precompile",
       abstract: "Compile the built-in kernels ahead of time.",
       discussion: """
-        Writes one file a kernel into OUTPUT/LEVEL. In a folder named kernels beside the library file these are used \
-        in place of clang, by the highest level that the processor has. What the shader cache holds is not compiled \
-        again.
+        Writes one file a kernel into OUTPUT/LEVEL. In an archive named kernels.tar beside the library file, with \
+        names from LEVEL on, these are used in place of clang, by the highest level that the processor has. What the \
+        shader cache holds is not compiled again.
 
-        EXAMPLE: metal-attention-tool precompile --output lib/kernels --level x86-64-v3 --level x86-64-v4
+        EXAMPLE: metal-attention-tool precompile --output kernels --level x86-64-v3 --level x86-64-v4
+        tar -cf lib/kernels.tar --format=ustar -C kernels x86-64-v3 x86-64-v4
         """)
 
     @Option(help: "An existing folder.")
