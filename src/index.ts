@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/// <reference lib="esnext.float16" preserve="true" />
 /**
  * Attention and KV-cache kernels for Apple GPUs, called from Bun. On Linux the
  * same shaders run on the CPU.

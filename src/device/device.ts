@@ -14,19 +14,25 @@ import { deviceOptions, parseOptions, passOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
 import { checkShape, elementCount, Tensor } from "./tensor.ts";
 
+/** A `URL` of a file. */
+export interface FileUrl {
+  readonly href: string;
+  readonly protocol: string;
+}
+
 /**
  * Options of `Device.open`. Each names a file by its path, or by a URL as a
  * bundler's imports give it: `new URL(imported, import.meta.url)`.
  */
 export interface DeviceOptions {
   /** The native library, in place of the search for it. */
-  readonly library?: string | URL | undefined;
+  readonly library?: string | FileUrl | undefined;
   /**
    * Built-in kernels compiled ahead of time for the software device, in place
    * of the `kernels.tar` beside the library: for a program that carries both.
    * For the whole process; an Apple GPU does without.
    */
-  readonly kernels?: string | URL | undefined;
+  readonly kernels?: string | FileUrl | undefined;
 }
 
 /**

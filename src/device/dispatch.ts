@@ -81,7 +81,7 @@ interface Entry<T> {
   readonly value: T;
 }
 
-/** Encodes one dispatch of `pipeline`. */
+/** @internal Encodes one dispatch of `pipeline`. */
 export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: DispatchOptions): void {
   const handle = Pipeline.use(pipeline, pass.device);
   optionNames.check(checkObject(options, "options"));

@@ -1,8 +1,7 @@
-import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
-import { packConstants } from "../ffi/constants.ts";
+import { type ConstantDType, type ConstantScalar, packConstants } from "../ffi/constants.ts";
 import { readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
 import type { PipelineInfo } from "../ffi/records.ts";
 import { checkStatus, nativeError } from "../ffi/status.ts";
@@ -14,11 +13,28 @@ import { byteText, inspectSymbol } from "./inspect.ts";
 import { checkMade, type DeviceLifetime, disposedError, net, PipelineLifetime } from "./lifetime.ts";
 import { parseOptions, pipelineOptions } from "./options.ts";
 
+/** A value of a type for `[[function_constant(index)]]`, or the 2 to 4 values of a vector. */
+interface ConstantOf<D extends ConstantDType, V extends ConstantScalar> {
+  readonly index: number;
+  readonly dtype: D;
+  readonly value: V | readonly V[];
+}
+
+type LongDType = "u64" | "i64";
+
 /**
  * Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`. A vector of the shader's,
  * such as `uint2` or `half4`, takes an array of 2 to 4; 64-bit integers take a bigint, or a number that is exact.
  */
-export type PipelineOptions = z.input<typeof pipelineOptions>;
+export interface PipelineOptions {
+  readonly constants?:
+    | readonly (
+        | ConstantOf<"bool", boolean>
+        | ConstantOf<LongDType, number | bigint>
+        | ConstantOf<Exclude<ConstantDType, "bool" | LongDType>, number>
+      )[]
+    | undefined;
+}
 
 /**
  * A compiled kernel with its function constants, ready for `Pass.dispatch`.
@@ -83,14 +99,14 @@ export class Pipeline {
 
 markVersion(Pipeline);
 
-/** Registers shader source on a device. */
+/** @internal Registers shader source on a device. */
 export function registerSource({ native, handle }: DeviceLifetime, name: string, source: string): void {
   const label = encodeText(checkText(name, "name"));
   const text = encodeText(checkText(source, "source"));
   checkStatus(native, native.ma_source_register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength)));
 }
 
-/** Compiles a kernel of a device, or finds it compiled. */
+/** @internal Compiles a kernel of a device, or finds it compiled. */
 export function createPipeline(
   owner: Device,
   device: DeviceLifetime,
@@ -111,7 +127,7 @@ export function createPipeline(
   return new Pipeline(owner, lifetime, kernel, readMAPipelineInfo(info));
 }
 
-/** The names of all kernels of a device. */
+/** @internal The names of all kernels of a device. */
 export function kernelNames({ native, handle }: DeviceLifetime): string[] {
   const names = readText((buffer, capacity, needed) =>
     checkStatus(native, native.ma_kernel_names(handle, buffer, capacity, needed)),

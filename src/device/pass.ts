@@ -1,4 +1,3 @@
-import type * as z from "zod/mini";
 import { Block } from "../ffi/block.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
 import { type DispatchForm, type Extent3, type PassInfo, readPassInfo } from "../ffi/records.ts";
@@ -10,14 +9,15 @@ import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
 import { inspectSymbol } from "./inspect.ts";
 import type { Pipeline } from "./kernels.ts";
 import { checkMade, disposedError, net, PassLifetime } from "./lifetime.ts";
-import type { passOptions } from "./options.ts";
 
 /**
  * Options of `Device.pass`. In mode `concurrent` (the default) dispatches
  * overlap, with a barrier where two conflict; in mode `serial` each ends
  * before the next begins. The results are the same.
  */
-export type PassOptions = z.input<typeof passOptions>;
+export interface PassOptions {
+  readonly mode?: "concurrent" | "serial" | undefined;
+}
 
 /** A byte range of a buffer that a dispatch reads or writes. */
 export interface BufferRange {

@@ -11,7 +11,7 @@ const maxRank = 8;
 /** So that a length in bytes is exact as a number. */
 const maxElements = 2 ** 50;
 
-/** What an operation needs of a tensor: its place in a buffer, and its shape. */
+/** @internal What an operation needs of a tensor: its place in a buffer, and its shape. */
 export interface TensorRange extends Readonly<MATensor> {
   readonly shape: readonly number[];
 }
@@ -29,7 +29,7 @@ function stateOf(value: unknown): TensorState | undefined {
     : undefined;
 }
 
-/** Whether a value is a tensor. */
+/** @internal Whether a value is a tensor. */
 export function isTensor(value: unknown): value is Tensor {
   return stateOf(value) !== undefined;
 }

@@ -68,14 +68,14 @@ export const quantizedNames = {
   scaleFactorD512: true,
 } as const;
 
-/** A stream's tensors, checked. */
+/** @internal A stream's tensors, checked. */
 interface StreamRanges {
   readonly vectors: TensorRange;
   readonly packed: TensorRange;
   readonly norms: TensorRange;
 }
 
-/** The tensors of a call, checked, and what their shapes say. */
+/** @internal The tensors of a call, checked, and what their shapes say. */
 export interface StreamsInUse {
   readonly k: StreamRanges;
   readonly v: StreamRanges | undefined;
@@ -87,7 +87,7 @@ export interface StreamsInUse {
   readonly capacity: number;
 }
 
-/** Checks the tensors that `args` names. */
+/** @internal Checks the tensors that `args` names. */
 export function useStreams(
   args: QuantizeStreams | DequantizeStreams,
   device: DeviceLifetime,
@@ -159,7 +159,7 @@ function useStream(
   return { vectors, packed, norms };
 }
 
-/** The tensors of an encoding, as its argument struct has them. */
+/** @internal The tensors of an encoding, as its argument struct has them. */
 export function encodedTensors({ k, v }: StreamsInUse) {
   return {
     srcK: k.vectors,
@@ -171,7 +171,7 @@ export function encodedTensors({ k, v }: StreamsInUse) {
   };
 }
 
-/** What the parameters of every kernel of the quantized cache have. */
+/** @internal What the parameters of every kernel of the quantized cache have. */
 export function cacheParams({ headDim, nKvHeads, capacity }: StreamsInUse, isSliding: number, scaleFactor: number) {
   return {
     head_dim: headDim,
