@@ -189,11 +189,11 @@ function installAdvice(folder: string): string {
 
 /** A bundle has the modules of this package alone. */
 function bundleAdvice(): string {
-  const file = hasPlatformPackage ? `${platformPackage}/lib/${libraryFile}` : libraryFile;
+  const name = hasPlatformPackage ? platformPackage : "the platform package";
   return (
-    `This program is a bundle, which has the library where it is imported:\n` +
-    `  import library from "${file}" with { type: "file" };\n` +
-    `  Device.open({ library: new URL(library, import.meta.url) });\n` +
+    `This program is a bundle, which carries the library where it imports it:\n` +
+    `  import { files } from "${name}/files.js";\n` +
+    `  Device.open(files);\n` +
     `Or name a file in ${libraryVariable}.`
   );
 }
