@@ -2,6 +2,7 @@ import ArgumentParser
 
 #if canImport(SoftMetal)
   import Dispatch
+  import FoundationEssentials
   import Glibc
   import MetalAttention
   import SoftMetal
@@ -21,7 +22,7 @@ import ArgumentParser
         tar -cf lib/kernels.tar --format=ustar -C kernels x86-64-v3 x86-64-v4
         """)
 
-    @Option(help: "An existing folder.")
+    @Option(help: "A folder, which is made where it is missing.")
     var output: String
 
     @Option(
@@ -40,6 +41,10 @@ import ArgumentParser
       // Progress is seen as it is made, in a file too.
       setvbuf(stdout, nil, _IOLBF, 0)
       let levels = levels.isEmpty ? ProcessorLevel.allCases : levels
+      if !FileManager.default.fileExists(atPath: output) {
+        try FileManager.default.createDirectory(atPath: output, withIntermediateDirectories: true)
+        print("the folder \(output) is made")
+      }
       let precompilers = try levels.map { try Precompiler($0, in: output) }
       let libraries = precompilers.flatMap { precompiler in
         BuiltInSources.compilations.map { (precompiler: precompiler, compilation: $0) }
