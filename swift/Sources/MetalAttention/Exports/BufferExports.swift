@@ -42,8 +42,8 @@ extension Exports {
   static func bufferHold(
     _ buffer: UInt32, _ hold: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
   ) throws(StatusError) {
-    let buffer = try HandleSpace.buffers.open(buffer, "buffer")
-    store(Unmanaged.passRetained(buffer.metal as AnyObject).toOpaque(), to: try unwrap(hold, "hold"))
+    let (buffer, outHold) = (try HandleSpace.buffers.open(buffer, "buffer"), try unwrap(hold, "hold"))
+    store(Unmanaged.passRetained(buffer.metal as AnyObject).toOpaque(), to: outHold)
   }
 
   static func bufferLetGo(_ contents: UnsafeMutableRawPointer?, _ hold: UnsafeMutableRawPointer?) throws(StatusError) {
