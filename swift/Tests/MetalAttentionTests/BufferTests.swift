@@ -55,6 +55,16 @@ import Testing
     expectOK(ma_buffer_let_go(buffer.contents, hold))
   }
 
+  @Test func aRefusedHoldHoldsNothing() {
+    var info = MADeviceInfo()
+    let other = TestDevice()
+    let buffer = other.buffer(1 << 20)
+    expectRefused(ma_buffer_hold(buffer.handle, nil), MA_ERROR_INVALID_ARGUMENT, "hold")
+    expectOK(ma_buffer_release(buffer.handle))
+    expectOK(ma_device_info(other.handle, &info))
+    #expect(info.currentAllocatedSize == 0)
+  }
+
   @Test func aCollectedBufferIsReleasedOnceAndInSilence() {
     let buffer = device.buffer(16)
     var hold: UnsafeMutableRawPointer?
