@@ -234,6 +234,14 @@ describe("values from the tensor's own memory", () => {
   });
 });
 
+test("floats that a bf16 tensor's own elements lie over are read before they are written", () => {
+  using tensor = device.tensor("bf16", [16]);
+  const floats = new Float32Array(tensor.bytes.buffer, tensor.byteOffset, 8);
+  floats.set([1, 2, 3, 4, 5, 6, 7, 8]);
+  using middle = tensor.slice(4, 12).set(floats);
+  expect([...middle.toFloat32Array()]).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
 describe("arguments whose getters dispose the tensor", () => {
   /** An array of two numbers; reading the second calls `before`. */
   function trap(before: () => void): number[] {
