@@ -361,6 +361,11 @@ int32_t ma_layout_json(char *buffer, uint64_t capacity, uint64_t *needed);
 int32_t ma_layout_read(const char *structName, const char *field, uint32_t element, const void *bytes, uint64_t length,
                        int64_t *integer, double *real);
 
+/// Gives the library built-in kernels that were compiled ahead of time, in place of those beside its file: the bytes of
+/// a `kernels.tar`, for a program that carries it inside. They are not copied and have to stay. An Apple GPU, which
+/// compiles for itself, does without.
+int32_t ma_kernels_provide(const void *archive, uint64_t length);
+
 /// Opens the system's default device. Each open has buffers, passes and
 /// pipelines of its own.
 int32_t ma_device_open(ma_device *device);
@@ -374,6 +379,14 @@ int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, v
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
 /// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
 int32_t ma_buffer_release(ma_buffer buffer);
+/// The same, once and in silence, for a garbage collector's callback, on any thread: `buffer` is the handle itself, and
+/// one that is released already is none. `contents` is not looked at.
+int32_t ma_buffer_collected(void *contents, void *buffer);
+/// Takes a hold of the buffer's memory: it stays, whatever is released or closed, until `*hold` goes to
+/// `ma_buffer_let_go`.
+int32_t ma_buffer_hold(ma_buffer buffer, void **hold);
+/// Ends a hold, once, on any thread: a garbage collector's callback too. `contents` is not looked at.
+int32_t ma_buffer_let_go(void *contents, void *hold);
 /// Says that the host has written `length` bytes from `offset` on: tile classes
 /// that were made from them are stale from now on.
 int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
