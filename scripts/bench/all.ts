@@ -13,6 +13,7 @@ import { prefillHeadDims } from "./prefill-head-dims.ts";
 import { prefillWindow } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
 import { recordedSteps } from "./recorded-step.ts";
+import { rope } from "./rope.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
 import { barrier256, fibreSwitch, simdSum } from "./synchronisation.ts";
@@ -27,6 +28,7 @@ export const benchmarks: readonly Benchmark[] = [
   copyF32,
   copySeqF32F16,
   ...quantizeBenchmarks,
+  rope,
   prefillOneThread,
   prefillTwoThreads,
   ...prefillHeadDims,

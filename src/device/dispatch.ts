@@ -9,7 +9,7 @@ import { OptionNames } from "../optionNames.ts";
 import { Parameter } from "../parameter.ts";
 import { Pipeline } from "./kernels.ts";
 import type { PassLifetime } from "./lifetime.ts";
-import { Tensor } from "./tensor.ts";
+import { isTensor, Tensor } from "./tensor.ts";
 
 /** What a kernel does with a buffer. */
 export type BufferAccess = keyof typeof accessBits;
@@ -161,7 +161,7 @@ class Packer {
   #packBuffer(pass: PassLifetime, index: number, value: unknown): void {
     let tensor = value;
     let access: number = accessBits["read-write"];
-    if (!(value instanceof Tensor)) {
+    if (!isTensor(value)) {
       const record = checkObject(value as Exclude<BufferArgument, Tensor>, bufferPaths[index] as string);
       // Of an object that is neither, such as an array, the error is that it is no tensor.
       if ("tensor" in record || Object.getPrototypeOf(record) === Object.prototype) {
@@ -203,7 +203,7 @@ class Packer {
 const packers = [new Packer()];
 let depth = 0;
 
-/** Encodes one dispatch of `pipeline`. */
+/** @internal Encodes one dispatch of `pipeline`. */
 export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: DispatchOptions): void {
   packers[depth] ??= new Packer();
   const packer = packers[depth++] as Packer;

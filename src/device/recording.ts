@@ -8,7 +8,7 @@ import { Parameter, type Recorder } from "../parameter.ts";
 import { type DispatchDescription, describePass } from "./describe.ts";
 import type { Device } from "./device.ts";
 import { inspectSymbol } from "./inspect.ts";
-import { checkMade, disposedError, PassLifetime, passNet } from "./lifetime.ts";
+import { checkMade, disposedError, net, PassLifetime } from "./lifetime.ts";
 import { Pass } from "./pass.ts";
 import { Tensor, type TensorRange } from "./tensor.ts";
 
@@ -131,7 +131,7 @@ export class RecordingPass extends Pass {
   /** @internal Ends the recording: what is encoded into the pass from now on is refused. */
   static finish(pass: RecordingPass): RecordedPass {
     const declarations = pass.#declarations;
-    passNet.unregister(pass);
+    net.unregister(pass);
     return new RecordedPass(pass.device, declarations.lifetime.takeOver(), declarations);
   }
 }
@@ -180,7 +180,7 @@ export class RecordedPass {
       tensorCount: this.#named.length,
       notify: 0,
     });
-    passNet.register(this, lifetime, this);
+    net.register(this, lifetime, this);
   }
 
   /**
@@ -220,7 +220,7 @@ export class RecordedPass {
 
   /** Ends its use; runs in flight go on. A second call does nothing. */
   dispose(): void {
-    passNet.unregister(this);
+    net.unregister(this);
     this.#lifetime.dispose();
   }
 
