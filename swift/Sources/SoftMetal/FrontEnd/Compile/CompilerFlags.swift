@@ -5,7 +5,7 @@ enum CompilerFlags {
 
   static let diagnostics = [
     "-fno-color-diagnostics", "-fno-caret-diagnostics", "-fno-diagnostics-show-note-include-stack",
-    "-ferror-limit=50",
+    "-ferror-limit=50", "-fno-elide-type",
   ]
 
   /// Expands the user's macros, with stubs for the headers of the language.
@@ -13,14 +13,6 @@ enum CompilerFlags {
   {
     ["-x", "c++", "-std=c++17", "-E", "-nostdinc", "-Wno-unknown-pragmas", "-I", stubs]
       + defines + userDefines(options) + diagnostics + [input, "-o", output]
-  }
-
-  /// Compiles lowered text into a shared object.
-  static func compile(
-    _ input: String, to output: String, headers: String, options: ShaderCompiler.Options, dialect: Dialect,
-    clang: Clang, executor: Executor
-  ) -> [String] {
-    code(options, dialect, clang, executor) + ["-isystem", headers] + diagnostics + [input, "-o", output]
   }
 
   /// The flags that decide on the code, and so are part of the cache's key.
@@ -45,7 +37,7 @@ enum CompilerFlags {
     // LLVM 17's SLP vectoriser crashes on bfloat code.
     if clang.version < 18 { flags.append("-fno-slp-vectorize") }
     flags += options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
-    return flags + defines + userDefines(options)
+    return flags + defines
   }
 
   private static func language(_ dialect: Dialect) -> [String] {

@@ -37,7 +37,7 @@ enum ShaderCompiler {
     let clang = try Clang.find(settings)
     let job = Job(
       source: text, label: label, options: options, dialect: settings.dialect, kernel: kernel, clang: clang,
-      executor: Executor.chosen(for: clang, settings.dialect), cache: ShaderCache.open(settings))
+      executor: Executor.chosen(for: clang), cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
@@ -75,6 +75,10 @@ private struct Job {
     hash.combine(HostIdentity.library)
     hash.combine(label)
     hash.combine(kernel ?? "")
+    for define in options.defines {
+      hash.combine(define.name)
+      hash.combine(define.value)
+    }
     hash.combine(source)
     return hash.name
   }
@@ -83,6 +87,7 @@ private struct Job {
   func key(of lowered: LoweredShader, _ program: Program) -> String {
     var hash = environmentHash
     hash.combine(lowered.text)
+    for macro in lowered.macros { hash.combine(macro) }
     hash.combine(program.warnings)
     hash.combine(isCheckOnly(lowered) ? "check" : "")
     return hash.name
@@ -176,10 +181,13 @@ private struct Job {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
+    let flags = CompilerFlags.code(options, dialect, clang, executor) + lowered.macros.map { "-D\($0)" }
+    let library =
+      lowered.includesLibrary
+      ? PrecompiledHeader.path(flags: flags, headers: headers, clang: clang, work: work) : nil
     let arguments =
-      CompilerFlags.compile(
-        input, to: output, headers: headers, options: options, dialect: dialect, clang: clang, executor: executor)
-      + (isCheckOnly ? ["-fsyntax-only"] : [])
+      flags + ["-isystem", headers] + (library.map { ["-include-pch", $0] } ?? []) + CompilerFlags.diagnostics
+      + [input, "-o", output] + (isCheckOnly ? ["-fsyntax-only"] : [])
     let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }

@@ -41,12 +41,16 @@ enum Lowering {
     let map = SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins)
     guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
     if let overlap = context.edits.overlap() { throw map.error(overlap) }
-    let prefix =
-      head(context, hasLoops: described.contains { !$0.facts.needsFibres }) + "#line 1 \"\(origin.escapedLabel)\"\n"
+    var macros: [String] = []
+    if HeldElements.exist(in: context) { macros.append("SM_HELD_ELEMENTS") }
+    if described.contains(where: { !$0.facts.needsFibres }) { macros.append("SM_HAS_LOOPS") }
+    let prefix = head(context) + "#line 1 \"\(origin.escapedLabel)\"\n"
     return LoweredShader(
       text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
       functionNames: entries.map(\.hostName),
       describedNames: described.map(\.hostName),
+      macros: macros,
+      includesLibrary: Preprocessing.headers(context.list).contains("metal_stdlib"),
       compilesSeparately: compilesSeparately(entries),
       sourceMap: map)
   }
@@ -70,6 +74,8 @@ enum Lowering {
     Step(name: "QualifiedConstructors", run: QualifiedConstructors.lower),
     Step(name: "ThreadMethods", run: ThreadMethods.lower),
     Step(name: "StaticDefinitions", run: StaticDefinitions.lower),
+    Step(name: "ConstantInitialisers", run: ConstantInitialisers.lower),
+    Step(name: "DeclaredTypes", run: DeclaredTypes.lower),
     Step(name: "ConditionalArms", run: ConditionalArms.lower),
     Step(name: "Structs", run: Structs.lower),
     Step(name: "LoopPragmas", run: LoopPragmas.lower),
@@ -102,11 +108,9 @@ enum Lowering {
   /// kernel's own frame: both need every function inlined into the kernel. Until then any may lead to lane
   /// synchronization. A call of the source's functions that is left after inlining is one of a function to itself, if it is no
   /// loop by then.
-  private static func head(_ context: LoweringContext, hasLoops: Bool) -> String {
+  private static func head(_ context: LoweringContext) -> String {
     let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()
-    return (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "")
-      + (hasLoops ? "#define SM_HAS_LOOPS 1\n" : "")
-      + (context.dialect == .cxx ? Swizzles.definitions(context) : "")
+    return (context.dialect == .cxx ? Swizzles.definitions(context) : "")
       + "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
       + "#define noinline\n#define __noinline__\n"
       + push("disable_tail_calls, error(\"\(ClangLog.recursion)\")")
