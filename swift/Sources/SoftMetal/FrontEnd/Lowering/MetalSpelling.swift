@@ -27,8 +27,9 @@ enum MetalSpelling {
   /// The memory of an object for which a member function is not made, where a message says so.
   private static func objectSpace(_ message: String) -> String? {
     guard message.hasPrefix("cannot initialize object parameter of type") else { return nil }
-    let object = message.split(separator: "'").last { $0.contains { $0 == "_" } }.map { TypeSpelling.of(Array($0.utf8)) }
-    return AddressSpace.all.first { space in object?.split(separator: " ").contains { $0 == space } ?? false } ?? "thread"
+    let object = message.split(separator: "'").last { $0.contains("_") }.map { TypeSpelling.of(Array($0.utf8)) }
+    let words = object?.split(separator: " ") ?? []
+    return AddressSpace.all.first { words.contains(Substring($0)) } ?? "thread"
   }
 
   /// Drops ` (aka 'T')` behind `'T'`.
@@ -68,7 +69,8 @@ enum MetalSpelling {
   }
 }
 
-/// A type as clang writes it, such as `const __global vec<float, 3> *__private`, as the user does: `const device float3 *`.
+/// A type as clang writes it, such as `const __global vec<float, 3> *__private`, as the user does:
+/// `const device float3 *`.
 private struct TypeSpelling {
   private let bytes: [UInt8]
   private let tokens: [Token]

@@ -113,7 +113,9 @@ struct Tail {
     } else {
       number = conditions.count
       conditions[argument.condition] = number
-      addLine("__attribute__((always_inline)) int sm_condition_\(number)() { return static_cast<bool>(\(argument.condition)); }", from: offset)
+      addLine(
+        "__attribute__((always_inline)) int sm_condition_\(number)() { return static_cast<bool>(\(argument.condition)); }",
+        from: offset)
     }
     return "::softmetal::\(argument.type)If<\(index), sm_condition_\(number)>"
   }
