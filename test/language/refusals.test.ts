@@ -246,7 +246,7 @@ const refusals: readonly Refusal[] = [
   },
   {
     name: "a swizzle beyond the vector",
-    source: kernel("float2 v = float2(1); out[i] = v§.z;"),
+    source: kernel("float2 v = float2(1); out[i] = v.§z;"),
     says: /swizzle|component|z/,
   },
   {

@@ -6,7 +6,7 @@ struct Lowered {
   let body: String
   let tail: String
 
-  init(_ source: String, label: String = "test.metal", dialect: Dialect = .cxx) throws {
+  init(_ source: String, label: String = "test.metal", dialect: Dialect = .openCL) throws {
     let text = SourceText(Array(source.utf8))
     let lowered = try Lowering.lower(text, origin: SourceOrigin(label: label, source: text), dialect: dialect)
     names = lowered.functionNames

@@ -10,7 +10,7 @@ enum Lowering {
   ///   - needingLanes: kernels that turned out to need lanes, where the text does not show it.
   /// - Throws: `ShaderCompilerError` with every error found.
   static func lower(
-    _ source: SourceText, origin: SourceOrigin, dialect: Dialect = .cxx, kernel: String? = nil,
+    _ source: SourceText, origin: SourceOrigin, dialect: Dialect = .openCL, kernel: String? = nil,
     needingLanes: Set<String> = []
   )
     throws

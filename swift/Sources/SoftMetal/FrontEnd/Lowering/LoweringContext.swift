@@ -7,7 +7,7 @@ struct LoweringContext {
   var edits = EditList()
   var diagnostics: [SourceDiagnostic] = []
 
-  init(_ source: SourceText, _ dialect: Dialect = .cxx) {
+  init(_ source: SourceText, _ dialect: Dialect = .openCL) {
     self.dialect = dialect
     list = TokenList(source)
     declarations = DeclarationScanner.scan(list)
