@@ -16,10 +16,10 @@ enum CompilerFlags {
   }
 
   /// The flags that decide on the code, and so are part of the cache's key.
-  static func code(_ options: ShaderCompiler.Options, _ dialect: Dialect, _ clang: Clang, _ executor: Executor)
+  static func code(_ options: ShaderCompiler.Options, _ clang: Clang, _ executor: Executor)
     -> [String]
   {
-    var flags = language(dialect)
+    var flags = language
     flags += [
       "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
@@ -40,16 +40,10 @@ enum CompilerFlags {
     return flags + defines
   }
 
-  private static func language(_ dialect: Dialect) -> [String] {
-    switch dialect {
-    case .cxx: ["-x", "c++", "-std=c++17"]
-    case .openCL:
-      [
-        "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-fdeclspec", "-fno-convergent-functions",
-        "-cl-fp32-correctly-rounded-divide-sqrt",
-      ]
-    }
-  }
+  private static let language = [
+    "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-fdeclspec", "-fno-convergent-functions",
+    "-cl-fp32-correctly-rounded-divide-sqrt",
+  ]
 
   private static func processor(_ level: ProcessorLevel?, _ clang: Clang) -> [String] {
     #if arch(x86_64)

@@ -36,7 +36,7 @@ enum ShaderCompiler {
     }
     let clang = try Clang.find(settings)
     let job = Job(
-      source: text, label: label, options: options, dialect: settings.dialect, kernel: kernel, clang: clang,
+      source: text, label: label, options: options, kernel: kernel, clang: clang,
       executor: Executor.chosen(for: clang), cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
@@ -63,7 +63,6 @@ private struct Job {
   let source: [UInt8]
   let label: String
   let options: ShaderCompiler.Options
-  let dialect: Dialect
   let kernel: String?
   let clang: Clang
   let executor: Executor
@@ -98,7 +97,7 @@ private struct Job {
     hash.combine(clang.identity)
     hash.combine(HostIdentity.processor)
     hash.combine(executor.identity)
-    for flag in CompilerFlags.code(options, dialect, clang, executor) { hash.combine(flag) }
+    for flag in CompilerFlags.code(options, clang, executor) { hash.combine(flag) }
     return hash
   }
 
@@ -119,7 +118,7 @@ private struct Job {
 
   func lower(_ program: Program, needingLanes: Set<String> = []) throws -> LoweredShader {
     try Lowering.lower(
-      program.text, origin: program.origin, dialect: dialect, kernel: kernel, needingLanes: needingLanes)
+      program.text, origin: program.origin, kernel: kernel, needingLanes: needingLanes)
   }
 
   func preprocess(_ work: WorkFolder) throws -> Program {
@@ -181,7 +180,7 @@ private struct Job {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
-    let flags = CompilerFlags.code(options, dialect, clang, executor) + lowered.macros.map { "-D\($0)" }
+    let flags = CompilerFlags.code(options, clang, executor) + lowered.macros.map { "-D\($0)" }
     let library =
       lowered.includesLibrary
       ? PrecompiledHeader.path(flags: flags, headers: headers, clang: clang, work: work) : nil

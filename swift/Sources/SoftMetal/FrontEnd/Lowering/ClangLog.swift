@@ -130,7 +130,7 @@ enum ClangLog {
       let message = line[parts[index].endIndex...].dropFirst().drop { $0 == " " }
       return Diagnostic(
         file: file, line: lineNumber, column: column, kind: kind, message: message,
-        isOurs: file == Tail.fileName || file.contains("softmetal_") || file.contains("opencl_"))
+        isOurs: file == Tail.fileName || file.contains("softmetal_") || file.hasSuffix("/metal_types"))
     }
     return nil
   }

@@ -1,4 +1,4 @@
-/// Turns MSL source into C++ for clang.
+/// Turns MSL source into C++ for OpenCL, for clang.
 ///
 /// The user's text stays as it is, token for token and line for line, but for
 /// the edits of the steps below and a tail that describes the kernels.
@@ -16,8 +16,8 @@ enum Lowering {
     throws
     -> LoweredShader
   {
-    var context = LoweringContext(source, dialect)
-    for step in steps(dialect) {
+    var context = LoweringContext(source)
+    for step in steps {
       context.edits.step = step.name
       step.run(&context)
     }
@@ -60,13 +60,8 @@ enum Lowering {
     let run: (inout LoweringContext) -> Void
   }
 
-  /// The steps that need no outcome of another.
-  private static func steps(_ dialect: Dialect) -> [Step] {
-    dialect == .cxx ? cxxSteps : openCLSteps
-  }
-
-  /// What C++ for OpenCL lacks needs no types to be found.
-  private static let openCLSteps = [
+  /// The steps that need no outcome of another. What C++ for OpenCL lacks needs no types to be found.
+  private static let steps = [
     Step(name: "Refusals", run: Refusals.check),
     Step(name: "Attributes", run: Attributes.lower),
     Step(name: "ScalarCasts", run: ScalarCasts.lower),
@@ -83,35 +78,13 @@ enum Lowering {
     Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
   ]
 
-  private static let cxxSteps = [
-    Step(name: "Refusals", run: Refusals.check),
-    Step(name: "Attributes", run: Attributes.lower),
-    Step(name: "ArrayParameters", run: ArrayParameters.lower),
-    Step(name: "Increments", run: Increments.lower),
-    Step(name: "DeducedVectors", run: DeducedVectors.lower),
-    Step(name: "PackedVectors", run: PackedVectors.lower),
-    Step(name: "Initialisers", run: Initialisers.lower),
-    Step(name: "ConstantInitialisers", run: ConstantInitialisers.lower),
-    Step(name: "Comparisons", run: Comparisons.lower),
-    Step(name: "Constructors", run: Constructors.lower),
-    Step(name: "Structs", run: Structs.lower),
-    Step(name: "DefaultedConstructors", run: DefaultedConstructors.lower),
-    Step(name: "MemberQualifiers", run: MemberQualifiers.lower),
-    Step(name: "StructAssignments", run: StructAssignments.lower),
-    Step(name: "StructValues", run: StructValues.lower),
-    Step(name: "LoopPragmas", run: LoopPragmas.lower),
-    Step(name: "Literals", run: Literals.lower),
-    Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
-  ]
-
   /// What comes before the source. Lane functions tell their call sites apart by address, and matrices lie in the
   /// kernel's own frame: both need every function inlined into the kernel. Until then any may lead to lane
   /// synchronization. A call of the source's functions that is left after inlining is one of a function to itself, if it is no
   /// loop by then.
   private static func head(_ context: LoweringContext) -> String {
     let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()
-    return (context.dialect == .cxx ? Swizzles.definitions(context) : "")
-      + "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
+    return "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
       + "#define noinline\n#define __noinline__\n"
       + push("disable_tail_calls, error(\"\(ClangLog.recursion)\")")
   }

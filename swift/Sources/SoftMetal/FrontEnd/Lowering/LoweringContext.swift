@@ -2,13 +2,11 @@
 /// the edits and errors that they gather.
 struct LoweringContext {
   let list: TokenList
-  let dialect: Dialect
   let declarations: [Declaration]
   var edits = EditList()
   var diagnostics: [SourceDiagnostic] = []
 
   init(_ source: SourceText, _ dialect: Dialect = .openCL) {
-    self.dialect = dialect
     list = TokenList(source)
     declarations = DeclarationScanner.scan(list)
   }

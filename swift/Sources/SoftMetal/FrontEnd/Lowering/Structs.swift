@@ -49,8 +49,6 @@ enum Structs {
   private enum Kind: String {
     case plain = "SM_STRUCT"
     case constructed = "SM_CONSTRUCTED_STRUCT"
-    /// With an anonymous union, which only bytes can be copied to; no aggregate.
-    case overlaid = "SM_OVERLAID_STRUCT"
   }
 
   /// Nil for a struct that is left alone.
@@ -73,7 +71,6 @@ enum Structs {
         position = list.after(position)
         continue
       case "{":
-        if isAnonymous(position, list), !isBraced(name, list) { kind = .overlaid }
         position = list.after(position)
         statement = position
         continue
@@ -85,18 +82,6 @@ enum Structs {
       position += 1
     }
     return kind
-  }
-
-  /// Whether an object of the type is made from a braced list, for which it has to stay an aggregate.
-  private static func isBraced(_ name: String, _ list: TokenList) -> Bool {
-    list.indices.contains { token in
-      guard list.text(token) == name, !["struct", "class"].contains(list.text(token - 1)) else { return false }
-      var position = token + 1
-      if list.isIdentifier(position) { position += 1 }
-      while list.text(position) == "[" { position = list.after(position) }
-      if list.text(position) == "=" { position += 1 }
-      return list.text(position) == "{"
-    }
   }
 
   /// The name before the parameters at `open`; a constructor's may have the template's parameters.

@@ -2,8 +2,8 @@ import Testing
 
 @testable import SoftMetal
 
-/// The front end that turns Metal into C++ for OpenCL.
-@Suite struct OpenCLTests {
+/// What C++ for OpenCL lacks of Metal.
+@Suite struct StepTests {
   @Test(arguments: [
     // Casts between half and bfloat.
     ("void f() { auto x = bfloat(h); }", "auto x = sm_make<bfloat>(h);"),
@@ -28,7 +28,7 @@ import Testing
     ("struct S { int x; int at(int i) const { return x; } };", "int at(int i) const { return x; }"),
   ])
   func steps(source: String, expected: String) throws {
-    let body = try Lowered(source, dialect: .openCL).body
+    let body = try Lowered(source).body
     #expect(body.squeezed.has(expected), "\(body)")
   }
 
@@ -37,42 +37,6 @@ import Testing
     ("template <int N> constant float S<N>::table[2];", "table"),
   ])
   func removed(source: String, part: String) throws {
-    #expect(try !Lowered(source, dialect: .openCL).body.has(part))
-  }
-
-  /// Compiled with the switch, by the key of its own, and with the results of the other front end.
-  @Test func bothFrontEndsGiveTheSame() throws {
-    let source = """
-      #include <metal_stdlib>
-      using namespace metal;
-      struct Sum { int x; int2 y; int total() const { return x + y.x + y.y; } };
-      constant Sum kSum = {1, int2(2, 3)};
-      kernel void f(device int *out [[buffer(0)]], uint i [[thread_position_in_grid]]) {
-        threadgroup int shared[8];
-        int4 v = int4(i, 2, 3, 4);
-        v.xy = v.yx * 2;
-        const bool3 less = v.xyz < int3(3);
-        shared[i] = v.x + v.y + int(less.x) + simd_sum(int(i)) + kSum.x + Sum{7, int2(i)}.total();
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        out[i] = shared[7 - i];
-      }
-      """
-    let results = try [Dialect.cxx, .openCL].map { dialect in
-      let folder = try ShaderFolder()
-      folder.settings.dialect = dialect
-      return try LoadedShader(folder.compile(source), constants: [:]).run("f", count: 8)
-    }
-    #expect(results[0] == results[1])
-    #expect(Set(results[0]).count > 1)
-  }
-
-  @Test func theSwitchIsPartOfTheCachesKey() throws {
-    let folder = try ShaderFolder()
-    #expect(try !folder.compile(smallSource(5)).wasCached)
-    folder.settings.dialect = .openCL
-    #expect(try !folder.compile(smallSource(5)).wasCached)
-    #expect(try folder.compile(smallSource(5)).wasCached)
-    folder.settings.dialect = .cxx
-    #expect(try folder.compile(smallSource(5)).wasCached)
+    #expect(try !Lowered(source).body.has(part))
   }
 }
