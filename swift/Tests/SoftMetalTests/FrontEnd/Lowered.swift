@@ -8,7 +8,8 @@ struct Lowered {
 
   init(_ source: String, label: String = "test.metal") throws {
     let text = SourceText(Array(source.utf8))
-    let lowered = try Lowering.lower(text, origin: SourceOrigin(label: label, source: text))
+    let lowered = try Lowering.program(text, origin: SourceOrigin(label: label, source: text))
+      .shader(kernel: nil, needingLanes: [])
     names = lowered.functionNames
     let all = String(decoding: lowered.text, as: UTF8.self)
     let lines = all.split(separator: "\n", omittingEmptySubsequences: false)

@@ -1,7 +1,10 @@
 /// The command line of clang.
 enum CompilerFlags {
   /// What the language predefines.
-  static let defines = ["-D__METAL_VERSION__=310", "-D__METAL__=1", "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1"]
+  static let defines = [
+    "-D__METAL_VERSION__=310", "-D__METAL__=1", "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1",
+    "-D__METAL_PRECISE_MATH__=0", "-D__METAL_FAST_MATH__=1", "-D__METAL_MAYBE_FAST_MATH__=0",
+  ]
 
   static let diagnostics = [
     "-fno-color-diagnostics", "-fno-caret-diagnostics", "-fno-diagnostics-show-note-include-stack",

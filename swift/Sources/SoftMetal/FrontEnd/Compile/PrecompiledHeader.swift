@@ -3,8 +3,14 @@ import Glibc
 /// The headers of the language, parsed once for each set of flags: clang reads the result faster than the text. It lies
 /// beside the headers, and goes with them.
 enum PrecompiledHeader {
+  /// What clang is told to read it first: it needs no check, since the file's name stands for all that it is made of.
+  static func inclusion(flags: [String], headers: String, clang: Clang, work: WorkFolder) -> [String] {
+    guard let path = path(flags: flags, headers: headers, clang: clang, work: work) else { return [] }
+    return ["-Xclang", "-fno-validate-pch", "-include-pch", path]
+  }
+
   /// The file for `flags`, made where it is missing. Nil where that fails.
-  static func path(flags: [String], headers: String, clang: Clang, work: WorkFolder) -> String? {
+  private static func path(flags: [String], headers: String, clang: Clang, work: WorkFolder) -> String? {
     var hash = Hash128()
     hash.combine(clang.identity)
     for flag in flags { hash.combine(flag) }

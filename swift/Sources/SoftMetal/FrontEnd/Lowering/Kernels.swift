@@ -103,8 +103,10 @@ enum Kernels {
     let function: Int
     /// Token of the template's name.
     let name: Int
-    /// Tokens between `<` and `>`.
+    /// Tokens between `<` and `>`; empty where they are deduced.
     let arguments: Range<Int>
+    /// Tokens with the parentheses of the parameters that they are deduced from.
+    var parameters: Range<Int>?
   }
 
   /// The function template that an explicit instantiation names.
@@ -120,6 +122,13 @@ enum Kernels {
         let function = template(named: list.text(position), context), let close = list.closingAngle(position + 1)
       {
         return Target(function: function, name: position, arguments: span(position + 2, close))
+      }
+      if list.isIdentifier(position), list.text(position + 1) == "(",
+        let function = template(named: list.text(position), context)
+      {
+        return Target(
+          function: function, name: position, arguments: position..<position,
+          parameters: span(position + 1, list.after(position + 1)))
       }
       position += 1
     }
@@ -149,9 +158,15 @@ enum Kernels {
     let function = context.declarations[target.function]
     let signature = signatures[target.function] ?? KernelSignature(function, &context)
     signatures[target.function] = signature
-    let text = "\(function.name)<\(list.joined(target.arguments))>"
+    var text = "\(function.name)<\(list.joined(target.arguments))>"
+    var expression = function.qualifier + text
+    if let parameters = target.parameters {
+      text = function.name
+      let types = FunctionConstants.withoutAttributes(parameters, list).map { list.text($0) }.joined(separator: " ")
+      expression = "static_cast<void (*)\(types)>(&\(function.qualifier)\(text))"
+    }
     return KernelEntry(
-      hostName: hostName(declaration, &context) ?? text, expression: function.qualifier + text,
+      hostName: hostName(declaration, &context) ?? text, expression: expression,
       signature: signature, maxThreads: maxThreads([declaration, function], list),
       facts: reachability.facts(of: target.function, tokens: target.arguments), token: target.name,
       templateArguments: bind(function.templateParameters ?? [], target.arguments, list))

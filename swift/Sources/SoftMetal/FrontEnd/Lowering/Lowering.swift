@@ -6,16 +6,8 @@ enum Lowering {
   /// - Parameters:
   ///   - source: the user's text, or the preprocessor's output for it.
   ///   - origin: where the lines of `source` come from.
-  ///   - kernel: the host name of the only kernel to describe; nil for all.
-  ///   - needingLanes: kernels that turned out to need lanes, where the text does not show it.
   /// - Throws: `ShaderCompilerError` with every error found.
-  static func lower(
-    _ source: SourceText, origin: SourceOrigin, dialect: Dialect = .openCL, kernel: String? = nil,
-    needingLanes: Set<String> = []
-  )
-    throws
-    -> LoweredShader
-  {
+  static func program(_ source: SourceText, origin: SourceOrigin) throws -> LoweredProgram {
     var context = LoweringContext(source)
     for step in steps {
       context.edits.step = step.name
@@ -31,28 +23,14 @@ enum Lowering {
     context.edits.step = "Kernels"
     let entries = Kernels.lower(&context, reachability)
     Refusals.check(entries, &context)
-
-    var described = entries.filter { kernel == nil || $0.hostName == kernel }
-    for index in described.indices where needingLanes.contains(described[index].hostName) {
-      described[index].facts.needsFibres = true
-    }
-    let tail = Tail(described, constants, derived, context.list)
-    let edited = context.edits.apply(to: source)
-    let map = SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins)
-    guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
-    if let overlap = context.edits.overlap() { throw map.error(overlap) }
-    var macros: [String] = []
-    if HeldElements.exist(in: context) { macros.append("SM_HELD_ELEMENTS") }
-    if described.contains(where: { !$0.facts.needsFibres }) { macros.append("SM_HAS_LOOPS") }
-    let prefix = head(context) + "#line 1 \"\(origin.escapedLabel)\"\n"
-    return LoweredShader(
-      text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
-      functionNames: entries.map(\.hostName),
-      describedNames: described.map(\.hostName),
-      macros: macros,
-      includesLibrary: Preprocessing.headers(context.list).contains("metal_stdlib"),
-      compilesSeparately: compilesSeparately(entries),
-      sourceMap: map)
+    let program = LoweredProgram(
+      head: head(context) + "#line 1 \"\(origin.escapedLabel)\"\n", edited: context.edits.apply(to: source),
+      list: context.list, origin: origin, entries: entries, constants: constants, derived: derived,
+      holdsElements: HeldElements.exist(in: context),
+      includesLibrary: Preprocessing.headers(context.list).contains("metal_stdlib"))
+    guard context.diagnostics.isEmpty else { throw program.map.error(context.diagnostics) }
+    if let overlap = context.edits.overlap() { throw program.map.error(overlap) }
+    return program
   }
 
   private struct Step {
@@ -64,6 +42,8 @@ enum Lowering {
   private static let steps = [
     Step(name: "Refusals", run: Refusals.check),
     Step(name: "Attributes", run: Attributes.lower),
+    Step(name: "Linkage", run: Linkage.lower),
+    Step(name: "QualifiedKeywords", run: QualifiedKeywords.lower),
     Step(name: "ScalarCasts", run: ScalarCasts.lower),
     Step(name: "FunctionParameters", run: FunctionParameters.lower),
     Step(name: "QualifiedConstructors", run: QualifiedConstructors.lower),
@@ -85,18 +65,11 @@ enum Lowering {
   private static func head(_ context: LoweringContext) -> String {
     let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()
     return "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
-      + "#define noinline\n#define __noinline__\n"
+      + "#define noinline\n#define __noinline__\n#define optnone\n"
       + push("disable_tail_calls, error(\"\(ClangLog.recursion)\")")
   }
 
   private static func push(_ attributes: String) -> String {
     "#pragma clang attribute push(__attribute__((\(attributes))), apply_to = function)\n"
-  }
-
-  /// Whether clang takes longer for the code of a kernel than for reading the file once more: about 0.1 ms a token
-  /// that the kernel reaches against 70 ms.
-  private static func compilesSeparately(_ entries: [KernelEntry]) -> Bool {
-    let size = entries.reduce(0) { $0 + $1.facts.size }
-    return entries.count > 1 && size > 700 * entries.count
   }
 }

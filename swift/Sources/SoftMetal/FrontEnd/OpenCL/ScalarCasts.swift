@@ -56,9 +56,18 @@ struct ScalarCasts {
       guard let end = list.operandEnd(token + 2), isExpression(before: token - 1) else { return }
       context.edits.replace(list.byteRange(token - 1..<token + 2), with: "sm_make<\(list.text(token))>(")
       context.insert(")", after: end - 1)
-    } else if list.text(token + 1) == "(", isExpression(before: token) {
+    } else if list.text(token + 1) == "(", isExpression(before: token), !isFunctionType(token) {
       context.edits.replace(list.tokens[token].range, with: "sm_make<\(list.text(token))>")
     }
+  }
+
+  /// Whether `half(half)` or `half (*name)(half)` is at `token`.
+  private func isFunctionType(_ token: Int) -> Bool {
+    let inside = list.text(token + 2), close = list.after(token + 1) - 1
+    if ["*", "&"].contains(inside), list.text(close + 1) == "(" { return true }
+    return isScalar(inside) && [",", ")"].contains(list.text(token + 3))
+      || VectorTypes.components.contains(inside) && [",", ")", "*", "&"].contains(list.text(token + 3))
+      || AddressSpace.all.contains(inside)
   }
 
   private func isExpression(before token: Int) -> Bool {
