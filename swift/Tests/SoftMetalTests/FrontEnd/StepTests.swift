@@ -23,9 +23,23 @@ import Testing
     ("void f() { auto p = &(c ? a : b); }", "auto p = &(c ? a : b);"),
     // Constructors by memory.
     ("struct S { int x; S() thread : x(1) {} };", "S() : x(1) {}"),
+    // Casts that may be between half and bfloat.
+    ("template <typename T> T f(half x, bfloat y) { return T(x); }", "return sm_make<T>(x);"),
+    ("template <typename T> T f(half x, bfloat y) { return static_cast<T>(x); }", "return sm_make<T>(x);"),
+    ("template <typename T> T f(half x) { return T(x); }", "return T(x);"),
+    ("template <half (*g)(half)> bfloat f(bfloat x);", "template <half (&g)(half)> bfloat f(bfloat x);"),
     // Functions of thread objects.
     ("struct S { int x; thread int &at(int i) { return x; } };", "thread int &at(int i) thread { return x; }"),
+    ("struct S { int x; void set(int i) { x = i; } };", "void set(int i) thread { x = i; }"),
     ("struct S { int x; int at(int i) const { return x; } };", "int at(int i) const { return x; }"),
+    ("struct S { int x; int at(int i) const thread { return x; } };", "int at(int i) const { return x; }"),
+    // The object of a constructor.
+    (
+      "struct S { int x; S(int i) : x(i) { set(this->x); } void set(int i) { x = i; } };",
+      "S(int i) : x(i) { ((thread S *)this)->set(((thread S *)this)->x); }"
+    ),
+    // What else clang has not.
+    ("void f() { decltype(x) y; decltype(auto) z = y; }", "SM_DECLTYPE(x) y; decltype(auto) z = y;"),
   ])
   func steps(source: String, expected: String) throws {
     let body = try Lowered(source).body
@@ -35,6 +49,10 @@ import Testing
   @Test(arguments: [
     ("struct S { int x; S() threadgroup : x(1) {} S() device = default; int y; };", "x(1)"),
     ("template <int N> constant float S<N>::table[2];", "table"),
+    ("metal::half f(::metal::float x);", "metal"),
+    ("extern \"C\" { float f(float x); }", "{"),
+    ("extern \"C\" float f(float x);", "extern"),
+    ("[[clang::optnone]] float f(float x);", "optnone"),
   ])
   func removed(source: String, part: String) throws {
     #expect(try !Lowered(source).body.has(part))

@@ -163,7 +163,7 @@ enum Kernels {
     if let parameters = target.parameters {
       text = function.name
       let types = FunctionConstants.withoutAttributes(parameters, list).map { list.text($0) }.joined(separator: " ")
-      expression = "static_cast<void (*)\(types)>(&\(function.qualifier)\(text))"
+      expression = "static_cast<void (&)\(types)>(\(function.qualifier)\(text))"
     }
     return KernelEntry(
       hostName: hostName(declaration, &context) ?? text, expression: expression,

@@ -6,7 +6,7 @@ struct LoweringContext {
   var edits = EditList()
   var diagnostics: [SourceDiagnostic] = []
 
-  init(_ source: SourceText, _ dialect: Dialect = .openCL) {
+  init(_ source: SourceText) {
     list = TokenList(source)
     declarations = DeclarationScanner.scan(list)
   }

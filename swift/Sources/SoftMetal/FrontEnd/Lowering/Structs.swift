@@ -78,7 +78,9 @@ enum Structs {
       case ";":
         switch assignability(span(statement, position), list) {
         case .reference: return nil
-        case .constant: if kind == .plain { kind = .constant } else { return nil }
+        case .constant:
+          if kind == .constructed { return nil }
+          kind = .constant
         case .assignable: break
         }
         statement = position + 1
