@@ -14,7 +14,7 @@ export {
 export { Device, type DeviceOptions } from "./device/device.ts";
 export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./device/dispatch.ts";
 export { type DType, type DTypeViews, dtypeSize } from "./device/dtypes.ts";
-export type { Pipeline, PipelineOptions } from "./device/kernels.ts";
+export type { Pipeline, PipelineOptions, SourceOptions } from "./device/kernels.ts";
 export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./device/pass.ts";
 export type { Tensor } from "./device/tensor.ts";
 export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
