@@ -185,8 +185,8 @@ kernel void k(${parameters}) { Point Point(in[i], 1); struct Item Item = {3}; fl
   {
     ...grid,
     name: "enumerators, members and parameters of one name",
-    source: `enum Mode { x, y = 4, size }; struct P { float x, y; float size(float y) const { return x * y + ::y; } }; static float f(float x, float2 y) { return x + y.x + y.y; }
-kernel void k(${parameters}) { const P p{in[i], 2}; const uint2 size(i, 7); out[i] = p.size(3) + f(p.y, float2(p.x)) + size.y + ::size + x; }`,
+    source: `enum Mode { x, y = 4, room }; struct P { float x, y; float room(float y) const { return x * y + ::y; } }; static float f(float x, float2 y) { return x + y.x + y.y; }
+kernel void k(${parameters}) { const P p{in[i], 2}; const uint2 room(i, 7); out[i] = p.room(3) + f(p.y, float2(p.x)) + room.y + ::room + x; }`,
     expected: list.map((x) => 3 * x + 4 + 2 + 2 * x + 7 + 5),
   },
 ]);
