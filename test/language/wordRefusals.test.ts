@@ -131,11 +131,6 @@ const refusals: readonly Refusal[] = [
     says: /member/,
   },
   {
-    name: "a pointer to a member by its type",
-    source: both("struct Pair { float x, y; };", "Pair p = {1, 2}; float Pair::*§m = &Pair::y; out[i] = p.*m;"),
-    says: /member/,
-  },
-  {
     name: "a lambda that captures",
     source: kernel("float s = 2; auto scaled = §[&](float x) { return s * x; }; out[i] = scaled(in[i]);"),
     says: /lambda/,
