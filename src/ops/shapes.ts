@@ -9,10 +9,13 @@ export function useTensor(
   argument: string,
   rank: number,
   axes: string,
+  mayHaveBatch = false,
 ): TensorRange {
   const range = Tensor.use(value, device, argument);
-  if (range.shape.length !== rank) throw refused(argument, `expected shape ${axes}, got [${range.shape}]`);
-  return range;
+  const { length } = range.shape;
+  if (length === rank || (mayHaveBatch && length === rank + 1)) return range;
+  const expected = mayHaveBatch ? `${axes}, or with a batch before it` : axes;
+  throw refused(argument, `expected shape ${expected}, got [${range.shape}]`);
 }
 
 /**
@@ -26,12 +29,7 @@ export function useBatched(
   rank: number,
   axes: string,
 ): TensorRange {
-  const range = Tensor.use(value, device, argument);
-  const { length } = range.shape;
-  if (length !== rank && length !== rank + 1) {
-    throw refused(argument, `expected shape ${axes}, or with a batch before it, got [${range.shape}]`);
-  }
-  return range;
+  return useTensor(value, device, argument, rank, axes, true);
 }
 
 /** Batches of a tensor from {@link useBatched}: 1 where it has no such axis. */
@@ -47,6 +45,26 @@ export function fromEnd({ shape }: TensorRange, axis: number): number {
 /** Refuses `argument` when its `axis` differs from what another tensor gives. */
 export function checkAxis(argument: string, axis: string, got: number, expected: number, where: string): void {
   if (got !== expected) throw refused(argument, `${axis} is ${got}, but ${expected} in ${where}`);
+}
+
+/**
+ * Refuses a tensor [.., ..., headDim] whose heads are not on `headAxis`, counted from the end, but on the axis beside
+ * it, as the heads of its cache show; `other` says what takes that order.
+ */
+export function checkHeadAxis(
+  argument: string,
+  tensor: TensorRange,
+  headAxis: number,
+  nHeads: number,
+  axes: string,
+  other = "",
+): void {
+  if (fromEnd(tensor, headAxis) === nHeads || fromEnd(tensor, 5 - headAxis) !== nHeads) return;
+  const [order, given] = headAxis === 2 ? ["token-major", "head-major"] : ["head-major", "token-major"];
+  throw refused(
+    argument,
+    `expected ${order} ${axes}, got [${tensor.shape}], which looks ${given} for a cache of ${nHeads} heads${other}`,
+  );
 }
 
 /** The argument `nTokens`; unless given, the tokens from `srcTokOffset` to the end of the source. */

@@ -58,7 +58,7 @@ template <typename T, typename Op, int N, int L>
 /** 15,000 lines: 345 templates of kernels, each with functions of its own, instantiated for two types. */
 export function manyLines(): { readonly source: string; readonly count: number } {
   const parts = range(345, (k) => {
-    const steps = range(14, (n) => `  s += (x[${n % 4}] + ${n}) * ${(k % 7) + 1} - T(${n * ((k % 7) + 1)});`);
+    const steps = range(10, (n) => `  s += (x[${n % 4}] + ${n}) * ${(k % 7) + 1} - T(${n * ((k % 7) + 1)});`);
     return `// Part ${k}.
 struct Block_${k} {
   half scale;
