@@ -158,28 +158,31 @@ enum Kernels {
     let function = context.declarations[target.function]
     let signature = signatures[target.function] ?? KernelSignature(function, &context)
     signatures[target.function] = signature
-    var text = "\(function.name)<\(list.joined(target.arguments))>"
-    var expression = function.qualifier + text
+    let arguments: [String]
     if let parameters = target.parameters {
-      text = function.name
-      let types = FunctionConstants.withoutAttributes(parameters, list).map { list.text($0) }.joined(separator: " ")
-      expression = "static_cast<void (&)\(types)>(\(function.qualifier)\(text))"
+      guard let deduced = DeducedArguments.of(function, parameters, list) else {
+        context.report("the arguments of '\(function.name)' cannot be deduced here: name them", at: target.name)
+        return nil
+      }
+      arguments = deduced
+    } else {
+      arguments = list.splitAtCommas(target.arguments).map { list.joined($0) }
     }
+    let text = "\(function.name)<\(arguments.joined(separator: ", "))>"
     return KernelEntry(
-      hostName: hostName(declaration, &context) ?? text, expression: expression,
+      hostName: hostName(declaration, &context) ?? text, expression: function.qualifier + text,
       signature: signature, maxThreads: maxThreads([declaration, function], list),
       facts: reachability.facts(of: target.function, tokens: target.arguments), token: target.name,
-      templateArguments: bind(function.templateParameters ?? [], target.arguments, list))
+      templateArguments: bind(function.templateParameters ?? [], arguments, list))
   }
 
   private static func bind(
-    _ parameters: [TemplateParameter], _ arguments: Range<Int>, _ list: TokenList
+    _ parameters: [TemplateParameter], _ given: [String], _ list: TokenList
   ) -> [String: String] {
     var result: [String: String] = [:]
-    let given = list.splitAtCommas(arguments)
     for (index, parameter) in parameters.enumerated() where !parameter.isPack {
       if index < given.count {
-        result[parameter.name] = list.joined(given[index])
+        result[parameter.name] = given[index]
       } else if !parameter.defaultArgument.isEmpty {
         result[parameter.name] = substitute(list.joined(parameter.defaultArgument), result)
       }

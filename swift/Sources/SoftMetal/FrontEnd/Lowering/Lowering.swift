@@ -51,6 +51,8 @@ enum Lowering {
     Step(name: "StaticDefinitions", run: StaticDefinitions.lower),
     Step(name: "ConstantInitialisers", run: ConstantInitialisers.lower),
     Step(name: "DeclaredTypes", run: DeclaredTypes.lower),
+    Step(name: "NestedSwizzles", run: NestedSwizzles.lower),
+    Step(name: "ConstantReferences", run: ConstantReferences.lower),
     Step(name: "ConditionalArms", run: ConditionalArms.lower),
     Step(name: "Structs", run: Structs.lower),
     Step(name: "LoopPragmas", run: LoopPragmas.lower),
