@@ -167,7 +167,7 @@ const refusals: readonly Refusal[] = [
   },
   {
     name: "a component beyond a vector of three",
-    source: kernel("float3 v(1); out[i] = v§.w;"),
+    source: kernel("float3 v(1); out[i] = v.§w;"),
     says: /swizzle|component|'w'/,
   },
   {

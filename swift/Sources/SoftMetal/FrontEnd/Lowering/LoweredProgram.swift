@@ -44,7 +44,7 @@ struct LoweredProgram {
   private var size: Int { entries.reduce(0) { $0 + $1.facts.size } }
 
   /// Whether all kernels together take clang seconds.
-  private var isLong: Bool { entries.count > 1 && size > 30_000 }
+  private var isLong: Bool { entries.count > 400 && size > 30_000 }
 
   /// Whether clang takes longer for the code of a kernel than for reading the file once more, about 70 ms, or too long
   /// for all of them.

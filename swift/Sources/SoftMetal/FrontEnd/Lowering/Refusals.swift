@@ -16,6 +16,9 @@ enum Refusals {
     for token in list.indices where isLambda(token, list) {
       context.report("lambda expressions are not supported in Metal", at: token)
     }
+    for token in memberPointers(list) {
+      context.report("pointers to members are not supported in Metal", at: token)
+    }
     AddressSpaces.check(&context)
     FunctionPointers.check(&context)
     Recursion.check(&context)
@@ -59,10 +62,26 @@ enum Refusals {
       return
         "'\(text)' belongs to graphics: SoftMetal runs compute kernels on buffers, without textures and render stages"
     }
+    if text.hasPrefix("__builtin_") { return "'\(text)' is not available in Metal" }
     // `= delete` is a declaration of its own; members may have any name.
     if text == "delete", before == "=" || before == "operator" { return nil }
     if text == "new", before == "operator" { return nil }
     return words[text]
+  }
+
+  /// The signs of `&Class::member`.
+  private static func memberPointers(_ list: TokenList) -> [Int] {
+    let signs = list.indices.filter {
+      list.text($0) == "&" && list.text($0 + 2) == "::" && ["=", "(", ",", "return", "{"].contains(list.text($0 - 1))
+    }
+    guard !signs.isEmpty else { return [] }
+    let classes = ClassDefinition.all(list)
+    return signs.filter { sign in
+      classes.contains { definition in
+        definition.name == list.text(sign + 1)
+          && definition.dataMembers.union(definition.functions).contains(list.text(sign + 3))
+      }
+    }
   }
 
   /// Whether the name at `token` is one of a namespace or a type: `my::std`, but not `return ::std`.

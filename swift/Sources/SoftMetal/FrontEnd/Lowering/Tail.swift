@@ -14,8 +14,9 @@ struct Tail {
     text = "\n#pragma clang attribute pop\n#pragma clang attribute pop\n"
     for (index, constant) in derived.enumerated() {
       // Where the names of its initializer are known.
-      let space = constant.qualifier.isEmpty ? "" : "namespace \(constant.qualifier.dropLast(2)) "
-      addLine("\(space){ static void sm_initialize_\(index)() { \(constant.statement) } }", from: constant.offset)
+      let function = "static void sm_initialize_\(index)() { \(constant.statement) }"
+      let space = constant.qualifier.dropLast(2)
+      addLine(space.isEmpty ? function : "namespace \(space) { \(function) }", from: constant.offset)
     }
     text += "namespace {\n"
     for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
