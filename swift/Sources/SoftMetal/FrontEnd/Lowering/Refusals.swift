@@ -22,6 +22,7 @@ enum Refusals {
     AddressSpaces.check(&context)
     FunctionPointers.check(&context)
     Recursion.check(&context)
+    KernelRules.check(&context)
     for declaration in context.declarations where declaration.kind == .function && Kernels.isKernel(declaration, list) {
       let before = declaration.nameToken - 1
       if list.text(before) != "void" {
