@@ -36,15 +36,6 @@ statementSuite("functionObjects", [
     expected: [7, 103, 205, 307, 100],
   },
   {
-    name: "functions and members as constants of templates",
-    before:
-      "static float twice(float x) { return 2 * x; } template <typename T> static T cube(T x) { return x * x * x; } struct Fn { static float half_of(float x) { return x / 2; } };\ntemplate <float (*... F)(float)> struct Chain; template <float (*F)(float)> struct Chain<F> { static float run(float x) { return F(x); } }; template <float (*F)(float), float (*... R)(float)> struct Chain<F, R...> { static float run(float x) { return Chain<R...>::run(F(x)); } };",
-    code: "out[0] = Chain<twice>::run(3); out[1] = Chain<twice, cube<float>, Fn::half_of>::run(1); out[2] = Chain<cube, twice>::run(2);",
-    out: "float",
-    threads: 1,
-    expected: [6, 4, 16],
-  },
-  {
     name: "an object that wraps a pointer: its element, its row and its call",
     before:
       "template <typename T> struct View { const device T *p; int stride; const device T &operator[](int k) const { return p[k]; } T operator()(int r, int c) const { return p[r * stride + c]; } View row(int r) const { return {p + r * stride, 1}; } const device T *operator->() const { return p; } const device T &operator*() const { return *p; } };\nstruct P { int x, y; };",
