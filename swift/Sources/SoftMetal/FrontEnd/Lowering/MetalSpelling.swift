@@ -15,6 +15,7 @@ enum MetalSpelling {
     (" declared with 'error' attribute: ", ", "),
     ("variable does not have a constant initializer", dynamicInitialiser),
     ("initializer element is not a compile-time constant", dynamicInitialiser),
+    ("no setter defined for property", "not assignable, since it names a component twice:"),
     (
       "array size is not a constant expression",
       "variable length arrays are not supported in Metal: the size is not a constant expression"

@@ -1,5 +1,5 @@
 /// `const thread T &x` as `const T &x`: the argument may be a temporary, whose memory has no name for clang. Parameters
-/// whose address is taken stay, and so do those of functions that are declared without a body.
+/// whose address is taken or that are handed on stay, and so do those of functions that are declared without a body.
 enum ConstantReferences {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
@@ -11,9 +11,15 @@ enum ConstantReferences {
         let body = body(around: token, declared, list), list.isIdentifier(type + 2)
       else { continue }
       let name = list.text(type + 2)
-      let isNamed = body.contains { list.text($0) == name && list.text($0 - 1) == "&" }
-      if !isNamed { context.blank(token..<token + 1) }
+      let needsMemory = body.contains { list.text($0) == name && isNamed($0, list) }
+      if !needsMemory { context.blank(token..<token + 1) }
     }
+  }
+
+  /// Whether the address of the name at `token` is taken, or a function may get a reference to it.
+  private static func isNamed(_ token: Int, _ list: TokenList) -> Bool {
+    let before = list.text(token - 1)
+    return before == "&" || ["(", ","].contains(before) && [",", ")"].contains(list.text(token + 1))
   }
 
   /// The body of the function that has the parameter at `token`, or nil.
