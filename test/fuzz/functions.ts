@@ -79,8 +79,10 @@ export const functions: readonly FuzzedFunction[] = [
   { name: "ma_buffer_let_go", weight: 1, attempt: () => ({ args: [null, null], expect: "refused" }) },
   { name: "ma_buffer_written", weight: 10, attempt: bufferWritten },
   { name: "ma_source_register", weight: 2, pointers: [1, 2], attempt: sourceRegister },
+  { name: "ma_source_replace", weight: 1, pointers: [1, 2], attempt: sourceReplace },
   { name: "ma_kernel_names", weight: 2, pointers: [3], attempt: onDevice(textArguments) },
   { name: "ma_pipeline_create", weight: 6, pointers: [1, 4], attempt: pipelineCreate },
+  { name: "ma_pipeline_create_built_in", weight: 1, pointers: [1, 4], attempt: builtInCreate },
   { name: "ma_pipeline_info", weight: 20, pointers: [1], attempt: on("pipeline", ({ out }) => [out.bytes]) },
   {
     name: "ma_pipeline_release",
@@ -264,6 +266,25 @@ function sourceRegister(scene: Scene): Attempt | undefined {
   }
   const expect = device.sources.has(source.name) ? "refused" : "ok";
   return { args: [device.handle, ...args], expect, done: () => device.sources.add(source.name) };
+}
+
+/** Of kernels that are not built in. */
+function builtInCreate(scene: Scene): Attempt {
+  const { world, random, out } = scene;
+  const device = subject(scene, "device");
+  const name = zeroTerminated(random.pick(kernels).name);
+  return { args: [device?.handle ?? world.wrongHandle("device"), name, null, 0, out.bytes], expect: "refused" };
+}
+
+/** With the same text, so that what is known of the sources stays true. */
+function sourceReplace(scene: Scene): Attempt | undefined {
+  const { world, random } = scene;
+  const device = subject(scene, "device");
+  const source = random.pick(sources);
+  const text = Buffer.from(source.text);
+  const args = [zeroTerminated(source.name), text, BigInt(text.length)];
+  if (device === undefined) return { args: [world.wrongHandle("device"), ...args], expect: "refused" };
+  return { args: [device.handle, ...args], expect: "ok", done: () => device.sources.add(source.name) };
 }
 
 function pipelineCreate(scene: Scene): Attempt | undefined {

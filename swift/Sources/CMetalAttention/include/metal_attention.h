@@ -420,12 +420,18 @@ int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
 /// Registers shader source under `name` (for messages). Compiled on first use.
 /// A kernel name that another registered source already has is refused; a built-in kernel may have it.
 int32_t ma_source_register(ma_device device, const char *name, const char *source, uint64_t length);
+/// Registers a source in place of the one that has the same name, if any: pipelines made from then on are of the new
+/// text, those that there are go on.
+int32_t ma_source_replace(ma_device device, const char *name, const char *source, uint64_t length);
 /// The names of all kernels, built in and registered, one a line.
 /// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
 int32_t ma_kernel_names(ma_device device, char *buffer, uint64_t capacity, uint64_t *needed);
 /// Compiles (or finds) the pipeline of a kernel with function constants: of a registered source, or else built in.
 int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
                            ma_pipeline *pipeline);
+/// The same of a built-in kernel, whatever kernels of its name are registered.
+int32_t ma_pipeline_create_built_in(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
+                                    ma_pipeline *pipeline);
 int32_t ma_pipeline_info(ma_pipeline pipeline, MAPipelineInfo *info);
 int32_t ma_pipeline_release(ma_pipeline pipeline);
 

@@ -73,6 +73,19 @@ final class KernelRegistry {
     }
   }
 
+  /// Puts a source in the place of the caller's of the same name, or adds it.
+  func replace(name: String, text: String) throws(StatusError) {
+    let source = ShaderSource(name: name, text: text)
+    try lock.withLock { () throws(StatusError) in
+      let old = callersSources.first { $0.name == name }
+      try requireNewNames(of: source, besides: old)
+      sources.removeAll { $0 === old }
+      sources.append(source)
+      // Those that are in use live on by their handles.
+      pipelines = pipelines.filter { $0.key.isBuiltIn }
+    }
+  }
+
   /// The names of all kernels.
   var kernelNames: [String] {
     lock.withLock { knownNames }
@@ -120,8 +133,8 @@ final class KernelRegistry {
     builtInSources.contains { $0.kernelNames.contains(kernel) }
   }
 
-  private func requireNewNames(of source: ShaderSource) throws(StatusError) {
-    for other in callersSources where other !== source {
+  private func requireNewNames(of source: ShaderSource, besides old: ShaderSource? = nil) throws(StatusError) {
+    for other in callersSources where other !== source && other !== old {
       for name in source.kernelNames where other.kernelNames.contains(name) {
         throw StatusError(
           StatusCode.invalidArgument, "\(source.name): kernel \(name) is already defined by \(other.name)")

@@ -38,7 +38,7 @@ import Testing
     ("struct { int x; } a;", "struct sm_struct_0 { SM_STRUCT(sm_struct_0) int x; } a;"),
     (
       "struct A { int k; union { int x; float y; }; };",
-      "struct A { SM_OVERLAID_STRUCT(A) int k; union { int x; float y; }; };"
+      "struct A { SM_STRUCT(A) int k; union { int x; float y; }; };"
     ),
     // A braced list is for aggregates.
     (

@@ -7,11 +7,9 @@ enum Executor: Hashable, Sendable {
   /// A SIMD group is one flow of control over vectors, made by the compiler pass in `plugin`.
   case vectors(plugin: String)
 
-  /// SOFTMETAL_EXECUTOR, where its pass is at hand: `vectors` or `fibres`, which is the default. The pass's primitives
-  /// are declared in C++ alone: as C++ for OpenCL kernels run as fibres.
-  static func chosen(for clang: Clang, _ dialect: Dialect) -> Executor {
-    guard Files.environment("SOFTMETAL_EXECUTOR") == "vectors", dialect == .cxx, let plugin = plugin(for: clang)
-    else { return .fibres }
+  /// SOFTMETAL_EXECUTOR, where its pass is at hand: `vectors` or `fibres`, which is the default.
+  static func chosen(for clang: Clang) -> Executor {
+    guard Files.environment("SOFTMETAL_EXECUTOR") == "vectors", let plugin = plugin(for: clang) else { return .fibres }
     return .vectors(plugin: plugin)
   }
 
