@@ -46,11 +46,12 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     for (Function &function : module) hasKernels |= function.getName() == "sm_kernel";
     if (!hasKernels) return PreservedAnalyses::all();
     AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
-    auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-    functions.clear();
     SmallVector<Function *, 16> kernels;
     for (Function &function : module)
       if (!function.isDeclaration() && kernelCall(function)) kernels.push_back(&function);
+    if (inlineRest(kernels)) AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
+    auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+    functions.clear();
     for (Function *kernel : kernels) {
       try {
         widen(*kernel, functions);
@@ -64,6 +65,26 @@ class LanesPass : public PassInfoMixin<LanesPass> {
   }
 
  private:
+  /// Marks what kernels call still, and what that calls, whatever their source says of inlining. True where any is.
+  static bool inlineRest(ArrayRef<Function *> kernels) {
+    SmallVector<Function *, 16> todo(kernels.begin(), kernels.end());
+    SmallPtrSet<Function *, 16> marked;
+    while (!todo.empty()) {
+      for (Instruction &instruction : instructions(*todo.pop_back_val())) {
+        auto *call = dyn_cast<CallBase>(&instruction);
+        Function *callee = call ? call->getCalledFunction() : nullptr;
+        if (!callee || callee->isDeclaration()) continue;
+        call->removeFnAttr(Attribute::NoInline);
+        if (!marked.insert(callee).second) continue;
+        callee->removeFnAttr(Attribute::NoInline);
+        callee->removeFnAttr(Attribute::OptimizeNone);
+        callee->addFnAttr(Attribute::AlwaysInline);
+        todo.push_back(callee);
+      }
+    }
+    return !marked.empty();
+  }
+
   /// Functions that kernels have taken into themselves are of no use but to them.
   static void dropHelpers(Module &module) {
     for (Function &function : make_early_inc_range(module)) {
