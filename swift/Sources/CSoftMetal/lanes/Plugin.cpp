@@ -3,7 +3,9 @@
 
 #include "Prepare.hpp"
 #include "Primitives.hpp"
+#include "Products.hpp"
 #include "Widen.hpp"
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
@@ -102,6 +104,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     replaceArguments(kernel);
     FunctionPassManager first = firstPasses(*builder_);
     first.run(kernel, analyses);
+    joinProducts(kernel, analyses, *builder_);
     analyses.clear(kernel, kernel.getName());
     CallBase *begin = kernelCall(kernel);
     if (!begin || begin->getParent() != &kernel.getEntryBlock()) throw Declined{"no beginning"};
@@ -142,7 +145,10 @@ class LanesPass : public PassInfoMixin<LanesPass> {
       target->removeFnAttr(Attribute::AlwaysInline);
       target->addFnAttr(Attribute::NoInline);
       if (!isRegular) target->addFnAttr(Attribute::MinSize), target->addFnAttr(Attribute::OptimizeForSize);
-      Widener(*source, *target, blocks, shapes).run();
+      const uint64_t registerBits = analyses.getResult<TargetIRAnalysis>(kernel)
+                                        .getRegisterBitWidth(TargetTransformInfo::RGK_FixedWidthVector)
+                                        .getFixedValue();
+      Widener(*source, *target, blocks, shapes, registerBits).run();
       std::string message;
       raw_string_ostream stream(message);
       if (verifyFunction(*target, &stream)) throw Declined{"made wrong code: " + stream.str()};

@@ -47,6 +47,8 @@
 namespace lanes {
 
 constexpr unsigned width = 32;
+/// Bytes from row to row of a matrix in private memory, where two lie side by side.
+constexpr unsigned privateRowBytes = 64;
 
 enum class Primitive {
   none,
@@ -67,6 +69,8 @@ enum class Primitive {
   matrixLoad,
   matrixStore,
   matrixMultiply,
+  shareLoad,   ///< `<2 x float> sm_share_load(ptr)`, likewise: the lane's share of a matrix in private memory
+  shareStore,  ///< `sm_share_store(<2 x float>, ptr)`
 };
 
 Primitive primitiveOf(const llvm::Value *value);

@@ -337,10 +337,12 @@ Shape Shapes::call(const CallBase &call) const {
     case Primitive::barrier:
     case Primitive::order:
     case Primitive::matrixStore:
+    case Primitive::shareStore:
       return result;
     case Primitive::prefix:
     case Primitive::matrixLoad:
     case Primitive::matrixMultiply:
+    case Primitive::shareLoad:
       return Shape::different();
     case Primitive::shuffle: {
       const Shape value = of(call.getArgOperand(0)), lane = of(call.getArgOperand(1));

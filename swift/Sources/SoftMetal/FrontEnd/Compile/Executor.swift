@@ -7,13 +7,14 @@ enum Executor: Hashable, Sendable {
   /// A SIMD group is one flow of control over vectors, made by the compiler pass in `plugin`.
   case vectors(plugin: String)
 
-  /// SOFTMETAL_EXECUTOR, where its pass is at hand: `vectors` or `fibres`, which is the default. The pass's primitives
-  /// are declared in C++ alone: as C++ for OpenCL kernels run as fibres.
+  /// Vectors where the pass is at hand and SOFTMETAL_EXECUTOR is not `fibres`. The pass's primitives are declared in
+  /// C++ alone: as C++ for OpenCL kernels run as fibres.
   static func chosen(for clang: Clang, _ dialect: Dialect) -> Executor {
-    guard Files.environment("SOFTMETAL_EXECUTOR") == "vectors", dialect == .cxx, let plugin = plugin(for: clang)
-    else { return .fibres }
+    guard !isFibresAsked, dialect == .cxx, let plugin = plugin(for: clang) else { return .fibres }
     return .vectors(plugin: plugin)
   }
+
+  static var isFibresAsked: Bool { Files.environment("SOFTMETAL_EXECUTOR") == "fibres" }
 
   /// The pass that was built for this clang: SOFTMETAL_LANES, or beside the library.
   static func plugin(for clang: Clang) -> String? {

@@ -30,7 +30,7 @@ enum ShaderCompiler {
     precompiled: PrecompiledShaders? = .installed
   ) throws -> CompiledShader {
     let text = Array(source.utf8)
-    if let precompiled, options.level == nil, settings.dialect == .cxx {
+    if let precompiled, options.level == nil, settings.dialect == .cxx, !Executor.isFibresAsked {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
       if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
     }
