@@ -68,6 +68,9 @@ if (isLinux)
       });
       expect(await run("loops", lanes)).toEqual(expected);
     });
+    test("a loop that decides at its end", async () => {
+      expect(await run("rotated", lanes)).toEqual(perLane(there, (limit) => 3 * Math.max(limit, 1)));
+    });
     test("one place, a sum, a ballot", async () => {
       const active = Array.from({ length: there }, (_, lane) => lane).filter((lane) => (input[lane] as number) > 10);
       const [last, sum, ballot] = await run("uniform", lanes);
