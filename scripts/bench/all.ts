@@ -1,7 +1,6 @@
 import type { Benchmark } from "./benchmark.ts";
 import { copyF32 } from "./copy-f32.ts";
 import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
-import { barrier256, fibreSwitch, simdSum } from "./lane-meetings.ts";
 import { loadToFirstResult } from "./load-to-first-result.ts";
 import { mmaElementStyle, mmaMatrixStyle } from "./matrix-products.ts";
 import { opHostCost } from "./op-host-cost.ts";
@@ -13,6 +12,7 @@ import { prefillWindow } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
+import { barrier256, fibreSwitch, simdSum } from "./synchronisation.ts";
 import { tinyDispatches } from "./tiny-dispatch.ts";
 
 /** Every benchmark, in the order of the report. */

@@ -55,7 +55,7 @@ export interface BenchResult {
 
 /**
  * Runs a benchmark: in each round every side, in an order that is turned round
- * from round to round, so that a change of clock or load meets all. Medians of each.
+ * from round to round, so that a change of clock or load affects all. Medians of each.
  */
 export async function runBenchmark(benchmark: Benchmark, options: BenchOptions): Promise<BenchResult> {
   const { name, unit, warmUp } = benchmark;

@@ -52,10 +52,10 @@ function kernelFacts(headDim: number): string {
   if (row === undefined) throw new Error(`no kernel of head size ${headDim}`);
   const { queryTile, keyTile, threadgroupMemory } = row;
   const takeTurns = threadgroupMemory < (queryTile + 2 * keyTile) * (headDim + 8) * 2;
-  const meetings = (takeTurns ? 4 : 2) + 1 + 1;
+  const barriers = (takeTurns ? 4 : 2) + 1 + 1;
   const bytes = threadgroupMemory.toLocaleString("en");
   return (
     `tiles of ${queryTile} x ${keyTile}, ${bytes} bytes of threadgroup memory, ` +
-    `${meetings} lane meetings a tile and 2 more where a maximum moves`
+    `${barriers} synchronisations a tile and 2 more where a maximum moves`
   );
 }

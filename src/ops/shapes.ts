@@ -9,10 +9,13 @@ export function useTensor(
   argument: string,
   rank: number,
   axes: string,
+  mayHaveBatch = false,
 ): TensorRange {
   const range = Tensor.use(value, device, argument);
-  if (range.shape.length !== rank) throw refused(argument, `expected shape ${axes}, got [${range.shape}]`);
-  return range;
+  const { length } = range.shape;
+  if (length === rank || (mayHaveBatch && length === rank + 1)) return range;
+  const expected = mayHaveBatch ? `${axes}, or with a batch before it` : axes;
+  throw refused(argument, `expected shape ${expected}, got [${range.shape}]`);
 }
 
 /**
@@ -26,12 +29,7 @@ export function useBatched(
   rank: number,
   axes: string,
 ): TensorRange {
-  const range = Tensor.use(value, device, argument);
-  const { length } = range.shape;
-  if (length !== rank && length !== rank + 1) {
-    throw refused(argument, `expected shape ${axes}, or with a batch before it, got [${range.shape}]`);
-  }
-  return range;
+  return useTensor(value, device, argument, rank, axes, true);
 }
 
 /** Batches of a tensor from {@link useBatched}: 1 where it has no such axis. */

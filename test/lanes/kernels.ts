@@ -3,7 +3,7 @@
  *
  * Statements are kept as a tree, so that a kernel that fails can be shrunk. What the language leaves open is kept out:
  * divisors are not 0, shifts are masked, floats become integers by their bits, values from lanes that are not active
- * are not used. Which lanes meet in a lane function below two branches is open too; below one, all lanes meet again at
+ * are not used. Which lanes take part in a lane function below two branches is open too; below one, all lanes reconverge at
  * a barrier before the next.
  */
 import { seededBits } from "../../scripts/lib/random.ts";
@@ -236,14 +236,14 @@ class KernelGenerator {
   private statement(depth: number): Statement {
     const kind = this.below(100);
     const isUniform = this.chance(35);
-    // Where all lanes meet again after parting.
     if (this.hasMatrices && this.divergent === 0 && this.chance(50)) return matrixStatement(this);
-    const meet = isUniform || this.divergent > 0 ? "" : " threadgroup_barrier(mem_flags::mem_none);";
+    // Where all lanes reconverge.
+    const reconverge = isUniform || this.divergent > 0 ? "" : " threadgroup_barrier(mem_flags::mem_none);";
     if (depth > 0 && kind < 22) {
       const body = this.inside(isUniform, depth, 4);
       const otherwise = this.chance(50) ? this.inside(isUniform, depth, 3) : undefined;
       const condition = isUniform ? this.uniformCondition() : this.condition(2);
-      return { head: `if (${condition}) {`, body, ...(otherwise ? { otherwise } : {}), tail: `}${meet}` };
+      return { head: `if (${condition}) {`, body, ...(otherwise ? { otherwise } : {}), tail: `}${reconverge}` };
     }
     if (depth > 0 && kind < 38) {
       const k = `k${this.loops++}`;
@@ -258,7 +258,7 @@ class KernelGenerator {
       }
       const start = isUniform ? "0u" : this.pick(["0u", "lane & 3u"]);
       const end = isUniform ? this.pick(["7u", "(uni & 7u)"]) : this.pick([`(${this.integer(2)} & 7u)`, "(lane & 5u)"]);
-      return { head: `for (uint ${k} = ${start}; ${k} < ${end}; ++${k}) { a += ${k};`, body, tail: `}${meet}` };
+      return { head: `for (uint ${k} = ${start}; ${k} < ${end}; ++${k}) { a += ${k};`, body, tail: `}${reconverge}` };
     }
     if (kind < 50 && this.divergent < 2) return this.laneFunction();
     if (kind < 56) return { head: `t[${this.integer(2)} & 7u] ${this.pick(["=", "+=", "^="])} ${this.integer(2)};` };

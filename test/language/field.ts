@@ -195,7 +195,7 @@ kernel void describe(device float *out [[buffer(0)]], device Body *bodies [[buff
   bodies[i].position += float3(b.shape == Shape::Box);
 }
 
-// Where a ray meets a box: the slab test with vectors of bool.
+// Where a ray enters a box: the slab test with vectors of bool.
 kernel void boxes(device float4 *out [[buffer(0)]], device const packed_float3 *corners [[buffer(1)]], constant Ray &ray [[buffer(2)]],
                   uint i [[thread_position_in_grid]]) {
   const float3 low = corners[2 * i], high = corners[2 * i + 1];

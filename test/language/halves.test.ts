@@ -5,7 +5,7 @@ import { type Case, floats, ints, languageSuite, range, words } from "./harness.
 const { POSITIVE_INFINITY: infinity, NaN: nan } = Number;
 const cases: Case[] = [];
 
-/** Every kind of value a rounding to `format` can meet. */
+/** every kind of value that a rounding to `format` may be given. */
 function boundaries(format: Format): number[] {
   const { mantissa, minExponent, maxExponent } = format;
   const ulp = 2 ** -mantissa;

@@ -14,7 +14,7 @@ import {
 
 // Every row of the support table with every pair of lengths around the edges
 // of its tiles; what else a case has goes around in cycles of coprime lengths,
-// so that all pairs of them meet.
+// so that every pair of them occurs.
 
 const device = Device.open();
 afterAll(() => device.dispose());

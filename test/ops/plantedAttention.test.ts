@@ -54,7 +54,7 @@ const plain: PrefillCase = {
 };
 const masked: PrefillCase = { ...plain, row: rowOf("additive"), causal: false };
 
-/** What every mistake meets. */
+/** What every mistake runs on. */
 const battery: readonly PrefillCase[] = [
   plain,
   { ...plain, causal: false, values: "rising" },

@@ -25,7 +25,7 @@ interface Mistake extends ShaderPatch {
 const encoding: readonly CallName[] = ["token", "tokens"];
 const [nKvHeads, nTokens, start] = [3, 5, 4];
 
-/** Vectors with a coordinate on a boundary: two values that meet in 0. */
+/** Vectors with a coordinate on a boundary: two values whose boundary is 0. */
 function onBoundary(headDim: number): Float32Array {
   const values = new Float32Array(nTokens * nKvHeads * headDim);
   for (let first = 0; first < values.length; first += headDim) values[first] = 1;
@@ -112,7 +112,7 @@ const mistakes: readonly Mistake[] = [
     replace: "1.0f",
   },
   {
-    name: "lanes meet those of another distance",
+    name: "lanes exchange at another distance",
     calls: ["token"],
     find: /fma\(sign, quads\[i\], simd_shuffle_xor\(quads\[i\], ushort\(step\)\)\)/,
     replace: "fma(sign, quads[i], simd_shuffle_xor(quads[i], ushort(step == 4 ? 8 : step)))",

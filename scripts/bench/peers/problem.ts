@@ -1,7 +1,7 @@
 import { normalArray } from "../../lib/random.ts";
 import type { PromptExtents } from "../prefill.ts";
 
-/** Attention of a whole prompt, on which peers meet. Tensors are sequence-major, [1, tokens, heads, headDim]. */
+/** Attention of a whole prompt, the problem that all peers solve. Tensors are sequence-major, [1, tokens, heads, headDim]. */
 export interface Problem extends PromptExtents {
   readonly causal: boolean;
   readonly q: Float32Array<ArrayBuffer>;

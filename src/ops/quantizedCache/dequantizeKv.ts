@@ -1,18 +1,17 @@
-import { checkFlag, checkObject, checkOptionalU32 } from "../../checks.ts";
+import { checkObject, checkOptionalU32 } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAHadamardDequantizeKvArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { checkAxis, fromEnd } from "../shapes.ts";
-import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
   cacheParams,
-  checkScaleFactor,
   type DequantizeStreams,
   dequantizeStreamNames,
+  type QuantizedCacheArgs,
   quantizedNames,
-  useStreams,
+  useQuantizedCall,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
 
@@ -22,15 +21,11 @@ import {
  * batch axis before these.
  */
 export type DequantizeKvArgs = DequantizeStreams &
-  QuantizedFormatArgs & {
+  QuantizedCacheArgs & {
     /** Position of the first token read, before wrapping; 0 unless given. */
     readonly readPosStart?: number;
     /** Tokens to read, at most capacity: what `out` has, unless given; no other number fits. */
     readonly nTokens?: number;
-    /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
-    readonly isSliding?: boolean;
-    /** That of the encoding, whose reciprocal is applied; 1 unless given. */
-    readonly scaleFactorD512?: number;
   };
 
 const argNames = new OptionNames<DequantizeKvArgs>("dequantizeKv", {
@@ -67,13 +62,10 @@ const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
 export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
   const { native, handle, device } = Pass.use(pass);
   argNames.check(checkObject(args, "args"));
-  const format = useFormat(args.bits, args.packing);
   const position = checkOptionalU32(args.readPosStart, 0, "readPosStart");
   const givenTokens = args.nTokens;
-  const isSliding = checkFlag(args.isSliding, "isSliding");
-  const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
-  const streams = useStreams(args, device, format, result);
-  const { k, v, dual } = streams;
+  const call = useQuantizedCall(args, device, result);
+  const { k, v, dual } = call;
   const nTokens = fromEnd(k.vectors, 2);
   const out = dual ? "k.out" : "out";
   checkAxis(out, "nTokens", nTokens, checkOptionalU32(givenTokens, nTokens, "nTokens"), "the argument nTokens");
@@ -86,13 +78,13 @@ export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
     normsV: v?.norms,
     outV: v?.vectors,
     params: {
-      ...cacheParams(streams, isSliding, scaleFactorD512),
+      ...cacheParams(call),
       read_pos_start: position,
-      codebook_bits: format.bits,
+      codebook_bits: call.format.bits,
       n_tokens: nTokens,
     },
-    packing: format.packingCode,
-    batch: streams.batch,
+    packing: call.format.packingCode,
+    batch: call.batch,
   });
   checkStatus(native, native.ma_hadamard_dequantize_kv(handle, block.address));
 }

@@ -1,4 +1,4 @@
-import { checkFlag, checkObject, checkU32, refused } from "../../checks.ts";
+import { checkObject, checkU32, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
@@ -7,16 +7,16 @@ import { packMAHadamardQuantizeKvArgs, structSizes } from "../../ffi/generated/s
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { fromEnd } from "../shapes.ts";
-import { normsPerPosition, type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
+import { normsPerPosition } from "./quantizedFormat.ts";
 import {
   cacheParams,
-  checkScaleFactor,
   encodedTensors,
+  type QuantizedCacheArgs,
+  type QuantizedCall,
   type QuantizeStreams,
   quantizedNames,
   quantizeStreamNames,
-  type StreamsInUse,
-  useStreams,
+  useQuantizedCall,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
 
@@ -26,13 +26,9 @@ import {
  * with a batch axis before these.
  */
 export type HadamardQuantizeKvArgs = QuantizeStreams &
-  QuantizedFormatArgs & {
+  QuantizedCacheArgs & {
     /** Position to write, before wrapping. */
     readonly writePos: number;
-    /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
-    readonly isSliding?: boolean;
-    /** Factor of the coordinates of head sizes above 256, finite and above 0; 1 unless given. Smaller ones ignore it. */
-    readonly scaleFactorD512?: number;
     /**
      * Gets scaled coordinates, for one stream of 4 bits: f32 [nKvHeads, headDim] all of them,
      * [nKvHeads, normsPerPos, 16] the first 16 of each norm; with a batch before it where `src` has one.
@@ -85,24 +81,21 @@ const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
 export function hadamardQuantizeKv(pass: Pass, args: HadamardQuantizeKvArgs): void {
   const { native, handle, device } = Pass.use(pass);
   argNames.check(checkObject(args, "args"));
-  const format = useFormat(args.bits, args.packing);
   const write_pos = checkU32(args.writePos, "writePos");
-  const isSliding = checkFlag(args.isSliding, "isSliding");
-  const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
   const givenScratch = args.rmsScratch;
-  const streams = useStreams(args, device, format, source);
-  const rmsScratch = givenScratch === undefined ? undefined : useScratch(givenScratch, device, streams);
+  const call = useQuantizedCall(args, device, source);
+  const rmsScratch = givenScratch === undefined ? undefined : useScratch(givenScratch, device, call);
 
-  const isNibble = format.packing === "nibble";
-  const params = { ...cacheParams(streams, isSliding, scaleFactorD512), write_pos };
+  const isNibble = call.format.packing === "nibble";
+  const params = { ...cacheParams(call), write_pos };
   packMAHadamardQuantizeKvArgs(block, 0, {
-    ...encodedTensors(streams),
+    ...encodedTensors(call),
     rmsScratch,
     params: isNibble ? params : undefined,
-    hbParams: isNibble ? undefined : { ...params, codebook_bits: format.bits },
-    packing: format.packingCode,
-    batch: streams.batch,
-    rmsCoordinates: rmsScratch !== undefined && fromEnd(rmsScratch, 1) !== streams.headDim ? probeCoordinates : 0,
+    hbParams: isNibble ? undefined : { ...params, codebook_bits: call.format.bits },
+    packing: call.format.packingCode,
+    batch: call.batch,
+    rmsCoordinates: rmsScratch !== undefined && fromEnd(rmsScratch, 1) !== call.headDim ? probeCoordinates : 0,
   });
   checkStatus(native, native.ma_hadamard_quantize_kv(handle, block.address));
 }
@@ -111,7 +104,7 @@ export function hadamardQuantizeKv(pass: Pass, args: HadamardQuantizeKvArgs): vo
 const probeCoordinates = 16;
 
 /** The scratch tensor, in one of its two forms. */
-function useScratch(value: unknown, device: DeviceLifetime, { batch, nKvHeads, headDim }: StreamsInUse): TensorRange {
+function useScratch(value: unknown, device: DeviceLifetime, { batch, nKvHeads, headDim }: QuantizedCall): TensorRange {
   const scratch = Tensor.use(value, device, "rmsScratch");
   const forms = [
     [nKvHeads, headDim],

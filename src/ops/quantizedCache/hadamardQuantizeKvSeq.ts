@@ -1,19 +1,18 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
+import { checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAHadamardQuantizeKvSeqArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { checkTokens, fromEnd } from "../shapes.ts";
-import { type QuantizedFormatArgs, useFormat } from "./quantizedFormat.ts";
 import {
   cacheParams,
-  checkScaleFactor,
   encodedTensors,
+  type QuantizedCacheArgs,
   type QuantizeStreams,
   quantizedNames,
   quantizeStreamNames,
-  useStreams,
+  useQuantizedCall,
   type VectorsArgument,
 } from "./quantizedStreams.ts";
 
@@ -23,17 +22,13 @@ import {
  * with a batch axis before these.
  */
 export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
-  QuantizedFormatArgs & {
+  QuantizedCacheArgs & {
     /** Position of the first token written, before wrapping. */
     readonly writePosStart: number;
     /** Tokens to write, at most capacity: all from srcTokOffset on unless given. */
     readonly nTokens?: number;
     /** First token read from the source; 0 unless given. */
     readonly srcTokOffset?: number;
-    /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
-    readonly isSliding?: boolean;
-    /** Factor of the coordinates of head sizes above 256, finite and above 0; 1 unless given. Smaller ones ignore it. */
-    readonly scaleFactorD512?: number;
   };
 
 const argNames = new OptionNames<HadamardQuantizeKvSeqArgs>("hadamardQuantizeKvSeq", {
@@ -85,28 +80,25 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
 export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArgs): void {
   const { native, handle, device } = Pass.use(pass);
   argNames.check(checkObject(args, "args"));
-  const format = useFormat(args.bits, args.packing);
   const position = checkU32(args.writePosStart, "writePosStart");
   const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
   const givenTokens = args.nTokens;
-  const isSliding = checkFlag(args.isSliding, "isSliding");
-  const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
-  const streams = useStreams(args, device, format, source);
-  const nSrcTokens = fromEnd(streams.k.vectors, 3);
+  const call = useQuantizedCall(args, device, source);
+  const nSrcTokens = fromEnd(call.k.vectors, 3);
   const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset);
 
   packMAHadamardQuantizeKvSeqArgs(block, 0, {
-    ...encodedTensors(streams),
+    ...encodedTensors(call),
     params: {
-      ...cacheParams(streams, isSliding, scaleFactorD512),
+      ...cacheParams(call),
       write_pos_start: position,
-      codebook_bits: format.bits,
+      codebook_bits: call.format.bits,
       n_tokens: nTokens,
       src_tok_offset: srcTokOffset,
       n_src_tokens: nSrcTokens,
     },
-    packing: format.packingCode,
-    batch: streams.batch,
+    packing: call.format.packingCode,
+    batch: call.batch,
   });
   checkStatus(native, native.ma_hadamard_quantize_kv_seq(handle, block.address));
 }

@@ -1,10 +1,16 @@
-import { display, refused } from "../../checks.ts";
+import { checkFlag, display, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { batchOf, checkAxis, fromEnd, useBatched } from "../shapes.ts";
 import { isDual, type OneOrBoth } from "../streams.ts";
-import { bytesPerRow, normsPerPosition, type QuantizedFormat } from "./quantizedFormat.ts";
+import {
+  bytesPerRow,
+  normsPerPosition,
+  type QuantizedFormat,
+  type QuantizedFormatArgs,
+  useFormat,
+} from "./quantizedFormat.ts";
 
 /** The tensors of a quantized cache; both may have a batch axis before those named. */
 export interface QuantizedCache {
@@ -31,6 +37,17 @@ export type QuantizeStreams = OneOrBoth<QuantizeStream>;
 
 /** One stream to decode, or K and V of the same shapes and dtypes in one dispatch. */
 export type DequantizeStreams = OneOrBoth<DequantizeStream>;
+
+/** How the cache of a call is quantized and walked. */
+export interface QuantizedCacheArgs extends QuantizedFormatArgs {
+  /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
+  readonly isSliding?: boolean;
+  /**
+   * Factor of the coordinates of head sizes above 256, finite and above 0; 1 unless given. Smaller ones ignore it.
+   * Decoding applies the reciprocal of the encoding's.
+   */
+  readonly scaleFactorD512?: number;
+}
 
 /** The argument of an operation that holds head vectors, and the axes it has. */
 export interface VectorsArgument {
@@ -75,8 +92,11 @@ interface StreamRanges {
   readonly norms: TensorRange;
 }
 
-/** The tensors of a call, checked, and what their shapes say. */
-export interface StreamsInUse {
+/** The format and the tensors of a call, checked, and what their shapes say. */
+export interface QuantizedCall {
+  readonly format: QuantizedFormat;
+  readonly isSliding: number;
+  readonly scaleFactorD512: number;
   readonly k: StreamRanges;
   readonly v: StreamRanges | undefined;
   /** Whether K and V were given. */
@@ -87,13 +107,15 @@ export interface StreamsInUse {
   readonly capacity: number;
 }
 
-/** Checks the tensors that `args` names. */
-export function useStreams(
-  args: QuantizeStreams | DequantizeStreams,
+/** Checks the format and the tensors that `args` names. */
+export function useQuantizedCall(
+  args: (QuantizeStreams | DequantizeStreams) & QuantizedCacheArgs,
   device: DeviceLifetime,
-  format: QuantizedFormat,
   argument: VectorsArgument,
-): StreamsInUse {
+): QuantizedCall {
+  const format = useFormat(args.bits, args.packing);
+  const isSliding = checkFlag(args.isSliding, "isSliding");
+  const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
   // A field is read once, so that a getter can neither change it nor call in between.
   const { name } = argument;
   const { k, v, [name]: vectors, packed, norms } = args as Fields;
@@ -117,7 +139,8 @@ export function useStreams(
     checkAxis("v.packed", "capacity", fromEnd(rangesOfV.packed, 2), capacity, "k.packed");
   }
   const nKvHeads = fromEnd(first, argument.headAxis);
-  return { k: rangesOfK, v: rangesOfV, dual, batch, nKvHeads, headDim: fromEnd(first, 1), capacity };
+  const headDim = fromEnd(first, 1);
+  return { format, isSliding, scaleFactorD512, k: rangesOfK, v: rangesOfV, dual, batch, nKvHeads, headDim, capacity };
 }
 
 /** The tensors of a call before they are checked. */
@@ -160,7 +183,7 @@ function useStream(
 }
 
 /** The tensors of an encoding, as its argument struct has them. */
-export function encodedTensors({ k, v }: StreamsInUse) {
+export function encodedTensors({ k, v }: QuantizedCall) {
   return {
     srcK: k.vectors,
     packedK: k.packed,
@@ -172,18 +195,18 @@ export function encodedTensors({ k, v }: StreamsInUse) {
 }
 
 /** What the parameters of every kernel of the quantized cache have. */
-export function cacheParams({ headDim, nKvHeads, capacity }: StreamsInUse, isSliding: number, scaleFactor: number) {
+export function cacheParams({ headDim, nKvHeads, capacity, isSliding, scaleFactorD512 }: QuantizedCall) {
   return {
     head_dim: headDim,
     num_kv_heads: nKvHeads,
     cache_capacity: capacity,
     is_sliding: isSliding,
-    scale_factor_d512: scaleFactor,
+    scale_factor_d512: scaleFactorD512,
   };
 }
 
 /** The factor for head sizes above 256, as a number; 1 unless given. */
-export function checkScaleFactor(value: unknown): number {
+function checkScaleFactor(value: unknown): number {
   if (value === undefined) return 1;
   if (typeof value !== "number") throw refused("scaleFactorD512", `expected a number, got ${display(value)}`);
   return value;

@@ -26,7 +26,7 @@ enum {
   SM_MAX_VALUE_BYTES = 64,  ///< largest value a lane can exchange
   SM_EXCHANGE_BYTES = 2 * SM_MAX_VALUE_BYTES * SM_SIMD_WIDTH,
   /// The lane that does the matrix operations of its SIMD group. It is the last
-  /// to run between two meetings, so all lanes' elements are written by then.
+  /// to run between two synchronisations, so all lanes' elements are written by then.
   SM_MATRIX_LANE = SM_SIMD_WIDTH - 1,
 };
 
@@ -37,17 +37,17 @@ enum {
   SM_YIELD_EXIT = 2,
 };
 
-/// A SIMD group at run time. The assembly of `sm_meet` knows the offsets.
+/// A SIMD group at run time. The assembly of `sm_synchronise` knows the offsets.
 ///
-/// While `uniform` is 1, lanes run in order from one meeting to the next: those
+/// While `uniform` is 1, lanes run in order from one synchronisation to the next: those
 /// before the running one wait, those after it have still to run. While it is
 /// 0, the executor keeps a state for every lane.
 typedef struct SmSimdgroup {
-  uint32_t uniform;  ///< 1: every lane takes part in each meeting, in order
+  uint32_t uniform;  ///< 1: every lane takes part in each synchronisation, in order
   uint32_t last;     ///< thread index of the last lane
-  uint32_t round;    ///< uniform meetings so far; its parity selects the exchange buffer
-  uint32_t active;   ///< lanes that the last divergent meeting released, one bit a lane
-  const void *meetingPoint;  ///< code address where the lanes before the running one wait
+  uint32_t round;    ///< uniform synchronisations so far; its parity selects the exchange buffer
+  uint32_t active;   ///< lanes that the last divergent synchronisation released, one bit a lane
+  const void *syncPoint;  ///< code address where the lanes before the running one wait
   uint64_t reason;           ///< why they wait: SM_YIELD_*
   uint32_t existing;         ///< lanes that exist, one bit a lane
   uint32_t reserved;
@@ -77,20 +77,20 @@ typedef struct SmWorker {
   /// 1 while all SIMD groups are uniform and none has ended.
   uint32_t uniform;
   uint32_t reserved;
-  /// Records why `thread` stops at `meetingPoint`, saves its stack pointer and
+  /// Records why `thread` stops at `syncPoint`, saves its stack pointer and
   /// returns the stack pointer to continue with.
   SM_FUNCTION(void *, yield, struct SmWorker *worker, uint64_t thread, uint64_t reason, void *stackPointer,
-              const void *meetingPoint);
+              const void *syncPoint);
   SM_CACHE_ALIGNED SmSimdgroup simdgroups[SM_MAX_SIMDGROUPS];
   SM_CACHE_ALIGNED void *stackPointers[SM_MAX_THREADS];
   /// 1 when the matrix lane has work that this thread has not waited for.
   SM_CACHE_ALIGNED uint32_t matrixPending[SM_MAX_THREADS];
-  /// 1 when a divergent meeting released the thread and it has not looked yet.
+  /// 1 when a divergent synchronisation released the thread and it has not looked yet.
   SM_CACHE_ALIGNED uint32_t divergent[SM_MAX_THREADS];
   /// Values on their way between lanes. One of `size` bytes (a power of two) of
   /// lane l lies at size * (32 + l), so values of different sizes never overlap.
   SM_CACHE_ALIGNED uint8_t exchange[SM_MAX_SIMDGROUPS][2][SM_EXCHANGE_BYTES];
-  /// The exchange buffer as it was at the last divergent meeting.
+  /// The exchange buffer as it was at the last divergent synchronisation.
   SM_CACHE_ALIGNED uint8_t snapshot[SM_MAX_SIMDGROUPS][SM_EXCHANGE_BYTES];
 } SmWorker;
 

@@ -1,4 +1,4 @@
-/// The blocks of a kernel in the order that `linearize` asks for, and where lanes part and meet.
+/// The blocks of a kernel in the order that `linearize` asks for, and where lanes diverge and reconverge.
 #pragma once
 
 #include <vector>

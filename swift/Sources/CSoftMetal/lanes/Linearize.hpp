@@ -5,7 +5,7 @@
 /// leads forwards but those from a loop's only latch to its header, and the
 /// blocks of a loop are neighbours. While a block runs, all other lanes wait:
 /// each in front of a block that is `pending`. Next comes the pending block of
-/// the lowest number. So no lane is passed by, and lanes that part meet again
+/// the lowest number. So no lane is passed by, and lanes that diverge reconverge
 /// at the first block that all of them reach.
 #pragma once
 

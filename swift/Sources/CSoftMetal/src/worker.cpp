@@ -19,7 +19,7 @@ constexpr size_t guardSize = 4096;
 // The assembly in msl/softmetal_fibres knows these offsets.
 static_assert(offsetof(SmWorker, yield) == 120);
 static_assert(offsetof(SmSimdgroup, uniform) == 0);
-static_assert(offsetof(SmSimdgroup, meetingPoint) == 16);
+static_assert(offsetof(SmSimdgroup, syncPoint) == 16);
 static_assert(offsetof(SmSimdgroup, reason) == 24);
 static_assert(sizeof(SmWorker) + SM_MAX_THREADGROUP_MEMORY * 2 < regionSize / 2);
 
@@ -188,14 +188,14 @@ int32_t Worker::run(const SmDispatch &dispatch, const uint32_t *threadgroupOffse
   softmetal_jump(yield(&region->state, thread, SM_YIELD_EXIT, nullptr, nullptr));
 }
 
-void *Worker::yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *meetingPoint) {
+void *Worker::yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *syncPoint) {
   Worker *worker = regionOf(state)->worker;
   state->stackPointers[thread] = stackPointer;
-  worker->stop(static_cast<uint32_t>(thread), reason, meetingPoint);
+  worker->stop(static_cast<uint32_t>(thread), reason, syncPoint);
   return worker->next(static_cast<uint32_t>(thread) / SM_SIMD_WIDTH);
 }
 
-void Worker::stop(uint32_t thread, uint64_t reason, const void *meetingPoint) {
+void Worker::stop(uint32_t thread, uint64_t reason, const void *syncPoint) {
   const uint32_t simdgroup = thread / SM_SIMD_WIDTH;
   if (state_->simdgroups[simdgroup].uniform) materialise(simdgroup, thread);
   // Groups before this one stand at the barrier, those after it have still to run.
@@ -210,19 +210,19 @@ void Worker::stop(uint32_t thread, uint64_t reason, const void *meetingPoint) {
                           : reason == SM_YIELD_THREADGROUP ? ThreadState::atThreadgroup
                                                            : ThreadState::atSimdgroup;
   runnable_[simdgroup] &= ~(1u << thread % SM_SIMD_WIDTH);
-  meetingPoints_[thread] = meetingPoint;
+  syncPoints_[thread] = syncPoint;
 }
 
 /// Writes down the states that are implied while a SIMD group is uniform: lanes before `running` wait.
 void Worker::materialise(uint32_t simdgroup, uint32_t running) {
   SmSimdgroup &group = state_->simdgroups[simdgroup];
-  // Lanes from `running` on may still read what the last meeting exchanged: write elsewhere from now on.
+  // Lanes from `running` on may still read what the last synchronisation exchanged: write elsewhere from now on.
   if (running == simdgroup * SM_SIMD_WIDTH) ++group.round;
   const ThreadState waiting =
       group.reason == SM_YIELD_THREADGROUP ? ThreadState::atThreadgroup : ThreadState::atSimdgroup;
   for (uint32_t t = simdgroup * SM_SIMD_WIDTH; t <= group.last; ++t) {
     threadStates_[t] = waiting;
-    meetingPoints_[t] = group.meetingPoint;
+    syncPoints_[t] = group.syncPoint;
   }
   const uint32_t done = running - simdgroup * SM_SIMD_WIDTH;
   runnable_[simdgroup] = done < SM_SIMD_WIDTH ? group.existing & ~0u << done : 0;
@@ -247,19 +247,19 @@ void *Worker::next(uint32_t simdgroup) {
   return mainStackPointer_;
 }
 
-/// Releases the lanes that wait at the meeting point that comes first in the code: the others wait behind it, where
-/// the paths join again.
+/// Releases the lanes that wait at the synchronisation point that comes first in the code: the others wait behind it,
+/// where the paths join again.
 bool Worker::releaseSimdgroup(uint32_t simdgroup) {
   SmSimdgroup &group = state_->simdgroups[simdgroup];
   const uint32_t first = simdgroup * SM_SIMD_WIDTH;
   const void *earliest = nullptr;
   for (uint32_t t = first; t <= group.last; ++t)
-    if (threadStates_[t] == ThreadState::atSimdgroup && (!earliest || meetingPoints_[t] < earliest))
-      earliest = meetingPoints_[t];
+    if (threadStates_[t] == ThreadState::atSimdgroup && (!earliest || syncPoints_[t] < earliest))
+      earliest = syncPoints_[t];
   if (!earliest) return false;
   uint32_t active = 0;
   for (uint32_t t = first; t <= group.last; ++t) {
-    if (threadStates_[t] != ThreadState::atSimdgroup || meetingPoints_[t] != earliest) continue;
+    if (threadStates_[t] != ThreadState::atSimdgroup || syncPoints_[t] != earliest) continue;
     state_->divergent[t] = 1;
     active |= 1u << (t - first);
   }
@@ -282,8 +282,8 @@ bool Worker::releaseThreadgroup() {
     const void *barrier = nullptr;
     for (uint32_t t = first; t <= group.last; ++t) {
       if (threadStates_[t] == ThreadState::ended) continue;
-      if (barrier && meetingPoints_[t] != barrier) barrierDiverged_ = true;
-      barrier = meetingPoints_[t];
+      if (barrier && syncPoints_[t] != barrier) barrierDiverged_ = true;
+      barrier = syncPoints_[t];
       waiting |= 1u << (t - first);
     }
     runnable_[g] = waiting;

@@ -49,7 +49,7 @@ class Worker {
   explicit Worker(void *mapping, size_t mappingSize, SmWorker *state) noexcept
       : mapping_(mapping), mappingSize_(mappingSize), state_(state) {}
 
-  static void *yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *meetingPoint);
+  static void *yield(SmWorker *state, uint64_t thread, uint64_t reason, void *stackPointer, const void *syncPoint);
   static void fibreMain();
 
   void layRegion();
@@ -57,7 +57,7 @@ class Worker {
   void place(const SmDispatch &dispatch, const uint32_t position[3], int axis, uint64_t merged);
   void prepareStacks(uint32_t threadCount);
   void prepareFibres(uint32_t threadCount);
-  void stop(uint32_t thread, uint64_t reason, const void *meetingPoint);
+  void stop(uint32_t thread, uint64_t reason, const void *syncPoint);
   void materialise(uint32_t simdgroup, uint32_t running);
   void *next(uint32_t simdgroup);
   bool releaseSimdgroup(uint32_t simdgroup);
@@ -72,7 +72,7 @@ class Worker {
   uint32_t stacksReady_ = 0;
   uint32_t runnable_[SM_MAX_SIMDGROUPS] = {};  ///< lanes of SIMD groups that are not uniform, one bit a lane
   ThreadState threadStates_[SM_MAX_THREADS] = {};  ///< of the lanes that are not runnable
-  const void *meetingPoints_[SM_MAX_THREADS] = {};
+  const void *syncPoints_[SM_MAX_THREADS] = {};
   bool barrierDiverged_ = false;  ///< lanes of one SIMD group wait at different barriers
   const std::atomic<int32_t> *outcome_ = nullptr;  ///< of the dispatch
   std::atomic<bool> isInKernel_{false};

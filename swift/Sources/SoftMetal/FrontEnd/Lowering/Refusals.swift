@@ -4,7 +4,7 @@ enum Refusals {
   static func check(_ context: inout LoweringContext) {
     let list = context.list
     guard list.isBalanced else {
-      // At the end of the text clang would meet the tables that follow it.
+      // At the end of the text clang would find the tables that follow it.
       if let open = list.indices.first(where: { list.text($0) == "{" && list.partner[$0] == list.count }) {
         context.report("expected '}': this '{' is never closed", at: open)
       }

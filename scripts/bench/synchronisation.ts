@@ -1,17 +1,17 @@
-/** What the software device's fibres cost: a switch, a barrier, a function of the SIMD group. */
+/** What synchronisation costs on the software device: a switch, a barrier, a function of the SIMD group. */
 import { type Benchmark, usualRounds } from "./benchmark.ts";
 import { prepareKernels } from "./kernel.ts";
 
-const meetings = 20_000;
+const repeats = 20_000;
 
-/** One kernel a kind of meeting; each repeats it in a loop that the compiler cannot shorten. */
+/** One kernel a kind of synchronisation; each repeats it in a loop that the compiler cannot shorten. */
 const source = `
 #include <metal_stdlib>
 using namespace metal;
 #define REPEAT(name, statement)                                                          \\
   kernel void name(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { \\
     float x = out[i] + 1.0f;                                                             \\
-    for (uint k = 0; k < ${meetings}; ++k) { statement; }                                \\
+    for (uint k = 0; k < ${repeats}; ++k) { statement; }                                \\
     out[i] = x;                                                                          \\
   }
 REPEAT(bench_simdgroup_barrier, simdgroup_barrier(mem_flags::mem_none); x += 1.0f)
@@ -19,7 +19,7 @@ REPEAT(bench_threadgroup_barrier, threadgroup_barrier(mem_flags::mem_threadgroup
 REPEAT(bench_simd_sum, x = simd_sum(x) * 0.03125f)
 `;
 
-function meeting(
+function synchronisation(
   name: string,
   about: string,
   baselineAbout: string,
@@ -36,7 +36,7 @@ function meeting(
     prepare() {
       const kernels = prepareKernels(source, 4096);
       const nanoseconds = ({ kernel, threads, per }: typeof measured) =>
-        (kernels.seconds({ kernel, grid: threads, threads }) * 1e9) / (meetings * per);
+        (kernels.seconds({ kernel, grid: threads, threads }) * 1e9) / (repeats * per);
       return {
         measure: () => nanoseconds(measured),
         baseline: () => nanoseconds(baseline),
@@ -48,8 +48,8 @@ function meeting(
 
 const simdgroupBarrier = { kernel: "bench_simdgroup_barrier", threads: 32, per: 1 };
 
-/** One of the 32 switches of a meeting of a SIMD group. */
-export const fibreSwitch = meeting(
+/** One of the 32 switches of a simdgroup_barrier. */
+export const fibreSwitch = synchronisation(
   "fibre-switch",
   "one fibre to the next, a 32nd of simdgroup_barrier",
   "one of the 256 switches of a threadgroup barrier",
@@ -58,7 +58,7 @@ export const fibreSwitch = meeting(
 );
 
 /** A barrier of 256 threads. */
-export const barrier256 = meeting(
+export const barrier256 = synchronisation(
   "barrier-256",
   "threadgroup_barrier of 256 threads",
   "simdgroup_barrier of one SIMD group",
@@ -67,10 +67,10 @@ export const barrier256 = meeting(
 );
 
 /** A sum over the lanes of a SIMD group. */
-export const simdSum = meeting(
+export const simdSum = synchronisation(
   "simd-sum",
   "simd_sum of a float in 32 lanes",
-  "simdgroup_barrier: the meeting alone",
+  "simdgroup_barrier: the synchronisation alone",
   { kernel: "bench_simd_sum", threads: 32, per: 1 },
   simdgroupBarrier,
 );
