@@ -12,6 +12,7 @@ import { prefillWindow } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
+import { simdgroupLoops } from "./simdgroup-loops.ts";
 import { barrier256, fibreSwitch, simdSum } from "./synchronisation.ts";
 import { tinyDispatches } from "./tiny-dispatch.ts";
 
@@ -33,6 +34,7 @@ export const benchmarks: readonly Benchmark[] = [
   simdSum,
   mmaMatrixStyle,
   mmaElementStyle,
+  ...simdgroupLoops,
   plainLoop,
   ...tinyDispatches,
 ];

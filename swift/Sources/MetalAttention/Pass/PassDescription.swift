@@ -15,6 +15,7 @@ extension DispatchRecord {
     JSON.object([
       ("op", JSON.string("\(operation)")),
       ("kernel", JSON.string(pipeline.takeUnretainedValue().kernel)),
+      ("executor", JSON.string(executor(of: pipeline.takeUnretainedValue().state))),
       ("form", JSON.string("\(form)")),
       ("grid", grid.json),
       ("threadsPerThreadgroup", threadsPerThreadgroup.json),

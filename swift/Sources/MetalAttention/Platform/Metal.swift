@@ -4,6 +4,9 @@
   @_exported import Metal
 
   let backendName = "Metal"
+
+  /// What runs a kernel.
+  func executor(of state: any MTLComputePipelineState) -> String { "GPU" }
 #else
   @_exported import SoftMetal
 

@@ -15,6 +15,15 @@ final class SoftComputePipelineState: MTLComputePipelineState {
 
   let bindings: [SoftBinding]
 
+  /// How the kernel runs, and why so where it is not as a GPU would.
+  var executor: String {
+    switch Int(kernel.pointee.execution) {
+    case SM_EXECUTION_LOOP: "loop"
+    case SM_EXECUTION_VECTORS: "vectors"
+    default: "fibres (\(shader.whyFibres))"
+    }
+  }
+
   /// The number of the last command list that retained this pipeline.
   let lastRetainer = Atomic<UInt64>(0)
 

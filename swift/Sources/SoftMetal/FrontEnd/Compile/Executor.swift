@@ -3,14 +3,18 @@ import Glibc
 /// How the kernels of a shader run that use lane functions or barriers.
 enum Executor: Hashable, Sendable {
   /// Every thread is a fibre.
-  case fibres
+  case fibres(why: String)
   /// A SIMD group is one flow of control over vectors, made by the compiler pass in `plugin`.
   case vectors(plugin: String)
 
   /// Vectors where the pass is at hand and SOFTMETAL_EXECUTOR is not `fibres`. The pass's primitives are declared in
   /// C++ alone: as C++ for OpenCL kernels run as fibres.
   static func chosen(for clang: Clang, _ dialect: Dialect) -> Executor {
-    guard !isFibresAsked, dialect == .cxx, let plugin = plugin(for: clang) else { return .fibres }
+    if isFibresAsked { return .fibres(why: "SOFTMETAL_EXECUTOR is fibres") }
+    guard dialect == .cxx else { return .fibres(why: "compiled as C++ for OpenCL") }
+    guard let plugin = plugin(for: clang) else {
+      return .fibres(why: "\(pluginName(for: clang)), the compiler pass for vectors, is not beside the library")
+    }
     return .vectors(plugin: plugin)
   }
 
@@ -20,8 +24,18 @@ enum Executor: Hashable, Sendable {
   static func plugin(for clang: Clang) -> String? {
     if let path = Files.environment("SOFTMETAL_LANES") { return path }
     guard let library = HostIdentity.libraryPath, let slash = library.lastIndex(of: "/") else { return nil }
-    let folder = library[..<slash], name = "softmetal-lanes-\(clang.version).so"
+    let folder = library[..<slash], name = pluginName(for: clang)
     return ["\(folder)/\(name)", "\(folder)/../lib/\(name)"].first { access($0, R_OK) == 0 }
+  }
+
+  private static func pluginName(for clang: Clang) -> String { "softmetal-lanes-\(clang.version).so" }
+
+  /// As in `CacheEntry.Metadata`.
+  var whyFibres: String {
+    switch self {
+    case .fibres(let why): why
+    case .vectors: ""
+    }
   }
 
   /// What clang is told.
@@ -42,14 +56,20 @@ enum Executor: Hashable, Sendable {
   /// The state of what it consists of, for the cache's key.
   var identity: String {
     switch self {
-    case .fibres: "fibres"
+    case .fibres(let why): "fibres \(why)"
     case .vectors(let plugin): "vectors \(Files.identity(plugin) ?? "")"
     }
   }
 
-  /// Whether a message says that a kernel is left to fibres: the pass's own, or that primitives are left in a kernel
+  /// Why a kernel is left to fibres, where a message says so: the pass's own, or that primitives are left in a kernel
   /// that was to run as a loop.
-  static func isRefusal(_ message: String) -> Bool {
-    message.contains("softmetal: kernel '") || message.contains("undefined symbol 'sm_")
+  static func refusal(in message: String) -> String? {
+    let mark = "softmetal: "
+    for line in message.split(separator: "\n") {
+      if let place = line.firstRange(of: mark + "kernel '") {
+        return String(line[place.lowerBound...].dropFirst(mark.count))
+      }
+    }
+    return message.contains("undefined symbol 'sm_") ? "a kernel beside it runs as a loop and asks for lanes" : nil
   }
 }

@@ -160,12 +160,12 @@ private struct Job {
 
   /// Compiles for the executor, or for fibres where it leaves a kernel to them.
   private func compileOrDecline(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
-    if executor != .fibres {
-      do {
-        return try compile(lowered, executor, work)
-      } catch let error as ShaderCompilerError where Executor.isRefusal(error.message) {}
+    do {
+      return try compile(lowered, executor, work)
+    } catch let error as ShaderCompilerError {
+      guard case .vectors = executor, let reason = Executor.refusal(in: error.message) else { throw error }
+      return try compile(lowered, .fibres(why: reason), work)
     }
-    return try compile(lowered, .fibres, work)
   }
 
   private func compile(_ lowered: LoweredShader, _ executor: Executor, _ work: WorkFolder) throws -> CacheEntry.Content
@@ -184,7 +184,7 @@ private struct Job {
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
     try UndefinedSymbols.check(object, label: label)
-    let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, log: log)
+    let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, whyFibres: executor.whyFibres, log: log)
     return (metadata, object)
   }
 
