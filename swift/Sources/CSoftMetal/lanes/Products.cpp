@@ -19,7 +19,7 @@ using namespace llvm;
 namespace lanes {
 namespace {
 
-bool isProduct(const Instruction &instruction) { return primitiveOf(&instruction) == Primitive::matrixMultiply; }
+bool multiplies(const Instruction &instruction) { return primitiveOf(&instruction) == Primitive::matrixMultiply; }
 
 /// Whether a value is the same in every iteration: casts of what the loop does not compute.
 bool isInvariant(const Value *value, const Loop &loop) {
@@ -30,7 +30,7 @@ bool isInvariant(const Value *value, const Loop &loop) {
 bool multipliesByTheSame(const Loop &loop) {
   return any_of(loop.blocks(), [&](const BasicBlock *block) {
     return any_of(*block, [&](const Instruction &instruction) {
-      return isProduct(instruction) && isInvariant(instruction.getOperand(0), loop);
+      return multiplies(instruction) && isInvariant(instruction.getOperand(0), loop);
     });
   });
 }
@@ -53,7 +53,7 @@ void sinkStores(BasicBlock &block, AAResults &aliases) {
 }  // namespace
 
 void joinProducts(Function &function, FunctionAnalysisManager &analyses, PassBuilder &builder) {
-  if (none_of(instructions(function), isProduct)) return;
+  if (none_of(instructions(function), multiplies)) return;
   const auto run = [&](StringRef text) {
     FunctionPassManager passes;
     if (Error error = builder.parsePassPipeline(passes, text)) report_fatal_error(std::move(error));
@@ -83,7 +83,7 @@ void joinProducts(Function &function, FunctionAnalysisManager &analyses, PassBui
   run("simplifycfg,early-cse,instcombine<no-verify-fixpoint>,dse");
   auto &aliases = analyses.getResult<AAManager>(function);
   for (BasicBlock &block : function)
-    if (any_of(block, isProduct)) sinkStores(block, aliases);
+    if (any_of(block, multiplies)) sinkStores(block, aliases);
   analyses.clear(function, function.getName());
 }
 
