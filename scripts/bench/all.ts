@@ -13,7 +13,7 @@ import { quantizeBenchmarks } from "./quantize.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
 import { simdgroupLoops } from "./simdgroup-loops.ts";
-import { barrier256, fibreSwitch, simdSum } from "./synchronisation.ts";
+import { barrier256, simdSum } from "./synchronisation.ts";
 import { tinyDispatches } from "./tiny-dispatch.ts";
 
 /** Every benchmark, in the order of the report. */
@@ -29,7 +29,6 @@ export const benchmarks: readonly Benchmark[] = [
   shaderCold,
   shaderWarm,
   loadToFirstResult,
-  fibreSwitch,
   barrier256,
   simdSum,
   mmaMatrixStyle,
