@@ -132,7 +132,10 @@ function readBuffer(pass: PassLifetime, entry: Entry<BufferArgument>): BindingRe
   let tensor: unknown = checkObject(value, argument);
   let access: BufferAccess = "read-write";
   if (!(value instanceof Tensor)) {
-    if (Object.getPrototypeOf(value) === Object.prototype) bufferNames.check(value, `${argument}.`);
+    // Of an object that is neither, such as an array, the error is that it is no tensor.
+    if ("tensor" in value || Object.getPrototypeOf(value) === Object.prototype) {
+      bufferNames.check(value, `${argument}.`);
+    }
     tensor = value.tensor;
     access = value.access ?? access;
     if (!Object.hasOwn(accessBits, access)) {

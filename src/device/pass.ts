@@ -107,7 +107,8 @@ export class Pass {
   /**
    * Sends the pass to the device. The promise resolves when it has completed,
    * and rejects with `execution` when the device reports an error, or with
-   * `invalid-state` when the pass was committed before. Disposing the pass or
+   * `invalid-state` when the pass was committed before, or reads tile classes
+   * that are not made yet or are stale by now. Disposing the pass or
    * the device meanwhile is safe: both stay until the promise settles.
    */
   async commit(): Promise<void> {

@@ -33,7 +33,7 @@ const loaded = new Map<string, Native>();
 export interface LibrarySearch {
   /** Undefined where no place had it. */
   readonly native: Native | undefined;
-  /** A line a place, in order: the file, why it is looked for, and what came of it. */
+  /** One line for each place searched, in order: the file, why it was a candidate, and the outcome. */
   readonly places: readonly string[];
   /** What is wrong with a library that was found, but is of another version. */
   readonly mismatch: MetalAttentionError | undefined;

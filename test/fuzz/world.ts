@@ -25,6 +25,8 @@ export interface LivePass {
   committed: boolean;
   /** Whether it holds a dispatch that the device may refuse to run. */
   mayFail: boolean;
+  /** Whether its commit may be refused for what others did after it was encoded. */
+  mayBeRefused: boolean;
 }
 
 export interface LiveDevice {

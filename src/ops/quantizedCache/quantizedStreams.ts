@@ -2,7 +2,7 @@ import { checkFlag, display, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
-import { batchOf, checkAxis, fromEnd, useBatched } from "../shapes.ts";
+import { batchOf, checkAxis, checkHeadAxis, fromEnd, useBatched } from "../shapes.ts";
 import { isDual, type OneOrBoth } from "../streams.ts";
 import {
   bytesPerRow,
@@ -168,6 +168,9 @@ function useStream(
   const headDim = fromEnd(vectors, 1);
 
   const packed = useBatched(stream.packed, device, packedName, 3, "[nKvHeads, capacity, bytesPerRow]");
+  if (axes.length === 3) {
+    checkHeadAxis(`${prefix}${name}`, vectors, headAxis, fromEnd(packed, 3), `[${axes.join(", ")}]`);
+  }
   checkAxis(packedName, "B", batchOf(packed, 3), batch, `${prefix}${name}`);
   checkAxis(packedName, "nKvHeads", fromEnd(packed, 3), nKvHeads, `${prefix}${name}`);
   const rowBytes = bytesPerRow(headDim, format);

@@ -372,7 +372,9 @@ int32_t ma_pipeline_release(ma_pipeline pipeline);
 
 /// Opens a pass: one command buffer that takes dispatches until it is committed.
 int32_t ma_pass_create(ma_device device, uint32_t mode, ma_pass *pass);
-/// Sends the pass to the device. A second commit is MA_ERROR_INVALID_STATE.
+/// Sends the pass to the device. A second commit is MA_ERROR_INVALID_STATE; so
+/// is one of a pass that reads tile classes whose own pass is not committed, or
+/// whose mask was written since.
 int32_t ma_pass_commit(ma_pass pass);
 /// Blocks until a committed pass has ended; MA_ERROR_EXECUTION when it failed.
 int32_t ma_pass_wait(ma_pass pass);

@@ -33,7 +33,7 @@ extension Exports {
       try require(
         !overflow && end <= object.length, StatusCode.bufferTooSmall,
         "\(arg: "buffer"): \(length) bytes from offset \(offset) leave its \(object.length) bytes")
-      object.device.tileClasses.noteWrite(Access(buffer: buffer, isWrite: true, start: offset, end: end))
+      object.device.tileClasses.noteHostWrite(Access(buffer: buffer, isWrite: true, start: offset, end: end))
     }
   }
 }

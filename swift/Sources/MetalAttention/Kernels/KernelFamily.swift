@@ -1,12 +1,12 @@
-/// Kernels that belong together: what the library knows of them, in one table
-/// a family, from which names, pipeline slots and messages are made.
+/// A family of kernels in one table, from which names, pipeline slots and
+/// messages are derived.
 struct KernelFamily {
   let name: String
   /// The shader files with the entry points of each.
   let sources: [(file: String, kernels: [String])]
   /// Indices of the bool function constants; bit n of a variant is the value of the n-th.
   var constants: [UInt32] = []
-  /// Element types and head sizes with kernels of their own; empty where any will do.
+  /// Element types and head sizes with specialised kernels; empty if unrestricted.
   var dtypes: [DType] = []
   var headDims: [UInt32] = []
   let operations: [Operation]

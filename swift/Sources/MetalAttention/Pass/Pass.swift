@@ -11,6 +11,8 @@ final class Pass {
   /// Which of its device's passes it is; no other ever has the same.
   let number: UInt64
   private(set) var isEncoding = true
+  /// What its dispatches read of tile classes that the library made.
+  var usedTileClasses: [MadeTileClasses] = []
 
   /// In memory of its own: properties of a class are checked for exclusive
   /// access at run time, on each use.
@@ -114,8 +116,10 @@ final class Pass {
 
   func commit() throws(StatusError) {
     try require(isEncoding, StatusCode.invalidState, "the pass is already committed")
+    try device.tileClasses.commits.requireMade(for: self)
     endEncoding()
     device.encodingPasses -= 1
+    device.tileClasses.noteCommit(self)
     device.commit(commandBuffer)
   }
 

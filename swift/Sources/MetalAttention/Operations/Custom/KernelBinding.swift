@@ -57,7 +57,7 @@ enum KernelBinding {
     try require(
       !overflow && end <= buffer.length, StatusCode.bufferTooSmall,
       "\(argument): \(binding.length) bytes from offset \(binding.offset) leave its buffer of \(buffer.length) bytes")
-    // What is read and written is ordered as what is written.
+    // Read-write access is ordered as a write.
     let isWrite = binding.access & UInt32(MA_ACCESS_WRITE) != 0
     let access = Access(buffer: binding.buffer, isWrite: isWrite, start: binding.offset, end: end)
     return .buffer(buffer, access, index: Int(binding.index))

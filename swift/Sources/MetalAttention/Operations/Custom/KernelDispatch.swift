@@ -85,7 +85,7 @@ enum KernelDispatch {
     return bindings
   }
 
-  /// Checks what concerns the arguments together.
+  /// Checks the arguments as a set.
   private static func requireArguments(
     _ bindings: ContiguousArray<KernelBinding>, _ pipeline: Pipeline, _ device: Device
   ) throws(StatusError) {

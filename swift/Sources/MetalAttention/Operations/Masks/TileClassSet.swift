@@ -8,6 +8,8 @@ final class TileClassSet {
     var mask: Access?
     /// Number of the pass that makes them.
     let pass: UInt64
+    /// The same in the order of commits.
+    let made: MadeTileClasses
     var isStale = false
   }
 
@@ -15,14 +17,27 @@ final class TileClassSet {
   /// exclusive access; the lock sees to that.
   @exclusivity(unchecked)
   private var entries = ContiguousArray<Entry>()
+  private(set) var commits = TileClassCommits()
 
   /// Notes classes that a dispatch makes, in place of what their bytes held.
   func add(_ classes: Access, of mask: Access, in pass: Pass) {
     entries.removeAll { $0.classes.overlaps(classes) }
-    entries.append(Entry(classes: classes, mask: mask, pass: pass.number))
+    let made = commits.add(classes, of: mask, in: pass)
+    entries.append(Entry(classes: classes, mask: mask, pass: pass.number, made: made))
   }
 
-  /// Notes bytes that a dispatch or the host writes.
+  /// Notes bytes that the host writes.
+  func noteHostWrite(_ access: Access) {
+    noteWrite(access)
+    commits.noteHostWrite(access)
+  }
+
+  /// Notes that a pass was sent to the device.
+  func noteCommit(_ pass: Pass) {
+    commits.noteCommit(pass)
+  }
+
+  /// Notes bytes that a dispatch writes.
   @inline(__always)
   func noteWrite(_ access: Access) {
     if !entries.isEmpty { markStale(access) }
@@ -41,6 +56,7 @@ final class TileClassSet {
     for index in entries.indices where entries[index].pass == pass.number {
       entries[index].isStale = true
     }
+    commits.noteAbandoned(pass)
   }
 
   /// Drops what a released buffer held, since its handle may come again. The
@@ -50,12 +66,13 @@ final class TileClassSet {
     for index in entries.indices where entries[index].mask?.buffer == buffer {
       entries[index].mask = nil
     }
+    commits.forget(buffer)
   }
 
-  /// Checks that classes are those of a mask as it is now. Classes that the
-  /// library did not make are the caller's own.
-  func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) {
-    guard let entry = entries.last(where: { $0.classes.overlaps(classes) }) else { return }
+  /// Checks that classes are those of a mask as it is now, and gives them. Nil
+  /// for classes that the library did not make: they are the caller's own.
+  func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) -> MadeTileClasses? {
+    guard let entry = entries.last(where: { $0.classes.overlaps(classes) }) else { return nil }
     guard let made = entry.mask else {
       throw StatusError(
         StatusCode.invalidArgument,
@@ -67,8 +84,9 @@ final class TileClassSet {
       "\(TensorName.tileClasses): made from another mask than the one given (bytes \(made.start) to \(made.end) of buffer \(made.buffer), not \(mask.start) to \(mask.end) of buffer \(mask.buffer)); classify this mask"
     )
     try require(
-      !entry.isStale, StatusCode.invalidArgument,
-      "\(TensorName.tileClasses): stale; after they were classified the mask or the classes were written, or their pass was never committed; classify the mask again"
+      !entry.isStale && !entry.made.isOverwritten && !entry.made.isLost, StatusCode.invalidArgument,
+      "\(TensorName.tileClasses): stale; after they were classified the mask or the classes were written, or their pass failed or was never committed; classify the mask again"
     )
+    return entry.made
   }
 }
