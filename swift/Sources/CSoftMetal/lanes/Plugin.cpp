@@ -6,7 +6,6 @@
 #include "Products.hpp"
 #include "Widen.hpp"
 #include "llvm/Analysis/TargetTransformInfo.h"
-#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -28,13 +27,12 @@ CallBase *kernelCall(Function &function) {
   return nullptr;
 }
 
-/// The user's function among the template arguments of the front end's.
-std::string readableName(const Function &function) {
-  const std::string name = demangle(function.getName().str());
-  const size_t begin = name.find(", &");
-  if (begin == std::string::npos) return name;
-  const size_t first = name.find_first_not_of(", &(", begin);
-  return name.substr(first, name.find_first_of("(<", first) - first);
+/// The user's function among the template arguments of the front end's, which not every demangler knows.
+StringRef readableName(const Function &function) {
+  const StringRef name = function.getName();
+  StringRef own = name.split("XadL_Z").second.ltrim('L');
+  unsigned length = 0;
+  return own.consumeInteger(10, length) ? name : own.take_front(length);
 }
 
 class LanesPass : public PassInfoMixin<LanesPass> {

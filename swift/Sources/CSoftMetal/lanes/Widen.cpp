@@ -131,7 +131,9 @@ void Widener::emitTerminator(BasicBlock *block, const FlowStep &step) {
   const auto head = [&](int index) { return states_[blocks_.order[index]].head; };
   if (branch->isUnconditional()) {
     edge(block, branch->getSuccessor(0), mask_);
-    builder_.CreateBr(head(step.targets[0]));
+    Instruction *jump = builder_.CreateBr(head(step.targets[0]));
+    const Loop *loop = blocks_.loops.getLoopFor(block);
+    if (loop && loop->getLoopLatch() == block) keepLoop(*jump, *loop);
     return;
   }
   if (blocks_.isDivergent(block)) {
@@ -151,6 +153,19 @@ void Widener::emitTerminator(BasicBlock *block, const FlowStep &step) {
     edge(block, branch->getSuccessor(i), mask_);
     builder_.CreateBr(head(step.targets[i]));
   }
+}
+
+/// Products of matrices are long: a loop over them, of which few go into a function, takes long to compile unrolled.
+void Widener::keepLoop(Instruction &jump, const Loop &loop) {
+  const bool hasProducts = any_of(loop.blocks(), [](const BasicBlock *block) {
+    return any_of(*block, [](const Instruction &each) { return primitiveOf(&each) == Primitive::matrixMultiply; });
+  });
+  if (!hasProducts) return;
+  LLVMContext &context = source_.getContext();
+  MDNode *disable = MDNode::get(context, MDString::get(context, "llvm.loop.unroll.disable"));
+  MDNode *name = MDNode::getDistinct(context, {nullptr, disable});
+  name->replaceOperandWith(0, name);
+  jump.setMetadata(LLVMContext::MD_loop, name);
 }
 
 /// What goes along an edge: lanes, and the values of phis. At a join the others' values stay.

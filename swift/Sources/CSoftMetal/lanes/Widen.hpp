@@ -37,6 +37,7 @@ class Widener {
   void makeSlots();
   void emitBlock(int index);
   void emitTerminator(llvm::BasicBlock *block, const FlowStep &step);
+  void keepLoop(llvm::Instruction &jump, const llvm::Loop &loop);
   void edge(llvm::BasicBlock *from, llvm::BasicBlock *to, llvm::Value *lanes);
   llvm::AllocaInst *slot(llvm::Type *type, const llvm::Twine &name);
   bool needsSlot(const llvm::Instruction &instruction) const;

@@ -9,6 +9,8 @@ final class SoftComputePipelineState: MTLComputePipelineState {
   let staticThreadgroupMemoryLength: Int
   let usesMatrices: Bool
   let kernel: UnsafePointer<SmKernel>
+  /// The kernel with every thread by itself, where results are compared.
+  var referenceKernel: UnsafePointer<SmKernel>? { reference?.kernel }
   /// Those that exist under the function constants.
   let buffers: ContiguousArray<KernelArgument>
   let threadgroupMemory: ContiguousArray<KernelArgument>
@@ -29,6 +31,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
 
   /// Keeps the kernel's code loaded.
   private let shader: LoadedShader
+  private let reference: (shader: LoadedShader, kernel: UnsafePointer<SmKernel>)?
 
   init(_ function: SoftFunction) throws {
     let kernel = function.kernel.pointee
@@ -49,6 +52,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     }
     name = function.name
     shader = function.shader
+    reference = function.reference
     self.kernel = function.kernel
     maxTotalThreadsPerThreadgroup = min(Int(kernel.maxThreads), Int(SM_MAX_THREADS))
     staticThreadgroupMemoryLength = staticLength

@@ -22,22 +22,24 @@ enum ShaderCompiler {
   ///   - label: the file name that diagnostics show.
   ///   - kernel: compile this kernel alone. Nil: the library, with all of them,
   ///     or only checked and without an object where they are compiled one by one.
+  ///   - asFibres: for the executor that has every thread by itself, whatever would be chosen.
   ///   - settings: where the compiler and the cache are.
   /// - Throws: `ShaderCompilerError`.
   static func compile(
     source: String, label: String = "program_source", options: Options = Options(),
-    kernel: String? = nil, settings: CompilerSettings = .environment,
+    kernel: String? = nil, asFibres: Bool = false, settings: CompilerSettings = .environment,
     precompiled: PrecompiledShaders? = .installed
   ) throws -> CompiledShader {
     let text = Array(source.utf8)
-    if let precompiled, options.level == nil, settings.dialect == .cxx, !Executor.isFibresAsked {
+    if let precompiled, options.level == nil, settings.dialect == .cxx, !asFibres, !Executor.isFibresAsked {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
       if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
     }
     let clang = try Clang.find(settings)
     let job = Job(
       source: text, label: label, options: options, dialect: settings.dialect, kernel: kernel, clang: clang,
-      executor: Executor.chosen(for: clang, settings.dialect), cache: ShaderCache.open(settings))
+      executor: asFibres ? .fibres(why: "for comparison") : Executor.chosen(for: clang, settings.dialect),
+      cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
