@@ -61,15 +61,16 @@ enum Executor: Hashable, Sendable {
     }
   }
 
-  /// Why a kernel is left to fibres, where a message says so: the pass's own, or that primitives are left in a kernel
-  /// that was to run as a loop.
-  static func refusal(in message: String) -> String? {
+  /// Why a kernel is left to fibres, where an error of its compilation says so: the pass's own words, primitives left in
+  /// a kernel that was to run as a loop, or a compiler that fails with the pass, as one of another make may.
+  static func refusal(_ error: ShaderCompilerError) -> String? {
     let mark = "softmetal: "
-    for line in message.split(separator: "\n") {
-      if let place = line.firstRange(of: mark + "kernel '") {
-        return String(line[place.lowerBound...].dropFirst(mark.count))
-      }
+    for line in error.message.split(separator: "\n") {
+      guard let place = line.firstRange(of: mark + "kernel '") else { continue }
+      return String(line[place.lowerBound...].dropFirst(mark.count))
     }
-    return message.contains("undefined symbol 'sm_") ? "a kernel beside it runs as a loop and asks for lanes" : nil
+    if error.message.contains("undefined symbol 'sm_") { return "a kernel beside it runs as a loop and asks for lanes" }
+    guard error.kind == .hostFailure else { return nil }
+    return String(error.message.split(separator: "\n").joined(separator: " "))
   }
 }

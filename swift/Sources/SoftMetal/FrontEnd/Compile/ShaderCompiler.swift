@@ -165,7 +165,7 @@ private struct Job {
     do {
       return try compile(lowered, executor, work)
     } catch let error as ShaderCompilerError {
-      guard case .vectors = executor, let reason = Executor.refusal(in: error.message) else { throw error }
+      guard case .vectors = executor, let reason = Executor.refusal(error) else { throw error }
       return try compile(lowered, .fibres(why: reason), work)
     }
   }
