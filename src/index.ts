@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/// <reference lib="esnext.float16" preserve="true" />
 /**
  * Attention and KV-cache kernels for Apple GPUs, called from Bun. On Linux the
  * same shaders run on the CPU.
@@ -60,3 +62,30 @@ export type {
   QuantizeStream,
   QuantizeStreams,
 } from "./ops/quantizedCache/quantizedStreams.ts";
+export {
+  type ApplyRopeArgs,
+  applyRope,
+  type RopeDType,
+  type RopeStream,
+  type RopeStreams,
+} from "./ops/rope/applyRope.ts";
+export {
+  type DefaultRope,
+  type LinearRope,
+  type Llama3Rope,
+  type LongRope,
+  type ProportionalRope,
+  type RopeFrequencies,
+  type RopeFrequenciesArgs,
+  ropeFrequencies,
+  type YarnRope,
+} from "./ops/rope/ropeFrequencies.ts";
+export {
+  type FieldType,
+  type FieldTypes,
+  type FieldValue,
+  type Struct,
+  type StructValues,
+  struct,
+} from "./struct/struct.ts";
+export type { ScalarType, VectorType } from "./struct/types.ts";

@@ -41,6 +41,7 @@ export function codesSource(header: Header): string {
   const names: Readonly<Record<string, string>> = {
     MA_DTYPE: "DType",
     MA_PACKING: "Packing",
+    MA_PAIRING: "Pairing",
     MA_BINDING: "BindingKind",
     MA_DISPATCH: "DispatchForm",
     MA_FAILURE: "FailurePart",

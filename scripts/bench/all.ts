@@ -10,6 +10,7 @@ import { prefillTwoThreads } from "./prefill-2t.ts";
 import { prefillHeadDims } from "./prefill-head-dims.ts";
 import { prefillWindow } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
+import { rope } from "./rope.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
 import { simdgroupLoops } from "./simdgroup-loops.ts";
@@ -22,6 +23,7 @@ export const benchmarks: readonly Benchmark[] = [
   copyF32,
   copySeqF32F16,
   ...quantizeBenchmarks,
+  rope,
   prefillOneThread,
   prefillTwoThreads,
   ...prefillHeadDims,

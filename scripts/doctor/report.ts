@@ -5,6 +5,9 @@ import { markdownReport } from "./text.ts";
 
 const packageRoot = resolve(import.meta.dir, "../..");
 
+/** What a report's file ends in. */
+export const reportEndings: readonly string[] = [".json", ".md"];
+
 /** Writes an examination without personal paths: JSON, or Markdown where the file ends in `.md`. */
 export async function writeReport(file: string, examination: Examination): Promise<void> {
   const clean = withoutPaths(examination, new Scrubber(foldersOf(examination)));

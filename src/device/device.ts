@@ -1,22 +1,39 @@
-import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { passCodes } from "../ffi/generated/codes.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
-import { loadLibrary } from "../ffi/library.ts";
+import { loadLibrary, provideKernels } from "../ffi/library.ts";
 import type { Pointer } from "../ffi/memory.ts";
 import { type DeviceInfo, readDeviceInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
 import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
-import { BufferMemory, checkMade, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
+import { BufferMemory, checkMade, DeviceLifetime, disposedError, net, PassLifetime } from "./lifetime.ts";
 import { deviceOptions, parseOptions, passOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
 import { checkShape, elementCount, Tensor } from "./tensor.ts";
 
-/** Options of `Device.open`: `library` names the native library file, in place of the search for it. */
-export type DeviceOptions = z.input<typeof deviceOptions>;
+/** A `URL` of a file. */
+export interface FileUrl {
+  readonly href: string;
+  readonly protocol: string;
+}
+
+/**
+ * Options of `Device.open`. Each names a file by its path, or by a URL as a
+ * bundler's imports give it: `new URL(imported, import.meta.url)`.
+ */
+export interface DeviceOptions {
+  /** The native library, in place of the search for it. */
+  readonly library?: string | FileUrl | undefined;
+  /**
+   * Built-in kernels compiled ahead of time for the software device, in place
+   * of the `kernels.tar` beside the library: for a program that carries both.
+   * For the whole process; an Apple GPU does without.
+   */
+  readonly kernels?: string | FileUrl | undefined;
+}
 
 /**
  * The Apple GPU; on Linux, the CPU running the same shaders. Tensors, passes
@@ -34,16 +51,19 @@ export class Device {
 
   private constructor(lifetime: DeviceLifetime) {
     this.#lifetime = checkMade(lifetime, DeviceLifetime, "Device.open()");
-    deviceNet.register(this, lifetime, this);
+    net.register(this, lifetime, this);
   }
 
   /**
    * Opens the system's default device, loading the native library on first use.
    *
-   * Errors: `library-not-found`, `abi-mismatch`, `device-unavailable`.
+   * Errors: `library-not-found`, `abi-mismatch`, `device-unavailable`;
+   * `invalid-argument` for a file of kernels that is none.
    */
   static open(options: DeviceOptions = {}): Device {
-    const native = loadLibrary(parseOptions(deviceOptions, options, "options").library);
+    const { library, kernels } = parseOptions(deviceOptions, options, "options");
+    const native = loadLibrary(library);
+    if (kernels !== undefined) provideKernels(native, kernels);
     const out = new Block(8);
     checkStatus(native, native.ma_device_open(out.bytes));
     return new Device(new DeviceLifetime(native, out.u32[0] as number));
@@ -138,7 +158,7 @@ export class Device {
 
   /** Waits for committed passes and frees the device. A second call does nothing. */
   dispose(): void {
-    deviceNet.unregister(this);
+    net.unregister(this);
     this.#lifetime.dispose();
   }
 

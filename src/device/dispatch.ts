@@ -13,7 +13,7 @@ import { checkStatus } from "../ffi/status.ts";
 import { OptionNames } from "../optionNames.ts";
 import { Pipeline } from "./kernels.ts";
 import type { PassLifetime } from "./lifetime.ts";
-import { Tensor } from "./tensor.ts";
+import { isTensor, Tensor } from "./tensor.ts";
 
 /** What a kernel does with a buffer. */
 export type BufferAccess = keyof typeof accessBits;
@@ -81,7 +81,7 @@ interface Entry<T> {
   readonly value: T;
 }
 
-/** Encodes one dispatch of `pipeline`. */
+/** @internal Encodes one dispatch of `pipeline`. */
 export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: DispatchOptions): void {
   const handle = Pipeline.use(pipeline, pass.device);
   optionNames.check(checkObject(options, "options"));
@@ -131,7 +131,7 @@ function readBuffer(pass: PassLifetime, entry: Entry<BufferArgument>): BindingRe
   const argument = pathOf(entry);
   let tensor: unknown = checkObject(value, argument);
   let access: BufferAccess = "read-write";
-  if (!(value instanceof Tensor)) {
+  if (!isTensor(value)) {
     // Of an object that is neither, such as an array, the error is that it is no tensor.
     if ("tensor" in value || Object.getPrototypeOf(value) === Object.prototype) {
       bufferNames.check(value, `${argument}.`);

@@ -2,16 +2,28 @@ import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
 import type { Native } from "../ffi/library.ts";
-import { type Pointer, wrapMemory } from "../ffi/memory.ts";
+import { holdMemory, ownMemory, type Pointer } from "../ffi/memory.ts";
 import { readPassInfo } from "../ffi/records.ts";
 
-// Who may free what, and when. `Symbol.dispose` is the contract; the
-// FinalizationRegistry of each kind is a net under objects left undisposed.
+// Who may free what, and when. `Symbol.dispose` is the contract; under objects
+// left undisposed there are a net, and for memory the collector itself.
+
+/** What is done for an object that was collected undisposed. */
+interface Collectable {
+  collected(): void;
+}
+
+const netKey = Symbol.for("metal-attention.net");
+const processWide = globalThis as { [netKey]?: FinalizationRegistry<Collectable> };
+processWide[netKey] ??= new FinalizationRegistry((lifetime) => lifetime.collected());
+
+/** Frees what was never disposed. One a process: that of a module which is evaluated again would go with its objects. */
+export const net = processWide[netKey];
 
 /**
- * A native device. Closing one frees all that it owns, so it closes when
- * nothing needs it: neither its `Device`, nor a zero-copy view of its memory,
- * nor a pass whose `commit()` is pending.
+ * A native device. Closing one frees all that it owns but views that were
+ * handed out, so it closes when nothing needs it: neither its `Device` nor a
+ * pass whose `commit()` is pending.
  */
 export class DeviceLifetime {
   readonly native: Native;
@@ -50,50 +62,50 @@ export class DeviceLifetime {
     this.#closed = true;
     this.native.ma_device_close(this.handle);
   }
-}
 
-/** Frees devices that were never disposed. */
-export const deviceNet = new FinalizationRegistry<DeviceLifetime>((device) => device.release());
+  collected(): void {
+    this.release();
+  }
+}
 
 /**
  * The memory of one native buffer, shared by a tensor and its slices. It is
- * released when the last tensor is disposed; once a view has been handed out,
- * when that view has been collected too.
+ * released when the last tensor is disposed, or when no tensor can be reached
+ * any more; once a view has been handed out, when that has been collected too.
+ *
+ * The collector owns it: an ArrayBuffer over all of it, which no caller ever
+ * sees, tells it the size, and releases the buffer when it goes.
  */
 export class BufferMemory {
   readonly device: DeviceLifetime;
   readonly handle: number;
   readonly #address: Pointer;
   readonly #byteLength: number;
+  readonly #owned: ArrayBuffer;
   #tensors = 1;
-  #views = 0;
-  #arrayBuffer: ArrayBuffer | undefined;
-  #exposed = false;
+  /** What callers were given, which they may transfer. */
+  #exposed: ArrayBuffer | undefined;
 
   constructor(device: DeviceLifetime, handle: number, address: Pointer, byteLength: number) {
     this.device = device;
     this.handle = handle;
     this.#address = address;
     this.#byteLength = byteLength;
+    this.#owned = ownMemory(device.native, handle, address, byteLength);
   }
 
   /** The memory, for use inside one synchronous call. */
   get arrayBuffer(): ArrayBuffer {
-    this.#giveUpTransferred();
-    this.#arrayBuffer ??= wrapMemory(this.#address, this.#byteLength);
-    return this.#arrayBuffer;
+    // A source in the same memory is known by its ArrayBuffer.
+    return this.#exposed === undefined || this.#exposed.detached ? this.#owned : this.#exposed;
   }
 
   /** The memory, for the caller to keep: it stays valid until it is collected. */
   expose(): ArrayBuffer {
-    const { arrayBuffer } = this;
-    if (!this.#exposed) {
-      this.#exposed = true;
-      this.#views++;
-      this.device.retain();
-      viewNet.register(arrayBuffer, this);
+    if (this.#exposed === undefined || this.#exposed.detached) {
+      this.#exposed = holdMemory(this.device.native, this.handle, this.#address, this.#byteLength);
     }
-    return arrayBuffer;
+    return this.#exposed;
   }
 
   /** Tells the library that the host has written here, which makes tile classes of a mask stale. */
@@ -108,38 +120,12 @@ export class BufferMemory {
   removeTensor(): void {
     this.#tensors--;
     if (this.#tensors > 0) return;
-    this.#giveUpTransferred();
     // Held no longer, so that a view can be collected.
-    this.#arrayBuffer = undefined;
-    this.#releaseIfUnused();
-  }
-
-  removeView(): void {
-    this.#views--;
-    this.#releaseIfUnused();
-    this.device.release();
-  }
-
-  /** The new owner of a transferred view can outlive every object here: hold the memory for good. */
-  #giveUpTransferred(): void {
-    if (!this.#arrayBuffer?.detached) return;
-    this.#views++;
-    this.device.retain();
-    this.#arrayBuffer = undefined;
-    this.#exposed = false;
-  }
-
-  #releaseIfUnused(): void {
-    if (this.#tensors > 0 || this.#views > 0 || this.device.closed) return;
-    this.device.native.ma_buffer_release(this.handle);
+    this.#exposed = undefined;
+    // Its contents go at once, and the buffer with them.
+    this.#owned.transfer(0);
   }
 }
-
-/** Lets go of memory whose view has been collected. JavaScriptCore keeps the ArrayBuffer while any array over it lives. */
-const viewNet = new FinalizationRegistry<BufferMemory>((memory) => memory.removeView());
-
-/** Releases tensors that were never disposed. */
-export const tensorNet = new FinalizationRegistry<BufferMemory>((memory) => memory.removeTensor());
 
 /** A native pass. While its `commit()` is pending, it and its device stay. */
 export class PassLifetime {
@@ -173,6 +159,11 @@ export class PassLifetime {
     if (!this.device.pending.has(this)) this.#release();
   }
 
+  collected(): void {
+    warnIfForgotten(this);
+    this.dispose();
+  }
+
   /** Blocks until the committed pass has ended, well or not. */
   wait(): void {
     this.native.ma_pass_wait(this.handle);
@@ -191,12 +182,6 @@ export class PassLifetime {
     if (!this.device.closed) this.native.ma_pass_release(this.handle);
   }
 }
-
-/** Releases passes that were never disposed. */
-export const passNet = new FinalizationRegistry<PassLifetime>((pass) => {
-  warnIfForgotten(pass);
-  pass.dispose();
-});
 
 let hasWarned = false;
 
@@ -229,10 +214,11 @@ export class PipelineLifetime {
     this.disposed = true;
     if (!this.device.closed) this.device.native.ma_pipeline_release(this.handle);
   }
-}
 
-/** Releases pipelines that were never disposed. */
-export const pipelineNet = new FinalizationRegistry<PipelineLifetime>((pipeline) => pipeline.dispose());
+  collected(): void {
+    this.dispose();
+  }
+}
 
 /**
  * Refuses what did not come from the library itself: the constructors of its

@@ -30,9 +30,16 @@ function fields<const S extends z.core.$ZodLooseShape>(taker: string, shape: S) 
   });
 }
 
+/** A path, or the URL of a file. */
+const file = z.custom<string | URL>(
+  (value) => (typeof value === "string" && value !== "") || (value instanceof URL && value.protocol === "file:"),
+  "expected a path or a file: URL",
+);
+
 /** Options of `Device.open`. */
 export const deviceOptions = fields("Device.open", {
-  library: z.optional(z.string().check(z.minLength(1))),
+  library: z.optional(file),
+  kernels: z.optional(file),
 });
 
 /** Options of `Device.pass`. */

@@ -1,23 +1,23 @@
-import type * as z from "zod/mini";
-import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
 import { type DispatchForm, type Extent3, type PassInfo, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { readText } from "../ffi/text.ts";
+import { markVersion, notOurs, passState } from "../identity.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
 import { inspectSymbol } from "./inspect.ts";
 import type { Pipeline } from "./kernels.ts";
-import { checkMade, disposedError, PassLifetime, passNet } from "./lifetime.ts";
-import type { passOptions } from "./options.ts";
+import { checkMade, disposedError, net, PassLifetime } from "./lifetime.ts";
 
 /**
  * Options of `Device.pass`. In mode `concurrent` (the default) dispatches
  * overlap, with a barrier where two conflict; in mode `serial` each ends
  * before the next begins. The results are the same.
  */
-export type PassOptions = z.input<typeof passOptions>;
+export interface PassOptions {
+  readonly mode?: "concurrent" | "serial" | undefined;
+}
 
 /** A byte range of a buffer that a dispatch reads or writes. */
 export interface BufferRange {
@@ -71,15 +71,21 @@ export class Pass {
   constructor(device: Device, lifetime: PassLifetime) {
     this.device = device;
     this.#lifetime = checkMade(lifetime, PassLifetime, "Device.pass()");
-    passNet.register(this, lifetime, this);
+    net.register(this, lifetime, this);
+  }
+
+  /** @internal */
+  get [passState](): PassLifetime | undefined {
+    return #lifetime in this ? this.#lifetime : undefined;
   }
 
   /** @internal The usable pass that a caller gave an operation. */
   static use(value: unknown): PassLifetime {
-    if (typeof value !== "object" || value === null || !(#lifetime in value)) {
-      throw refused("pass", `expected a Pass, got ${display(value)}`);
-    }
-    const lifetime = value.#lifetime;
+    const lifetime =
+      typeof value === "object" && value !== null
+        ? (value as { readonly [passState]?: PassLifetime })[passState]
+        : undefined;
+    if (lifetime === undefined) throw notOurs(value, "a Pass", "pass");
     if (lifetime.disposed) throw disposedError("the pass", "pass");
     if (lifetime.device.disposed) throw disposedError("the pass's device", "pass");
     return lifetime;
@@ -151,7 +157,7 @@ export class Pass {
 
   /** Ends the use of the pass; one in flight goes on to its end. A second call does nothing. */
   dispose(): void {
-    passNet.unregister(this);
+    net.unregister(this);
     this.#lifetime.dispose();
   }
 
@@ -168,6 +174,8 @@ export class Pass {
     return `Pass (${state}, ${dispatches} ${dispatches === 1 ? "dispatch" : "dispatches"}${time})`;
   }
 }
+
+markVersion(Pass);
 
 function readInfo({ native, handle }: PassLifetime): PassInfo {
   checkStatus(native, native.ma_pass_info(handle, infoBlock.address));

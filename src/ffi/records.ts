@@ -25,7 +25,7 @@ export interface DeviceInfo {
   readonly hasUnifiedMemory: boolean;
 }
 
-/** Reads `MADeviceInfo`. */
+/** @internal Reads `MADeviceInfo`. */
 export function readDeviceInfo(block: Block): DeviceInfo {
   const { hasUnifiedMemory, maxThreadsPerThreadgroup, ...info } = readMADeviceInfo(block);
   const [x = 0, y = 0, z = 0] = maxThreadsPerThreadgroup;
@@ -50,7 +50,7 @@ export interface PassInfo {
 
 const passStates = Object.keys(stateCodes) as (keyof typeof stateCodes)[];
 
-/** Reads `MAPassInfo`. */
+/** @internal Reads `MAPassInfo`. */
 export function readPassInfo(block: Block): PassInfo {
   const info = readMAPassInfo(block);
   return { ...info, state: passStates[info.state] ?? "failed", gpuTime: info.gpuEndTime - info.gpuStartTime };
@@ -68,7 +68,7 @@ export interface PipelineInfo {
 /** Bits of `MABinding.access`. */
 export const accessBits = { ...accessCodes, "read-write": accessCodes.read | accessCodes.write } as const;
 
-/** One argument of a generic dispatch. */
+/** @internal One argument of a generic dispatch. */
 export type BindingRecord =
   | {
       readonly kind: "buffer";
@@ -81,7 +81,7 @@ export type BindingRecord =
   | { readonly kind: "bytes"; readonly index: number; readonly length: number; readonly bytes: number }
   | { readonly kind: "threadgroup"; readonly index: number; readonly length: number };
 
-/** Packs a list of `MABinding`, every field of each. */
+/** @internal Packs a list of `MABinding`, every field of each. */
 export function packBindings(
   bindings: readonly BindingRecord[],
   block = new Block(Math.max(1, bindings.length) * structSizes.MABinding),
@@ -108,7 +108,7 @@ export type DispatchForm = keyof typeof dispatchCodes;
 /** Extents along x, y and z. */
 export type Extent3 = readonly [x: number, y: number, z: number];
 
-/** What `MAKernelDispatch` holds. */
+/** @internal What `MAKernelDispatch` holds. */
 export interface KernelDispatchRecord {
   readonly pipeline: number;
   readonly form: DispatchForm;
@@ -118,7 +118,7 @@ export interface KernelDispatchRecord {
   readonly bindings: Block;
 }
 
-/** Packs `MAKernelDispatch`; `record.bindings` must outlive the call that reads it. */
+/** @internal Packs `MAKernelDispatch`; `record.bindings` must outlive the call that reads it. */
 export function packKernelDispatch(
   record: KernelDispatchRecord,
   block = new Block(structSizes.MAKernelDispatch),

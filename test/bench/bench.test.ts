@@ -139,7 +139,7 @@ describe("the command", () => {
 
   test("an unknown name lists those there are", () => {
     const { exitCode, stderr } = bench("--only", "copy");
-    expect(exitCode).toBe(1);
+    expect(exitCode).toBe(2);
     expect(stderr).toContain('no benchmark "copy"');
     expect(stderr).toContain("copy-seq-f32-f16");
     expect(stderr).not.toMatch(/\.ts:\d+/);

@@ -89,6 +89,7 @@ function plausible(shape: StructShape, world: World, random: Random): Fields {
     if (path.endsWith(".dtype")) fields[path] = random.between(1, 8);
     if (path.endsWith(".offset")) fields[path] = 0;
     if (path.endsWith(".length")) fields[path] = random.between(0, 4096);
+    if (shape.isPointer(path)) fields[path] = 0;
   }
   return fields;
 }

@@ -1,4 +1,4 @@
-import { read } from "bun:ffi";
+import { type Pointer, read } from "bun:ffi";
 import type { Block } from "../../src/ffi/block.ts";
 import type { Native } from "../../src/ffi/library.ts";
 import { invalidSources, kernels, sources } from "./kernels.ts";
@@ -73,6 +73,9 @@ export const functions: readonly FuzzedFunction[] = [
       (scene, buffer) => scene.world.remove(buffer),
     ),
   },
+  { name: "ma_buffer_collected", weight: 4, attempt: bufferCollected },
+  { name: "ma_buffer_hold", weight: 10, pointers: [1], attempt: bufferHold },
+  { name: "ma_buffer_let_go", weight: 1, attempt: () => ({ args: [null, null], expect: "refused" }) },
   { name: "ma_buffer_written", weight: 10, attempt: bufferWritten },
   { name: "ma_source_register", weight: 2, pointers: [1, 2], attempt: sourceRegister },
   { name: "ma_kernel_names", weight: 2, pointers: [3], attempt: onDevice(textArguments) },
@@ -105,6 +108,13 @@ export const functions: readonly FuzzedFunction[] = [
   },
   { name: "ma_layout_json", weight: 1, pointers: [2], attempt: libraryText },
   { name: "ma_support_json", weight: 1, pointers: [2], attempt: libraryText },
+  {
+    name: "ma_kernels_provide",
+    weight: 1,
+    pointers: [0],
+    // An Apple GPU takes anything.
+    attempt: ({ text }) => ({ args: [text.bytes, BigInt(text.bytes.length)], expect: "any" }),
+  },
   { name: "ma_name_arguments", weight: 2, pointers: [0], attempt: nameArguments },
   { name: "ma_layout_read", weight: 10, pointers: [0, 1, 3, 5, 6], attempt: layoutRead },
 ];
@@ -178,6 +188,25 @@ function bufferCreate(scene: Scene): Attempt | undefined {
 function checkZero(address: number, length: number): void {
   const bytes = [0, length - 1].map((offset) => read.u8(address as Parameters<typeof read.u8>[0], offset));
   if (bytes.some((byte) => byte !== 0)) throw new Error(`a new buffer of ${length} bytes holds ${bytes}, not 0`);
+}
+
+/** Released, or not even there: a collector is told nothing. */
+function bufferCollected(scene: Scene): Attempt {
+  const { world } = scene;
+  const buffer = subject(scene, "buffer");
+  if (buffer === undefined) return { args: [null, world.wrongHandle("buffer")], expect: "ok" };
+  return { args: [null, buffer.handle], expect: "ok", done: () => world.remove(buffer) };
+}
+
+/** A hold, which is let go again: nobody could tell one that is over from another. */
+function bufferHold(scene: Scene): Attempt {
+  const { world, native, out } = scene;
+  const buffer = subject(scene, "buffer");
+  if (buffer === undefined) return { args: [world.wrongHandle("buffer"), out.bytes], expect: "refused" };
+  const done = () => {
+    if (native.ma_buffer_let_go(null, out.getU64(0) as Pointer) !== 0) throw new Error("a hold was not let go");
+  };
+  return { args: [buffer.handle, out.bytes], expect: "ok", done };
 }
 
 function bufferWritten(scene: Scene): Attempt {

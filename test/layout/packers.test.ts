@@ -30,7 +30,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(4);
+  expect(abiVersion).toBe(5);
 });
 
 describe("sizes", () => {
@@ -43,6 +43,7 @@ describe("sizes", () => {
     HadamardQuantizeHbParams: 28,
     HadamardQuantizeSeqParams: 40,
     HadamardDequantizeParams: 36,
+    RopeParams: 40,
     AttnParams: 160,
     AttnMaskParams: 24,
     BuildMaskParams: 16,
@@ -58,6 +59,7 @@ describe("sizes", () => {
     MAKvCacheCopyBatchArgs: 120,
     MAKvCacheCopySeqArgs: 136,
     MAKvCacheCopyHeadMajorArgs: 88,
+    MAApplyRopeArgs: 184,
     MAHadamardQuantizeKvArgs: 240,
     MAHadamardQuantizeKvSeqArgs: 192,
     MAHadamardDequantizeKvArgs: 192,

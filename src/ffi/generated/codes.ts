@@ -77,3 +77,9 @@ export const packingCodes = {
   byte: 2,
   dense: 3,
 } as const;
+
+/** Which coordinates of a head vector turn together. (`MA_PAIRING_*`) */
+export const pairingCodes = {
+  half: 1,
+  interleaved: 2,
+} as const;

@@ -12,6 +12,7 @@ export const structSizes = {
   HadamardQuantizeHbParams: 28,
   HadamardQuantizeSeqParams: 40,
   HadamardDequantizeParams: 36,
+  RopeParams: 40,
   AttnParams: 160,
   AttnMaskParams: 24,
   BuildMaskParams: 16,
@@ -30,6 +31,7 @@ export const structSizes = {
   MAHadamardQuantizeKvArgs: 240,
   MAHadamardQuantizeKvSeqArgs: 192,
   MAHadamardDequantizeKvArgs: 192,
+  MAApplyRopeArgs: 184,
   MAFlashAttnPrefillArgs: 344,
   MABuildMaskArgs: 40,
   MAClassifyMaskTilesArgs: 104,
@@ -297,6 +299,47 @@ export function packHadamardDequantizeParams(
   f32[at + 5] = record.scale_factor_d512;
   u32[at + 6] = record.codebook_bits;
   u32[at + 7] = record.n_tokens;
+}
+
+/** `apply_rope_*`: head vectors of nTokens tokens, head-major [batch, heads, nTokens, headDim] or sequence-major [batch, nTokens, heads, headDim]. 40 bytes. */
+export interface RopeParams {
+  batch: number;
+  /** of q */
+  nHeads: number;
+  /** of k; 0 without */
+  nKvHeads: number;
+  nTokens: number;
+  /** even */
+  headDim: number;
+  /** coordinates that turn, the first ones: even, at most headDim */
+  rotaryDim: number;
+  /** 1: [batch, nTokens, heads, headDim]; 0: [batch, heads, nTokens, headDim] */
+  sequenceMajor: number;
+  /** 1: positions [batch, nTokens]; 0: [nTokens], or none */
+  positionsPerBatch: number;
+  /** position of the first token; read without positions */
+  start: number;
+  /** factor of sine and cosine; usually 1 */
+  attentionScale: number;
+}
+
+/** Packs `RopeParams` at 32-bit word `at`; undefined packs zeros. */
+export function packRopeParams(block: Block, at: number, record: Readonly<RopeParams> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 10);
+    return;
+  }
+  const { u32, f32 } = block;
+  u32[at] = record.batch;
+  u32[at + 1] = record.nHeads;
+  u32[at + 2] = record.nKvHeads;
+  u32[at + 3] = record.nTokens;
+  u32[at + 4] = record.headDim;
+  u32[at + 5] = record.rotaryDim;
+  u32[at + 6] = record.sequenceMajor;
+  u32[at + 7] = record.positionsPerBatch;
+  u32[at + 8] = record.start;
+  f32[at + 9] = record.attentionScale;
 }
 
 /** `flash_attn_prefill_*`, buffer 4. 160 bytes, as in mlx-native 0.6. Strides are (batch, head, token) in elements; the innermost stride is 1. */
@@ -775,6 +818,40 @@ export function packMAHadamardDequantizeKvArgs(
   packHadamardDequantizeParams(block, at + 36, record.params);
   u32[at + 45] = record.packing;
   u32[at + 46] = record.batch;
+}
+
+/** Arguments of `ma_apply_rope`. 184 bytes. q, or q and k (a zeroed k and outK mean q alone), to outQ and outK of the same shapes: f32, f16 or bf16, with one dtype for both inputs and one for both outputs. An output may be its input. `positions` i32 [nTokens] or [batch, nTokens] may be absent. */
+export interface MAApplyRopeArgs {
+  q: Readonly<MATensor> | undefined;
+  outQ: Readonly<MATensor> | undefined;
+  k: Readonly<MATensor> | undefined;
+  outK: Readonly<MATensor> | undefined;
+  positions: Readonly<MATensor> | undefined;
+  params: Readonly<RopeParams> | undefined;
+  /** MA_PAIRING_* */
+  pairing: number;
+  /** f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied */
+  invFreq: number;
+  /** elements of it, rotaryDim / 2 */
+  invFreqCount: number;
+}
+
+/** Packs `MAApplyRopeArgs` at 32-bit word `at`; undefined packs zeros. */
+export function packMAApplyRopeArgs(block: Block, at: number, record: Readonly<MAApplyRopeArgs> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 46);
+    return;
+  }
+  const { u32 } = block;
+  packMATensor(block, at, record.q);
+  packMATensor(block, at + 6, record.outQ);
+  packMATensor(block, at + 12, record.k);
+  packMATensor(block, at + 18, record.outK);
+  packMATensor(block, at + 24, record.positions);
+  packRopeParams(block, at + 30, record.params);
+  u32[at + 40] = record.pairing;
+  block.setU64(at + 42, record.invFreq);
+  block.setU64(at + 44, record.invFreqCount);
 }
 
 /** Arguments of `ma_flash_attn_prefill`. 344 bytes. `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. */

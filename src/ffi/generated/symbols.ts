@@ -3,7 +3,7 @@
 import type { FFIFunction } from "bun:ffi";
 
 /** `MA_ABI_VERSION` of the header that this package was written against. */
-export const abiVersion = 4;
+export const abiVersion = 5;
 
 /** The functions of metal_attention.h. */
 export const symbols = {
@@ -13,12 +13,16 @@ export const symbols = {
   ma_support_json: { args: ["ptr", "u64", "ptr"], returns: "i32" },
   ma_layout_json: { args: ["ptr", "u64", "ptr"], returns: "i32" },
   ma_layout_read: { args: ["ptr", "ptr", "u32", "ptr", "u64", "ptr", "ptr"], returns: "i32" },
+  ma_kernels_provide: { args: ["ptr", "u64"], returns: "i32" },
   ma_device_open: { args: ["ptr"], returns: "i32" },
   ma_device_close: { args: ["u32"], returns: "i32" },
   ma_device_info: { args: ["u32", "ptr"], returns: "i32" },
   ma_buffer_create: { args: ["u32", "u64", "ptr", "ptr"], returns: "i32" },
   ma_buffer_info: { args: ["u32", "ptr", "ptr"], returns: "i32" },
   ma_buffer_release: { args: ["u32"], returns: "i32" },
+  ma_buffer_collected: { args: ["ptr", "ptr"], returns: "i32" },
+  ma_buffer_hold: { args: ["u32", "ptr"], returns: "i32" },
+  ma_buffer_let_go: { args: ["ptr", "ptr"], returns: "i32" },
   ma_buffer_written: { args: ["u32", "u64", "u64"], returns: "i32" },
   ma_source_register: { args: ["u32", "ptr", "ptr", "u64"], returns: "i32" },
   ma_kernel_names: { args: ["u32", "ptr", "u64", "ptr"], returns: "i32" },
@@ -42,6 +46,7 @@ export const symbols = {
   ma_hadamard_quantize_kv_seq: { args: ["u32", "ptr"], returns: "i32" },
   ma_hadamard_dequantize_kv: { args: ["u32", "ptr"], returns: "i32" },
   ma_flash_attn_prefill: { args: ["u32", "ptr"], returns: "i32" },
+  ma_apply_rope: { args: ["u32", "ptr"], returns: "i32" },
   ma_build_mask: { args: ["u32", "ptr"], returns: "i32" },
   ma_classify_mask_tiles: { args: ["u32", "ptr"], returns: "i32" },
 } as const satisfies Record<string, FFIFunction>;

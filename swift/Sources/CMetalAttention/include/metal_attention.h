@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 4
+#define MA_ABI_VERSION 5
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -268,6 +268,29 @@ typedef struct MAHadamardDequantizeKvArgs {
   uint32_t reserved;  ///< 0
 } MAHadamardDequantizeKvArgs;
 
+/// Which coordinates of a head vector turn together.
+enum {
+  MA_PAIRING_HALF = 1,         ///< i and i + rotaryDim / 2
+  MA_PAIRING_INTERLEAVED = 2,  ///< 2 i and 2 i + 1
+};
+
+/// Arguments of `ma_apply_rope`. 184 bytes.
+/// q, or q and k (a zeroed k and outK mean q alone), to outQ and outK of the same shapes: f32, f16 or bf16, with one
+/// dtype for both inputs and one for both outputs. An output may be its input. `positions` i32 [nTokens] or [batch,
+/// nTokens] may be absent.
+typedef struct MAApplyRopeArgs {
+  MATensor q;
+  MATensor outQ;
+  MATensor k;
+  MATensor outK;
+  MATensor positions;
+  RopeParams params;
+  uint32_t pairing;      ///< MA_PAIRING_*
+  uint32_t reserved;     ///< 0
+  const void *invFreq;   ///< f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied
+  uint64_t invFreqCount; ///< elements of it, rotaryDim / 2
+} MAApplyRopeArgs;
+
 /// Arguments of `ma_flash_attn_prefill`. 344 bytes.
 /// `mask` and `tileClasses` may be
 /// absent; `maskParams` is read only with a mask.
@@ -338,6 +361,11 @@ int32_t ma_layout_json(char *buffer, uint64_t capacity, uint64_t *needed);
 int32_t ma_layout_read(const char *structName, const char *field, uint32_t element, const void *bytes, uint64_t length,
                        int64_t *integer, double *real);
 
+/// Gives the library built-in kernels that were compiled ahead of time, in place of those beside its file: the bytes of
+/// a `kernels.tar`, for a program that carries it inside. They are not copied and have to stay. An Apple GPU, which
+/// compiles for itself, does without.
+int32_t ma_kernels_provide(const void *archive, uint64_t length);
+
 /// Opens the system's default device. Each open has buffers, passes and
 /// pipelines of its own.
 int32_t ma_device_open(ma_device *device);
@@ -351,6 +379,14 @@ int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, v
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
 /// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
 int32_t ma_buffer_release(ma_buffer buffer);
+/// The same, once and in silence, for a garbage collector's callback, on any thread: `buffer` is the handle itself, and
+/// one that is released already is none. `contents` is not looked at.
+int32_t ma_buffer_collected(void *contents, void *buffer);
+/// Takes a hold of the buffer's memory: it stays, whatever is released or closed, until `*hold` goes to
+/// `ma_buffer_let_go`.
+int32_t ma_buffer_hold(ma_buffer buffer, void **hold);
+/// Ends a hold, once, on any thread: a garbage collector's callback too. `contents` is not looked at.
+int32_t ma_buffer_let_go(void *contents, void *hold);
 /// Says that the host has written `length` bytes from `offset` on: tile classes
 /// that were made from them are stale from now on.
 int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
@@ -407,6 +443,8 @@ int32_t ma_hadamard_quantize_kv_seq(ma_pass pass, const MAHadamardQuantizeKvSeqA
 /// Reads a run of tokens back.
 int32_t ma_hadamard_dequantize_kv(ma_pass pass, const MAHadamardDequantizeKvArgs *args);
 int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
+/// Turns pairs of coordinates by angles that grow with the position of a token.
+int32_t ma_apply_rope(ma_pass pass, const MAApplyRopeArgs *args);
 /// Writes a causal or sliding-window mask.
 int32_t ma_build_mask(ma_pass pass, const MABuildMaskArgs *args);
 /// Writes a byte for each tile of a mask: 0 blocked throughout, 1 mixed, 2 nothing masked.

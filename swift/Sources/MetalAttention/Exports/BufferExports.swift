@@ -26,6 +26,30 @@ extension Exports {
     HandleSpace.lock.withLock { released.device.tileClasses.forget(buffer) }
   }
 
+  static func bufferCollected(
+    _ contents: UnsafeMutableRawPointer?, _ buffer: UnsafeMutableRawPointer?
+  ) throws(StatusError) {
+    let handle = UInt32(truncatingIfNeeded: UInt(bitPattern: buffer))
+    let released = HandleSpace.lock.withLock { () -> Buffer? in
+      let released = HandleSpace.buffers.remove(handle)
+      released?.device.tileClasses.forget(handle)
+      return released
+    }
+    // Freed here, outside the lock.
+    withExtendedLifetime(released) {}
+  }
+
+  static func bufferHold(
+    _ buffer: UInt32, _ hold: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+  ) throws(StatusError) {
+    let (buffer, outHold) = (try HandleSpace.buffers.open(buffer, "buffer"), try unwrap(hold, "hold"))
+    store(Unmanaged.passRetained(buffer.metal as AnyObject).toOpaque(), to: outHold)
+  }
+
+  static func bufferLetGo(_ contents: UnsafeMutableRawPointer?, _ hold: UnsafeMutableRawPointer?) throws(StatusError) {
+    Unmanaged<AnyObject>.fromOpaque(try unwrap(hold, "hold")).release()
+  }
+
   static func bufferWritten(_ buffer: UInt32, _ offset: UInt64, _ length: UInt64) throws(StatusError) {
     try HandleSpace.lock.withLock { () throws(StatusError) in
       let object = try HandleSpace.buffers.resolve(buffer, "buffer")

@@ -51,6 +51,12 @@ enum Packing: UInt32, CaseIterable {
   case dense = 3
 }
 
+/// Which coordinates of a head vector turn together. (`MA_PAIRING_*`)
+enum Pairing: UInt32, CaseIterable {
+  case half = 1
+  case interleaved = 2
+}
+
 /// What a function of the C ABI returns.
 enum StatusCode {
   static let ok: Int32 = 0
@@ -89,6 +95,7 @@ enum Operation: UInt8 {
   case hadamardQuantizeKvSeq
   case dequantizeKv
   case flashAttnPrefill
+  case applyRope
   case buildMask
   case classifyMaskTiles
 }
@@ -109,7 +116,9 @@ enum TensorName: UInt8 {
   case outK
   case outV
   case q
+  case outQ
   case k
+  case positions
   case v
   case out
   case mask

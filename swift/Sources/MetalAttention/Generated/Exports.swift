@@ -72,6 +72,17 @@ public func layoutRead(
 }
 
 #if compiler(>=6.3)
+  @c(ma_kernels_provide)
+#else
+  @_cdecl("ma_kernels_provide")
+#endif
+public func kernelsProvide(archive: UnsafeRawPointer?, length: UInt64) -> Int32 {
+  status("ma_kernels_provide") { () throws(StatusError) in
+    try Exports.kernelsProvide(archive, length)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_device_open)
 #else
   @_cdecl("ma_device_open")
@@ -139,6 +150,39 @@ public func bufferInfo(
 public func bufferRelease(buffer: UInt32) -> Int32 {
   status("ma_buffer_release") { () throws(StatusError) in
     try Exports.bufferRelease(buffer)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_collected)
+#else
+  @_cdecl("ma_buffer_collected")
+#endif
+public func bufferCollected(contents: UnsafeMutableRawPointer?, buffer: UnsafeMutableRawPointer?) -> Int32 {
+  status("ma_buffer_collected") { () throws(StatusError) in
+    try Exports.bufferCollected(contents, buffer)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_hold)
+#else
+  @_cdecl("ma_buffer_hold")
+#endif
+public func bufferHold(buffer: UInt32, hold: UnsafeMutablePointer<UnsafeMutableRawPointer?>?) -> Int32 {
+  status("ma_buffer_hold") { () throws(StatusError) in
+    try Exports.bufferHold(buffer, hold)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_let_go)
+#else
+  @_cdecl("ma_buffer_let_go")
+#endif
+public func bufferLetGo(contents: UnsafeMutableRawPointer?, hold: UnsafeMutableRawPointer?) -> Int32 {
+  status("ma_buffer_let_go") { () throws(StatusError) in
+    try Exports.bufferLetGo(contents, hold)
   }
 }
 
@@ -389,6 +433,15 @@ public func hadamardDequantizeKv(pass: UInt32, args: UnsafePointer<MAHadamardDeq
 #endif
 public func flashAttnPrefill(pass: UInt32, args: UnsafePointer<MAFlashAttnPrefillArgs>?) -> Int32 {
   encode("ma_flash_attn_prefill", args, into: pass, FlashAttnPrefill.encode)
+}
+
+#if compiler(>=6.3)
+  @c(ma_apply_rope)
+#else
+  @_cdecl("ma_apply_rope")
+#endif
+public func applyRope(pass: UInt32, args: UnsafePointer<MAApplyRopeArgs>?) -> Int32 {
+  encode("ma_apply_rope", args, into: pass, ApplyRope.encode)
 }
 
 #if compiler(>=6.3)

@@ -14,7 +14,9 @@ struct KernelFamily {
   let tensors: [TensorName]
 
   /// Every family, in the order of their pipeline slots.
-  static let all = [CopyKernel.family, FlashAttnKernel.family, MaskKernel.family, HadamardKernel.family]
+  static let all = [
+    CopyKernel.family, FlashAttnKernel.family, MaskKernel.family, HadamardKernel.family, RopeKernel.family,
+  ]
 
   /// The entry points of all sources.
   var kernels: [String] { sources.flatMap(\.kernels) }

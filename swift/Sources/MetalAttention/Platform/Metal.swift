@@ -5,10 +5,18 @@
 
   let backendName = "Metal"
 
+<<<<<<< HEAD
   /// What runs a kernel.
   func executor(of state: any MTLComputePipelineState) -> String { "GPU" }
+=======
+  /// Metal compiles by itself.
+  func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { true }
+>>>>>>> main
 #else
   @_exported import SoftMetal
 
   let backendName = "SoftMetal"
+
+  /// Takes kernels that were compiled ahead of time. False where the archive has none.
+  func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { PrecompiledShaders.provide(archive) }
 #endif
