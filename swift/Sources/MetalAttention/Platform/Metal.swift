@@ -5,13 +5,11 @@
 
   let backendName = "Metal"
 
-<<<<<<< HEAD
   /// What runs a kernel.
   func executor(of state: any MTLComputePipelineState) -> String { "GPU" }
-=======
+
   /// Metal compiles by itself.
   func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { true }
->>>>>>> main
 #else
   @_exported import SoftMetal
 
