@@ -7,7 +7,9 @@ import { Device } from "../../src/index.ts";
 import { run } from "../helpers/run.ts";
 
 const isLinux = process.platform === "linux";
-const zeros = [0, 1, 200, 201, 300, 301, 303].map((index) => ({ index, dtype: "bool", value: false }) as const);
+const zeros = [0, 1, 200, 201, 300, 301, 303, 400, 401, 402].map(
+  (index) => ({ index, dtype: "bool", value: false }) as const,
+);
 
 if (isLinux && process.env["SOFTMETAL_EXECUTOR"] !== "fibres")
   test("every built-in kernel runs as vectors or as a loop", () => {
