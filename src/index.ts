@@ -13,11 +13,14 @@ export {
   float32ToFloat16,
   type TensorValues,
 } from "./device/convert.ts";
-export { Device, type DeviceOptions } from "./device/device.ts";
+export type { BufferRange, DispatchDescription } from "./device/describe.ts";
+export { Device, type DeviceOptions, type RecordOptions } from "./device/device.ts";
 export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./device/dispatch.ts";
 export { type DType, type DTypeViews, dtypeSize } from "./device/dtypes.ts";
 export type { Pipeline, PipelineOptions } from "./device/kernels.ts";
-export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./device/pass.ts";
+export type { Pass, PassOptions } from "./device/pass.ts";
+export type { ParameterOptions, RecordedPass, RecordingPass, RunValues } from "./device/recording.ts";
+export type { SharedTensor } from "./device/share.ts";
 export type { Tensor } from "./device/tensor.ts";
 export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
 export type { ConstantDType, ConstantScalar, FunctionConstant } from "./ffi/constants.ts";

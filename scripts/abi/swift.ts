@@ -149,6 +149,7 @@ export function operationOf(parameters: readonly Parameter[]): string | undefine
 
 function swiftType({ type, pointers, isConst }: Parameter): string {
   const scalars: Readonly<Record<string, string>> = {
+    int32_t: "Int32",
     uint32_t: "UInt32",
     uint64_t: "UInt64",
     int64_t: "Int64",

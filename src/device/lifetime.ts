@@ -4,6 +4,9 @@ import { structSizes } from "../ffi/generated/structs.ts";
 import type { Native } from "../ffi/library.ts";
 import { holdMemory, ownMemory, type Pointer } from "../ffi/memory.ts";
 import { readPassInfo } from "../ffi/records.ts";
+import { checkStatus } from "../ffi/status.ts";
+import type { Recorder } from "../parameter.ts";
+import { Completions } from "./completions.ts";
 
 // Who may free what, and when. `Symbol.dispose` is the contract; under objects
 // left undisposed there are a net, and for memory the collector itself.
@@ -30,8 +33,8 @@ export class DeviceLifetime {
   readonly handle: number;
   /** Set by `Device.dispose`: refuse every further use. */
   disposed = false;
-  /** Passes whose `commit()` is pending. */
-  readonly pending = new Set<PassLifetime>();
+  /** The ends of passes whose `commit()` is pending. */
+  readonly completions = new Completions(this);
   #closed = false;
   #holders = 1;
 
@@ -48,7 +51,7 @@ export class DeviceLifetime {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    for (const pass of this.pending) pass.wait();
+    for (const pass of this.completions.passes) pass.wait();
     this.release();
   }
 
@@ -60,6 +63,7 @@ export class DeviceLifetime {
     this.#holders--;
     if (this.#holders > 0) return;
     this.#closed = true;
+    this.completions.close();
     this.native.ma_device_close(this.handle);
   }
 
@@ -133,6 +137,10 @@ export class PassLifetime {
   readonly native: Native;
   readonly handle: number;
   disposed = false;
+  /** Of a pass that is recorded. */
+  recorder: (Recorder & { begin(): void }) | undefined = undefined;
+  /** Whether a promise for its end is pending. */
+  #isPending = false;
 
   constructor(device: DeviceLifetime, handle: number) {
     this.device = device;
@@ -140,23 +148,41 @@ export class PassLifetime {
     this.handle = handle;
   }
 
-  /** Call when a promise for the pass's end is made. */
-  beginPending(): void {
-    this.device.pending.add(this);
-    this.device.retain();
+  /** Sends the pass to the device; resolves when it has completed. Meanwhile it stays, and its device. */
+  async commit(): Promise<void> {
+    const { native, device, handle } = this;
+    device.completions.open();
+    checkStatus(native, native.ma_pass_commit_notify(handle));
+    await this.completed();
   }
 
-  /** Call when that promise is about to settle. */
-  endPending(): void {
-    this.device.pending.delete(this);
-    if (this.disposed) this.#release();
-    this.device.release();
+  /** Resolves when the pass, which was committed with notice, has completed, and rejects when it has failed. */
+  async completed(): Promise<void> {
+    const { native, device, handle } = this;
+    device.retain();
+    this.#isPending = true;
+    try {
+      await device.completions.ended(this);
+      checkStatus(native, native.ma_pass_wait(handle));
+    } finally {
+      this.#isPending = false;
+      if (this.disposed) this.#release();
+      device.release();
+    }
   }
 
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    if (!this.device.pending.has(this)) this.#release();
+    if (!this.#isPending) this.#release();
+  }
+
+  /** The same pass for another owner; for the one before it is disposed. */
+  takeOver(): PassLifetime {
+    const next = new PassLifetime(this.device, this.handle);
+    next.recorder = this.recorder;
+    this.disposed = true;
+    return next;
   }
 
   collected(): void {
@@ -171,7 +197,7 @@ export class PassLifetime {
 
   /** Dispatches that were encoded and never committed. */
   get forgottenDispatches(): number {
-    if (this.disposed || this.device.closed) return 0;
+    if (this.disposed || this.device.closed || this.recorder !== undefined) return 0;
     const block = new Block(structSizes.MAPassInfo);
     if (this.native.ma_pass_info(this.handle, block.address) !== 0) return 0;
     const { state, dispatches } = readPassInfo(block);

@@ -42,10 +42,13 @@ export const deviceOptions = fields("Device.open", {
   kernels: z.optional(file),
 });
 
+const mode = z._default(z.enum(["concurrent", "serial"]), "concurrent");
+
 /** Options of `Device.pass`. */
-export const passOptions = fields("Device.pass", {
-  mode: z._default(z.enum(["concurrent", "serial"]), "concurrent"),
-});
+export const passOptions = fields("Device.pass", { mode, profile: z._default(z.boolean(), false) });
+
+/** Options of `Device.record`. */
+export const recordOptions = fields("Device.record", { mode });
 
 const index = z.int().check(z.gte(0), z.lte(0xffff));
 

@@ -1,11 +1,13 @@
-import { checkU32, display, refused } from "../checks.ts";
+import { checkLength, display, refused } from "../checks.ts";
 import type { MATensor } from "../ffi/generated/structs.ts";
 import { markVersion, notOurs, tensorState } from "../identity.ts";
+import { recorder } from "../parameter.ts";
 import { decodeValues, encodeValues, ownValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
 import { inspectSymbol, previewOf } from "./inspect.ts";
 import { BufferMemory, checkMade, type DeviceLifetime, disposedError } from "./lifetime.ts";
+import { type SharedTensor, shareTensor } from "./share.ts";
 
 const maxRank = 8;
 /** So that a length in bytes is exact as a number. */
@@ -108,6 +110,7 @@ export class Tensor<T extends DType = DType> {
     if (state.owner !== device) {
       throw refused(argument, "the tensor belongs to another device than the pass", "invalid-handle");
     }
+    recorder?.noteTensor(value as object);
     return state;
   }
 
@@ -178,8 +181,8 @@ export class Tensor<T extends DType = DType> {
   slice(start: number, end?: number): Tensor<T> {
     this.#checkUsable();
     const [count = 0, ...rest] = this.shape;
-    const stop = end === undefined ? count : checkU32(end, "end");
-    checkU32(start, "start");
+    const stop = end === undefined ? count : checkLength(end, "end");
+    checkLength(start, "start");
     if (stop > count) throw refused("end", `${stop} is beyond the first axis of shape [${this.shape}]`);
     if (start > stop) throw refused("start", `${start} is beyond the end ${stop}`);
     const rowBytes = elementCount(rest) * dtypes[this.dtype].size;
@@ -203,6 +206,19 @@ export class Tensor<T extends DType = DType> {
       throw refused("shape", `[${axes}] has ${count} elements, the tensor of shape [${this.shape}] has ${this.length}`);
     }
     return this.#share(axes, this.byteOffset);
+  }
+
+  /**
+   * Where a device of another worker of this process finds the memory: plain
+   * data to be sent by `postMessage`, for `Device.adopt`. Keep the tensor until
+   * it has been adopted; from then on the memory stays until both are disposed.
+   *
+   * @example
+   * worker.postMessage(cache.share());
+   */
+  share(): SharedTensor {
+    this.#checkUsable();
+    return shareTensor(this.#memory, this.dtype, this.shape, this.byteOffset);
   }
 
   /** Ends the use of this tensor; the memory goes when nothing shares it. A second call does nothing. */
@@ -260,7 +276,7 @@ export function checkShape(shape: readonly number[]): readonly number[] {
     const got = Array.isArray(shape) ? `${shape.length} axes` : display(shape);
     throw refused("shape", `expected an array of 1 to ${maxRank} axis lengths, got ${got}`);
   }
-  const axes = Array.from(shape, (length: unknown, axis) => checkU32(length, `shape[${axis}]`));
+  const axes = Array.from(shape, (length: unknown, axis) => checkLength(length, `shape[${axis}]`));
   // Strides are products of axes, so they must stay exact where another axis is empty too.
   if (elementCount(axes.map((length) => length || 1)) > maxElements) {
     throw refused("shape", `[${axes}] spans more than ${maxElements} elements`, "overflow");

@@ -1,4 +1,4 @@
-import { type Pointer, toArrayBuffer } from "bun:ffi";
+import { type Pointer, ptr, toArrayBuffer } from "bun:ffi";
 import { Block } from "./block.ts";
 import type { Native } from "./library.ts";
 import { checkStatus } from "./status.ts";
@@ -38,4 +38,9 @@ export function holdMemory(native: Native, buffer: number, address: Pointer, byt
   checkStatus(native, native.ma_buffer_hold(buffer, hold.bytes));
   const { ptr } = native.ma_buffer_let_go as unknown as FunctionWithAddress;
   return adopt(address, 0, byteLength, hold.getU64(0), ptr);
+}
+
+/** Where the bytes of a view or a buffer lie, for a call that is made before any other code runs. */
+export function addressOf(bytes: ArrayBufferView | ArrayBuffer): Pointer {
+  return ptr(bytes as Uint8Array);
 }

@@ -44,7 +44,11 @@ export interface PassInfo {
   readonly gpuStartTime: number;
   /** When the device ended, in seconds of its own clock; 0 until completed. */
   readonly gpuEndTime: number;
-  /** Seconds between the two. */
+  /** When the pass was made, by the same clock. */
+  readonly openTime: number;
+  /** When it was committed; 0 until then. */
+  readonly commitTime: number;
+  /** Seconds between the device's begin and end. */
   readonly gpuTime: number;
 }
 

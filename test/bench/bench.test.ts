@@ -84,11 +84,18 @@ describe("rounds", () => {
   test("names are those that were asked for; nine rounds but in a quick run", () => {
     expect(benchmarks.map(({ name }) => name)).toEqual([
       "op-host-cost",
+      "dispatch-host-cost-500",
+      "dispatch-host-cost-4096",
+      "recorded-step",
+      "recorded-step-parameter",
+      ...[0.1, 1, 4].map((milliseconds) => `await-latency-${milliseconds}ms`),
+      "await-processor",
       "copy-f32",
       "copy-seq-f32-f16",
       "quantize-4bit-d128",
       "quantize-4bit-d256",
       "dequantize-4bit-d128",
+      "rope",
       "prefill-bf16-d256-causal-1t",
       "prefill-bf16-d256-causal-2t",
       ...[64, 128, 256, 512].flatMap((headDim) => [`prefill-bf16-d${headDim}-1t`, `prefill-bf16-d${headDim}-2t`]),

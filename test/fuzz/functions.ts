@@ -1,5 +1,6 @@
 import { type Pointer, read } from "bun:ffi";
 import type { Block } from "../../src/ffi/block.ts";
+import { passCodes } from "../../src/ffi/generated/codes.ts";
 import type { Native } from "../../src/ffi/library.ts";
 import { invalidSources, kernels, sources } from "./kernels.ts";
 import type { Random } from "./random.ts";
@@ -299,12 +300,15 @@ function pipelineCreate(scene: Scene): Attempt | undefined {
 function passCreate(scene: Scene): Attempt | undefined {
   const { world, random, out } = scene;
   const device = subject(scene, "device");
-  const mode = random.below(2);
+  const isRecorded = random.chance(0.2);
+  const isProfiled = !isRecorded && random.chance(0.2);
+  const mode = random.below(2) + (isRecorded ? passCodes.recorded : 0) + (isProfiled ? passCodes.profiled : 0);
   if (device === undefined) return { args: [world.wrongHandle("device"), mode, out.bytes], expect: "refused" };
   if (random.chance(0.05))
-    return { args: [device.handle, random.between(2, 2 ** 32 - 1), out.bytes], expect: "refused" };
+    return { args: [device.handle, random.between(8, 2 ** 32 - 1), out.bytes], expect: "refused" };
   if (device.passes.length >= limits.passes) return undefined;
-  const state = { committed: false, mayFail: false, mayBeRefused: false };
+  const recorded = isRecorded ? { recorded: { scalars: [], tensors: [], mayRefuse: false } } : {};
+  const state = { committed: false, mayFail: false, mayBeRefused: false, ...recorded };
   const done = () => world.add({ kind: "pass", handle: handleIn(out), device, ...state });
   return { args: [device.handle, mode, out.bytes], expect: "ok", done };
 }
@@ -312,7 +316,7 @@ function passCreate(scene: Scene): Attempt | undefined {
 function passCommit(scene: Scene): Attempt {
   const pass = subject(scene, "pass");
   if (pass === undefined) return { args: [scene.world.wrongHandle("pass")], expect: "refused" };
-  if (pass.committed) return { args: [pass.handle], expect: "refused" };
+  if (pass.committed || pass.recorded !== undefined) return { args: [pass.handle], expect: "refused" };
   const done = () => {
     pass.committed = true;
   };
@@ -340,10 +344,10 @@ function layoutRead({ random, shapes, out, text }: Scene): Attempt {
   };
 }
 
-function handleIn(out: Block): number {
+export function handleIn(out: Block): number {
   return out.u32[0] ?? 0;
 }
 
-function zeroTerminated(text: string): Uint8Array<ArrayBuffer> {
+export function zeroTerminated(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`${text}\0`);
 }

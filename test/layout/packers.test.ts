@@ -50,7 +50,8 @@ describe("sizes", () => {
     ClassifyMaskParams: 48,
     MATensor: 24,
     MADeviceInfo: 192,
-    MAPassInfo: 24,
+    MARun: 32,
+    MAPassInfo: 40,
     MAConstant: 48,
     MAPipelineInfo: 16,
     MABinding: 40,
@@ -310,6 +311,8 @@ describe("written by the library's layout, read in TypeScript", () => {
       dispatches: values.get("dispatches") ?? Number.NaN,
       gpuStartTime: start,
       gpuEndTime: end,
+      openTime: values.get("openTime") ?? Number.NaN,
+      commitTime: values.get("commitTime") ?? Number.NaN,
       gpuTime: end - start,
     });
   });

@@ -46,10 +46,12 @@ export const stateCodes = {
   failed: 3,
 } as const;
 
-/** How a pass is created. (`MA_PASS_*`) */
+/** How a pass is created: a sum of these. (`MA_PASS_*`) */
 export const passCodes = {
   concurrent: 0,
   serial: 1,
+  profiled: 4,
+  recorded: 2,
 } as const;
 
 /** (`MA_BINDING_*`) */

@@ -24,7 +24,8 @@ export const layouts = {
   MATensor: "24 buffer:0 dtype:4 offset:8 length:16",
   MADeviceInfo:
     "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 maxThreadgroupMemoryLength:128 maxThreadsPerThreadgroup:132 hasUnifiedMemory:144 reserved:148",
-  MAPassInfo: "24 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16",
+  MARun: "32 scalars:0 tensors:8 scalarCount:16 tensorCount:20 notify:24 reserved:28",
+  MAPassInfo: "40 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16 openTime:24 commitTime:32",
   MAConstant: "48 index:0 dtype:4 components:8 reserved:12 value:16",
   MAPipelineInfo:
     "16 maxTotalThreadsPerThreadgroup:0 threadExecutionWidth:4 staticThreadgroupMemoryLength:8 reserved:12",

@@ -19,7 +19,8 @@ export const structSizes = {
   ClassifyMaskParams: 48,
   MATensor: 24,
   MADeviceInfo: 192,
-  MAPassInfo: 24,
+  MARun: 32,
+  MAPassInfo: 40,
   MAConstant: 48,
   MAPipelineInfo: 16,
   MABinding: 40,
@@ -499,6 +500,32 @@ export function packMATensor(block: Block, at: number, record: Readonly<MATensor
   u32[at + 5] = record.lengthHigh;
 }
 
+/** What a run of a recorded pass gives, in the order of declaration. 32 bytes. */
+export interface MARun {
+  /** a value for each scalar */
+  scalars: number;
+  /** for each tensor another in its place, or a zeroed one for the recorded */
+  tensors: number;
+  scalarCount: number;
+  tensorCount: number;
+  /** 1: as `ma_pass_commit_notify` */
+  notify: number;
+}
+
+/** Packs `MARun` at 32-bit word `at`; undefined packs zeros. */
+export function packMARun(block: Block, at: number, record: Readonly<MARun> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 8);
+    return;
+  }
+  const { u32 } = block;
+  block.setU64(at, record.scalars);
+  block.setU64(at + 2, record.tensors);
+  u32[at + 4] = record.scalarCount;
+  u32[at + 5] = record.tensorCount;
+  u32[at + 6] = record.notify;
+}
+
 /** A function constant of a pipeline, a scalar or a vector. 48 bytes. */
 export interface MAConstant {
   /** as in [[function_constant(index)]] */
@@ -968,15 +995,19 @@ export function readMADeviceInfo(block: Block): MADeviceInfo {
   };
 }
 
-/** State and times of a pass. 24 bytes. */
+/** State and times of a pass, in seconds of one clock. 40 bytes. */
 export interface MAPassInfo {
   /** MA_STATE_* */
   state: number;
   /** encoded so far */
   dispatches: number;
-  /** seconds; 0 until completed */
+  /** 0 until completed */
   gpuStartTime: number;
   gpuEndTime: number;
+  /** when the pass was created */
+  openTime: number;
+  /** 0 until committed */
+  commitTime: number;
 }
 
 /** Reads `MAPassInfo`. */
@@ -986,6 +1017,8 @@ export function readMAPassInfo(block: Block): MAPassInfo {
     dispatches: block.u32[1] as number,
     gpuStartTime: block.f64[1] as number,
     gpuEndTime: block.f64[2] as number,
+    openTime: block.f64[3] as number,
+    commitTime: block.f64[4] as number,
   };
 }
 

@@ -298,6 +298,24 @@ export const samples = [
     fields: { buffer: 2147483649, dtype: 2147483650, offset: 17607218429955, length: 17611513397252 },
   },
   {
+    struct: "MARun",
+    pack: (block: Block) =>
+      structs.packMARun(block, 0, {
+        scalars: 17598628495361,
+        tensors: 17602923462658,
+        scalarCount: 2147483651,
+        tensorCount: 2147483652,
+        notify: 2147483653,
+      }),
+    fields: {
+      scalars: 17598628495361,
+      tensors: 17602923462658,
+      scalarCount: 2147483651,
+      tensorCount: 2147483652,
+      notify: 2147483653,
+    },
+  },
+  {
     struct: "MAConstant",
     pack: (block: Block) =>
       structs.packMAConstant(block, 0, {

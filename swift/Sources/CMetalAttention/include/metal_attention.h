@@ -98,18 +98,32 @@ enum {
   MA_STATE_FAILED = 3,
 };
 
-/// How a pass is created.
+/// How a pass is created: a sum of these.
 enum {
   MA_PASS_CONCURRENT = 0,  ///< dispatches overlap; a barrier where two conflict
   MA_PASS_SERIAL = 1,      ///< each dispatch ends before the next begins
+  MA_PASS_PROFILED = 4,    ///< the device's time of each dispatch is measured, each in an encoder of its own
+  MA_PASS_RECORDED = 2,    ///< never committed itself: each `ma_record_run` commits a pass of what it holds
 };
 
-/// State and times of a pass. 24 bytes.
+/// What a run of a recorded pass gives, in the order of declaration. 32 bytes.
+typedef struct MARun {
+  const uint32_t *scalars;  ///< a value for each scalar
+  const MATensor *tensors;  ///< for each tensor another in its place, or a zeroed one for the recorded
+  uint32_t scalarCount;
+  uint32_t tensorCount;
+  uint32_t notify;  ///< 1: as `ma_pass_commit_notify`
+  uint32_t reserved;
+} MARun;
+
+/// State and times of a pass, in seconds of one clock. 40 bytes.
 typedef struct MAPassInfo {
   uint32_t state;       ///< MA_STATE_*
   uint32_t dispatches;  ///< encoded so far
-  double gpuStartTime;  ///< seconds; 0 until completed
+  double gpuStartTime;  ///< 0 until completed
   double gpuEndTime;
+  double openTime;      ///< when the pass was created
+  double commitTime;    ///< 0 until committed
 } MAPassInfo;
 
 /// A function constant of a pipeline, a scalar or a vector. 48 bytes.
@@ -372,6 +386,10 @@ int32_t ma_device_open(ma_device *device);
 /// Waits for committed passes, then frees the device and all that it owns.
 int32_t ma_device_close(ma_device device);
 int32_t ma_device_info(ma_device device, MADeviceInfo *info);
+/// Gives a socket that becomes readable when a pass sent by
+/// `ma_pass_commit_notify` has ended: for an event loop to wait on. It is the
+/// caller's, to read and to close; a device gives one.
+int32_t ma_device_events(ma_device device, int32_t *descriptor);
 
 /// Creates a zero-filled shared buffer of `length` bytes (1 to maxBufferLength).
 /// `*contents` gets its address, valid until `ma_buffer_release`.
@@ -379,6 +397,14 @@ int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, v
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
 /// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
 int32_t ma_buffer_release(ma_buffer buffer);
+/// Gives what `ma_buffer_adopt` needs to find the buffer's memory, as long as
+/// its handle is open: plain numbers below 2^53, to be sent to another thread.
+int32_t ma_buffer_share(ma_buffer buffer, uint64_t *process, uint64_t *number);
+/// Makes a buffer of `device` over the memory of another one in the same
+/// process, shared by `ma_buffer_share`. The memory goes when the last buffer
+/// over it does. Nothing orders what passes of several devices do in it.
+int32_t ma_buffer_adopt(ma_device device, ma_buffer shared, uint64_t process, uint64_t number, ma_buffer *buffer,
+                        void **contents);
 /// The same, once and in silence, for a garbage collector's callback, on any thread: `buffer` is the handle itself, and
 /// one that is released already is none. `contents` is not looked at.
 int32_t ma_buffer_collected(void *contents, void *buffer);
@@ -412,12 +438,16 @@ int32_t ma_pass_create(ma_device device, uint32_t mode, ma_pass *pass);
 /// is one of a pass that reads tile classes whose own pass is not committed, or
 /// whose mask was written since.
 int32_t ma_pass_commit(ma_pass pass);
+/// The same; when the pass has ended, well or not, a byte goes to the socket of
+/// `ma_device_events`. Where many bytes lie unread some are left out: look at all passes.
+int32_t ma_pass_commit_notify(ma_pass pass);
 /// Blocks until a committed pass has ended; MA_ERROR_EXECUTION when it failed.
 int32_t ma_pass_wait(ma_pass pass);
 /// State and times, without blocking. A failed pass leaves its error in ma_last_error.
 int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
-/// What the pass holds, as JSON: an array of `{"op","kernel","executor","form","grid","threadsPerThreadgroup",
-/// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`.
+/// What the pass holds, as JSON: an array of `{"op","kernel","executor","form","grid",
+/// "threadsPerThreadgroup","reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
+/// profiled pass that has completed with `"startTime"` and `"endTime"` in seconds.
 int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
 /// The bytes that dispatch `dispatch` of the pass hands to its kernel as
 /// argument `index`, with every derived field filled in: for tests, and to see
@@ -427,6 +457,23 @@ int32_t ma_pass_argument_bytes(ma_pass pass, uint32_t dispatch, uint32_t index, 
                                uint64_t *needed);
 /// Frees the pass; one in flight goes on and is freed when it ends.
 int32_t ma_pass_release(ma_pass pass);
+
+/// Declares a number of a recorded pass that each run gives, from `least` to
+/// `most`; `*scalar` gets its place among them.
+int32_t ma_record_scalar(ma_pass pass, const char *name, uint32_t least, uint32_t most, uint32_t *scalar);
+/// Has the operation that is encoded next take its argument `argument`, an
+/// integer of 32 bits, from a scalar: by its C name, or the caller's
+/// (`ma_name_arguments`). `bytes[INDEX]` stands for 4 bytes of a dispatch. The
+/// operation itself is encoded with a value that holds while recording. NULL
+/// takes back what the operation that did not come was to take.
+int32_t ma_record_use(ma_pass pass, uint32_t scalar, const char *argument);
+/// Declares a tensor that runs may replace, wherever operations use it or a
+/// part of it, by another of the same dtype and length; `*number` gets its place.
+int32_t ma_record_tensor(ma_pass pass, const char *name, const MATensor *tensor, uint32_t *number);
+/// Encodes what is recorded into a new pass and commits it; `*started` gets its
+/// handle, to wait for and to release. Operations that take a scalar or a
+/// replaced tensor are checked again.
+int32_t ma_record_run(ma_pass pass, const MARun *run, ma_pass *started);
 
 /// Encodes a registered kernel with bindings given by the caller: one for each
 /// argument that the kernel uses, and none that it does not have.

@@ -23,7 +23,34 @@ extension Exports {
 
   static func bufferRelease(_ buffer: UInt32) throws(StatusError) {
     let released = try HandleSpace.buffers.close(buffer, "buffer")
-    HandleSpace.lock.withLock { released.device.tileClasses.forget(buffer) }
+    HandleSpace.lock.withLock {
+      released.isOpen = false
+      released.device.tileClasses.forget(buffer)
+    }
+  }
+
+  static func bufferShare(
+    _ buffer: UInt32, _ process: UnsafeMutablePointer<UInt64>?, _ number: UnsafeMutablePointer<UInt64>?
+  ) throws(StatusError) {
+    let buffer = try HandleSpace.buffers.open(buffer, "buffer")
+    let (outProcess, outNumber) = (try unwrap(process, "process"), try unwrap(number, "number"))
+    store(SharedMemory.process, to: outProcess)
+    store(buffer.number, to: outNumber)
+  }
+
+  static func bufferAdopt(
+    _ device: UInt32, _ shared: UInt32, _ process: UInt64, _ number: UInt64, _ buffer: UnsafeMutablePointer<UInt32>?,
+    _ contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+  ) throws(StatusError) {
+    let device = try HandleSpace.devices.open(device, "device")
+    let (outBuffer, outContents) = (try unwrap(buffer, "buffer"), try unwrap(contents, "contents"))
+    let other = try HandleSpace.lock.withLock { () throws(StatusError) in
+      try SharedMemory.find(shared, process: process, number: number)
+    }
+    let buffer = try device.makeBuffer(over: other)
+    let handle = try device.adopt(buffer, in: HandleSpace.buffers)
+    store(handle, to: outBuffer)
+    store(buffer.metal.contents(), to: outContents)
   }
 
   static func bufferCollected(
@@ -32,6 +59,7 @@ extension Exports {
     let handle = UInt32(truncatingIfNeeded: UInt(bitPattern: buffer))
     let released = HandleSpace.lock.withLock { () -> Buffer? in
       let released = HandleSpace.buffers.remove(handle)
+      released?.isOpen = false
       released?.device.tileClasses.forget(handle)
       return released
     }

@@ -17,11 +17,35 @@ extension MAApplyRopeArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(k) }
 @inline(__always)
 func encode<Args: BitwiseCopyable>(
   _ function: StaticString, _ args: UnsafePointer<Args>?, named name: Argument = "args", into pass: UInt32,
-  _ body: (Args, Pass) throws(StatusError) -> PipelineSlot?
+  _ body: @escaping (Args, Pass) throws(StatusError) -> PipelineSlot?
 ) -> Int32 {
   status(function, withV: isDual(args)) { () throws(StatusError) in
     let args = try read(args, name)
-    try encode(into: pass) { (pass) throws(StatusError) in try body(args, pass) }
+    try encode(into: pass) { (pass) throws(StatusError) in
+      guard let recording = pass.recording else { return try body(args, pass) }
+      return try recording.record(function, args, pass, body)
+    }
+  }
+}
+
+extension Recording {
+  /// Records an operation of the C ABI.
+  fileprivate func record<Args: BitwiseCopyable>(
+    _ function: StaticString, _ args: Args, _ pass: Pass,
+    _ body: @escaping (Args, Pass) throws(StatusError) -> PipelineSlot?
+  ) throws(StatusError) -> PipelineSlot? {
+    let block: ArgumentBlock
+    if let dispatch = args as? MAKernelDispatch {
+      block = ArgumentBlock(dispatch)
+    } else {
+      block = try ArgumentBlock(args)
+    }
+    let encode: Recording.Encode = { (block, pass) throws(StatusError) in
+      try body(block.loadUnaligned(as: Args.self), pass)
+    }
+    return try record(function, withV: (args as? any StreamArgs)?.isDual ?? false, block, encode: encode) {
+      () throws(StatusError) in try body(args, pass)
+    }
   }
 }
 

@@ -102,6 +102,7 @@ enum Operation: UInt8 {
 
 /// The tensor arguments of the operations.
 enum TensorName: UInt8 {
+  case tensors
   case src
   case cache
   case srcK

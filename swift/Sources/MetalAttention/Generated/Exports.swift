@@ -116,6 +116,17 @@ public func deviceInfo(device: UInt32, info: UnsafeMutablePointer<MADeviceInfo>?
 }
 
 #if compiler(>=6.3)
+  @c(ma_device_events)
+#else
+  @_cdecl("ma_device_events")
+#endif
+public func deviceEvents(device: UInt32, descriptor: UnsafeMutablePointer<Int32>?) -> Int32 {
+  status("ma_device_events") { () throws(StatusError) in
+    try Exports.deviceEvents(device, descriptor)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_buffer_create)
 #else
   @_cdecl("ma_buffer_create")
@@ -150,6 +161,33 @@ public func bufferInfo(
 public func bufferRelease(buffer: UInt32) -> Int32 {
   status("ma_buffer_release") { () throws(StatusError) in
     try Exports.bufferRelease(buffer)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_share)
+#else
+  @_cdecl("ma_buffer_share")
+#endif
+public func bufferShare(
+  buffer: UInt32, process: UnsafeMutablePointer<UInt64>?, number: UnsafeMutablePointer<UInt64>?
+) -> Int32 {
+  status("ma_buffer_share") { () throws(StatusError) in
+    try Exports.bufferShare(buffer, process, number)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_adopt)
+#else
+  @_cdecl("ma_buffer_adopt")
+#endif
+public func bufferAdopt(
+  device: UInt32, shared: UInt32, process: UInt64, number: UInt64, buffer: UnsafeMutablePointer<UInt32>?,
+  contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> Int32 {
+  status("ma_buffer_adopt") { () throws(StatusError) in
+    try Exports.bufferAdopt(device, shared, process, number, buffer, contents)
   }
 }
 
@@ -295,6 +333,17 @@ public func passCommit(pass: UInt32) -> Int32 {
 }
 
 #if compiler(>=6.3)
+  @c(ma_pass_commit_notify)
+#else
+  @_cdecl("ma_pass_commit_notify")
+#endif
+public func passCommitNotify(pass: UInt32) -> Int32 {
+  status("ma_pass_commit_notify") { () throws(StatusError) in
+    try Exports.passCommitNotify(pass)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_pass_wait)
 #else
   @_cdecl("ma_pass_wait")
@@ -351,6 +400,54 @@ public func passArgumentBytes(
 public func passRelease(pass: UInt32) -> Int32 {
   status("ma_pass_release") { () throws(StatusError) in
     try Exports.passRelease(pass)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_scalar)
+#else
+  @_cdecl("ma_record_scalar")
+#endif
+public func recordScalar(
+  pass: UInt32, name: UnsafePointer<CChar>?, least: UInt32, most: UInt32, scalar: UnsafeMutablePointer<UInt32>?
+) -> Int32 {
+  status("ma_record_scalar") { () throws(StatusError) in
+    try Exports.recordScalar(pass, name, least, most, scalar)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_use)
+#else
+  @_cdecl("ma_record_use")
+#endif
+public func recordUse(pass: UInt32, scalar: UInt32, argument: UnsafePointer<CChar>?) -> Int32 {
+  status("ma_record_use") { () throws(StatusError) in
+    try Exports.recordUse(pass, scalar, argument)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_tensor)
+#else
+  @_cdecl("ma_record_tensor")
+#endif
+public func recordTensor(
+  pass: UInt32, name: UnsafePointer<CChar>?, tensor: UnsafePointer<MATensor>?, number: UnsafeMutablePointer<UInt32>?
+) -> Int32 {
+  status("ma_record_tensor") { () throws(StatusError) in
+    try Exports.recordTensor(pass, name, tensor, number)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_run)
+#else
+  @_cdecl("ma_record_run")
+#endif
+public func recordRun(pass: UInt32, run: UnsafePointer<MARun>?, started: UnsafeMutablePointer<UInt32>?) -> Int32 {
+  status("ma_record_run") { () throws(StatusError) in
+    try Exports.recordRun(pass, run, started)
   }
 }
 

@@ -178,12 +178,24 @@ extension LayoutTable {
         LayoutField("reserved", \MADeviceInfo.reserved, .u32, count: 11),
       ]),
     StructLayout(
+      MARun.self,
+      [
+        LayoutField("scalars", \MARun.scalars, .pointer),
+        LayoutField("tensors", \MARun.tensors, .pointer),
+        LayoutField("scalarCount", \MARun.scalarCount, .u32),
+        LayoutField("tensorCount", \MARun.tensorCount, .u32),
+        LayoutField("notify", \MARun.notify, .u32),
+        LayoutField("reserved", \MARun.reserved, .u32),
+      ]),
+    StructLayout(
       MAPassInfo.self,
       [
         LayoutField("state", \MAPassInfo.state, .u32),
         LayoutField("dispatches", \MAPassInfo.dispatches, .u32),
         LayoutField("gpuStartTime", \MAPassInfo.gpuStartTime, .f64),
         LayoutField("gpuEndTime", \MAPassInfo.gpuEndTime, .f64),
+        LayoutField("openTime", \MAPassInfo.openTime, .f64),
+        LayoutField("commitTime", \MAPassInfo.commitTime, .f64),
       ]),
     StructLayout(
       MAConstant.self,

@@ -15,7 +15,7 @@ enum FlashAttnPrefill {
     let accesses = try FlashAttnAccesses(tensors, args)
     var usedClasses: MadeTileClasses?
     if let mask = accesses.mask, let tileClasses = accesses.tileClasses {
-      usedClasses = try pass.device.tileClasses.requireFresh(tileClasses, of: mask)
+      usedClasses = try pass.requireFresh(tileClasses, of: mask)
     }
 
     // One bit for each of FlashAttnKernel.constants.
