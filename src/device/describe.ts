@@ -20,6 +20,8 @@ export interface DispatchDescription {
   readonly op: string;
   /** Name of the kernel that runs. */
   readonly kernel: string;
+  /** What runs it: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason. */
+  readonly executor: string;
   /** What `grid` counts. */
   readonly form: DispatchForm;
   readonly grid: Extent3;

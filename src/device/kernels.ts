@@ -57,13 +57,19 @@ export class Pipeline {
   readonly kernel: string;
   /** Threads and threadgroup memory that it allows. */
   readonly info: PipelineInfo;
+  /**
+   * What runs the kernel: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason why its lanes
+   * run one by one.
+   */
+  readonly executor: string;
   readonly #lifetime: PipelineLifetime;
 
   /** @internal Use `Device.pipeline`. */
-  constructor(device: Device, lifetime: PipelineLifetime, kernel: string, info: PipelineInfo) {
+  constructor(device: Device, lifetime: PipelineLifetime, kernel: string, info: PipelineInfo, executor: string) {
     this.device = device;
     this.kernel = kernel;
     this.info = info;
+    this.executor = executor;
     this.#lifetime = checkMade(lifetime, PipelineLifetime, "Device.pipeline()");
     net.register(this, lifetime, this);
   }
@@ -142,7 +148,10 @@ export function createPipeline(
   const lifetime = new PipelineLifetime(device, out.u32[0] as number);
   const info = new Block(structSizes.MAPipelineInfo);
   checkStatus(native, native.ma_pipeline_info(lifetime.handle, info.bytes));
-  return new Pipeline(owner, lifetime, kernel, readMAPipelineInfo(info));
+  const executor = readText((buffer, capacity, needed) =>
+    checkStatus(native, native.ma_pipeline_executor(lifetime.handle, buffer, capacity, needed)),
+  );
+  return new Pipeline(owner, lifetime, kernel, readMAPipelineInfo(info), executor);
 }
 
 /** @internal The names of all kernels of a device. */

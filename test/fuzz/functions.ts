@@ -84,6 +84,7 @@ export const functions: readonly FuzzedFunction[] = [
   { name: "ma_pipeline_create", weight: 6, pointers: [1, 4], attempt: pipelineCreate },
   { name: "ma_pipeline_create_built_in", weight: 1, pointers: [1, 4], attempt: builtInCreate },
   { name: "ma_pipeline_info", weight: 20, pointers: [1], attempt: on("pipeline", ({ out }) => [out.bytes]) },
+  { name: "ma_pipeline_executor", weight: 5, pointers: [3], attempt: on("pipeline", textArguments) },
   {
     name: "ma_pipeline_release",
     weight: 2,

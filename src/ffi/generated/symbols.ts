@@ -33,6 +33,7 @@ export const symbols = {
   ma_pipeline_create: { args: ["u32", "ptr", "ptr", "u32", "ptr"], returns: "i32" },
   ma_pipeline_create_built_in: { args: ["u32", "ptr", "ptr", "u32", "ptr"], returns: "i32" },
   ma_pipeline_info: { args: ["u32", "ptr"], returns: "i32" },
+  ma_pipeline_executor: { args: ["u32", "ptr", "u64", "ptr"], returns: "i32" },
   ma_pipeline_release: { args: ["u32"], returns: "i32" },
   ma_pass_create: { args: ["u32", "u32", "ptr"], returns: "i32" },
   ma_pass_commit: { args: ["u32"], returns: "i32" },

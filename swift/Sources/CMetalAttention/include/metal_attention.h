@@ -433,6 +433,9 @@ int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstan
 int32_t ma_pipeline_create_built_in(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
                                     ma_pipeline *pipeline);
 int32_t ma_pipeline_info(ma_pipeline pipeline, MAPipelineInfo *info);
+/// What runs the kernel, as text: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason.
+/// Writes as `ma_kernel_names` does.
+int32_t ma_pipeline_executor(ma_pipeline pipeline, char *buffer, uint64_t capacity, uint64_t *needed);
 int32_t ma_pipeline_release(ma_pipeline pipeline);
 
 /// Opens a pass: one command buffer that takes dispatches until it is committed.
@@ -448,8 +451,8 @@ int32_t ma_pass_commit_notify(ma_pass pass);
 int32_t ma_pass_wait(ma_pass pass);
 /// State and times, without blocking. A failed pass leaves its error in ma_last_error.
 int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
-/// What the pass holds, as JSON: an array of `{"op","kernel","form","grid","threadsPerThreadgroup",
-/// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
+/// What the pass holds, as JSON: an array of `{"op","kernel","executor","form","grid",
+/// "threadsPerThreadgroup","reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
 /// profiled pass that has completed with `"startTime"` and `"endTime"` in seconds.
 int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
 /// The bytes that dispatch `dispatch` of the pass hands to its kernel as

@@ -67,6 +67,14 @@ extension Exports {
     store(info, to: out)
   }
 
+  static func pipelineExecutor(
+    _ pipeline: UInt32, _ buffer: UnsafeMutablePointer<CChar>?, _ capacity: UInt64,
+    _ needed: UnsafeMutablePointer<UInt64>?
+  ) throws(StatusError) {
+    let pipeline = try HandleSpace.pipelines.open(pipeline, "pipeline")
+    try write(executor(of: pipeline.state), to: buffer, capacity: capacity, needed: needed)
+  }
+
   static func pipelineRelease(_ pipeline: UInt32) throws(StatusError) {
     _ = try HandleSpace.pipelines.close(pipeline, "pipeline")
   }

@@ -314,6 +314,19 @@ public func pipelineInfo(pipeline: UInt32, info: UnsafeMutablePointer<MAPipeline
 }
 
 #if compiler(>=6.3)
+  @c(ma_pipeline_executor)
+#else
+  @_cdecl("ma_pipeline_executor")
+#endif
+public func pipelineExecutor(
+  pipeline: UInt32, buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
+) -> Int32 {
+  status("ma_pipeline_executor") { () throws(StatusError) in
+    try Exports.pipelineExecutor(pipeline, buffer, capacity, needed)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_pipeline_release)
 #else
   @_cdecl("ma_pipeline_release")

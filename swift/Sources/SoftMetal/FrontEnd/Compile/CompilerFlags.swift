@@ -53,10 +53,10 @@ enum CompilerFlags {
       let common = ["-mno-red-zone", "-mprefer-vector-width=512"]
       // Code for a level is shipped, so it goes without symbols.
       if let level { return common + ["-march=\(level.rawValue)", "-s"] }
-      // The processor's own conversion to bfloat makes subnormals zero. AVX10.1 contains it.
-      let native = common + ["-march=native", "-mno-avx512bf16"] + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
-      // Older ones crash on code for the processor's own arithmetic of halves.
-      return native + (clang.version < 19 ? ["-mno-avx512fp16"] : [])
+      // The processor's own conversion to bfloat makes subnormals zero. Of its own arithmetic of halves clang 19 turns
+      // comparisons with memory round, and older ones crash. AVX10.1 contains both.
+      let native = common + ["-march=native", "-mno-avx512bf16", "-mno-avx512fp16"]
+      return native + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
     #else
       return ["-mcpu=native"]
     #endif
