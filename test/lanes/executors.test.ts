@@ -59,7 +59,6 @@ if (isLinux)
   test.each([
     ["vectors where the pass is at hand", {}, /^vectors$/],
     ["fibres where they are asked for", { SOFTMETAL_EXECUTOR: "fibres" }, /^fibres \(SOFTMETAL_EXECUTOR is fibres\)$/],
-    ["fibres as C++ for OpenCL", { SOFTMETAL_FRONTEND: "opencl" }, /^fibres \(compiled as C\+\+ for OpenCL\)$/],
     [
       "fibres where clang cannot load the pass",
       { SOFTMETAL_LANES: import.meta.path },
