@@ -129,7 +129,8 @@ statementSuite("packedPlaces", [
     code: "V v = {packed_uchar3(1, 2, 255), 4, short3(-5), half4(1, 2, 3, 4)}; v.c.z++; v.s.y *= 2; v.h = v.h.wzyx; const V w = v; device V *d = (device V *)(out + 4); d[0] = w; d->h[1] += 1; out[0] = sizeof(V); out[1] = d->c.z + d->n; out[2] = d->s[1]; out[3] = int(d->h.y + w.h.x);",
     out: "int",
     threads: 1,
-    expected: [18, 4, -10, 8],
+    // The struct itself behind them: bytes, shorts of -5, -10 and -5, halves of 4, 4, 2 and 1.
+    expected: [18, 4, -10, 8, 0x04000201, 0xfff6fffb | 0, 0x4400fffb, 0x40004400, 0x3c00],
   },
   {
     name: "packed vectors as arguments, results, in functions of the library and mixed with others",

@@ -126,7 +126,7 @@ statementSuite("nestedObjects", [
     code: "threadgroup P box[2]; box[1].at = short3(1, 2, 3); out[0] = next(&box[1].at.y); device P *d = (device P *)(out + 4); device short *s = &d->at[0]; s[2] = 9; out[1] = d->at.z; P mine = {1, packed_short3(4, 5, 6), 7}; thread short *m = &mine.at.x; m[1] = 8; out[2] = mine.at.y; out[3] = sizeof(P);",
     out: "int",
     threads: 1,
-    expected: [5, 9, 8, 12],
+    expected: [5, 9, 8, 12, 0, 0, 9],
   },
   {
     name: "the address of components in arrays, by pointer to const, beside pointer arithmetic",
