@@ -99,7 +99,7 @@ const refusals: readonly Refusal[] = [
   },
   {
     name: "a swizzle that names a component twice, as a target",
-    source: kernel("float4 v(1); v.xx §= float2(2); out[i] = v.x;"),
+    source: kernel("float4 v(1); v.§xx = float2(2); out[i] = v.x;"),
     says: /assignable|duplicate|twice/,
   },
   {
