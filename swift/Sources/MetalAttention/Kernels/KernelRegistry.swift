@@ -6,6 +6,8 @@ final class KernelRegistry {
   private let lock = Lock()
   private var sources = BuiltInSources.make()
   private var pipelines: [PipelineKey: Pipeline] = [:]
+  /// Of sources that were replaced: passes refer to them without a count.
+  private var superseded: [Pipeline] = []
 
   /// Pipelines of built-in kernels by slot; guarded by the lock of
   /// `HandleSpace`, under which dispatches are encoded. In memory of its own,
@@ -81,7 +83,7 @@ final class KernelRegistry {
       try requireNewNames(of: source, besides: old)
       sources.removeAll { $0 === old }
       sources.append(source)
-      // Those that are in use live on by their handles.
+      superseded += pipelines.lazy.filter { !$0.key.isBuiltIn }.map(\.value)
       pipelines = pipelines.filter { $0.key.isBuiltIn }
     }
   }

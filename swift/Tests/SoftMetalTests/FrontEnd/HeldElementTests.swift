@@ -9,7 +9,7 @@ import Testing
     let source = SourceText(Array(text.utf8))
     let lowered = try Lowering.program(source, origin: SourceOrigin(label: "test.metal", source: source))
       .shader(kernel: nil, needingLanes: [])
-    return String(decoding: lowered.text, as: UTF8.self).has("#define SM_HELD_ELEMENTS")
+    return lowered.macros.contains("SM_HELD_ELEMENTS")
   }
 
   @Test(arguments: [
