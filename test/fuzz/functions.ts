@@ -2,6 +2,7 @@ import { type Pointer, read } from "bun:ffi";
 import type { Block } from "../../src/ffi/block.ts";
 import { passCodes } from "../../src/ffi/generated/codes.ts";
 import type { Native } from "../../src/ffi/library.ts";
+import { dtypeCodes } from "../helpers/abi.ts";
 import { invalidSources, kernels, sources } from "./kernels.ts";
 import type { Random } from "./random.ts";
 import type { StructShape } from "./structs.ts";
@@ -270,11 +271,22 @@ function sourceRegister(scene: Scene): Attempt | undefined {
 }
 
 /** Of kernels that are not built in. */
-function builtInCreate(scene: Scene): Attempt {
-  const { world, random, out } = scene;
+function builtInCreate(scene: Scene): Attempt | undefined {
+  const { world, random, shapes, out } = scene;
   const device = subject(scene, "device");
-  const name = zeroTerminated(random.pick(kernels).name);
-  return { args: [device?.handle ?? world.wrongHandle("device"), name, null, 0, out.bytes], expect: "refused" };
+  const shape = shapes.get("MAConstant");
+  if (shape === undefined || (device !== undefined && device.pipelines.length >= limits.pipelines)) return undefined;
+  const flag = (index: number) => shape.pack({ index, dtype: dtypeCodes.bool, components: 1, "value[0]": 0 });
+  const constants = new Uint8Array(Buffer.concat([flag(0), flag(1)]));
+  const call = (handle: number, name: string) => [handle, zeroTerminated(name), constants, 2, out.bytes] as const;
+  const kernel = "kv_cache_copy";
+  if (device === undefined) return { args: call(world.wrongHandle("device"), kernel), expect: "refused" };
+  // None of the caller's is built in.
+  if (random.chance(0.5)) return { args: call(device.handle, "fuzz_count"), expect: "refused" };
+  const done = () => {
+    world.add({ kind: "pipeline", handle: handleIn(out), device, kernel });
+  };
+  return { args: call(device.handle, kernel), expect: "ok", done };
 }
 
 /** With the same text, so that what is known of the sources stays true. */
