@@ -40,6 +40,8 @@ export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/cacheCopy/kvCacheCopy.t
 export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/cacheCopy/kvCacheCopyBatch.ts";
 export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/cacheCopy/kvCacheCopyHeadMajor.ts";
 export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/cacheCopy/kvCacheCopySeq.ts";
+export type { DecodeCache, DecodeCodes, DecodeDType } from "./ops/decode/decodeCache.ts";
+export { type FlashAttnDecodeArgs, flashAttnDecode } from "./ops/decode/flashAttnDecode.ts";
 export {
   type BuildCausalMaskArgs,
   type BuildSlidingWindowMaskArgs,

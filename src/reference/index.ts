@@ -3,6 +3,7 @@
 export * from "./codebooks.ts";
 export * from "./error.ts";
 export * from "./exp.ts";
+export * from "./flashAttnDecode.ts";
 export * from "./flashAttnPrefill.ts";
 export * from "./hadamard.ts";
 export * from "./hadamardQuantizeKv.ts";

@@ -21,7 +21,7 @@ const documented = {
     dispatch_threads_per_threadgroup simdgroup_index_in_threadgroup simdgroups_per_threadgroup threads_per_simdgroup`,
   functions: `abs all any as_type ceil clamp clz copysign cos ctz dot exp exp2 exp10 fabs floor fma fmax fmin fract frexp
     isfinite isinf isnan ldexp length log log2 max min mix popcount pow precise fast rint round rsqrt saturate select sign
-    sin sqrt step trunc extract_bits insert_bits reverse_bits rotate mulhi mad24 mul24 hadd absdiff`,
+    sin sqrt step tanh trunc extract_bits insert_bits reverse_bits rotate mulhi mad24 mul24 hadd absdiff`,
   simdgroup: `simd_all simd_any simd_ballot simd_broadcast simd_broadcast_first simd_max simd_min simd_or simd_and simd_xor
     simd_prefix_exclusive_sum simd_prefix_inclusive_sum simd_product simd_shuffle simd_shuffle_down simd_shuffle_up
     simd_shuffle_xor simd_shuffle_rotate_down simd_shuffle_rotate_up simd_sum quad_sum quad_shuffle_xor`,
@@ -29,7 +29,7 @@ const documented = {
     make_filled_simdgroup_matrix`,
   synchronization: `threadgroup_barrier simdgroup_barrier mem_flags mem_none mem_device mem_threadgroup
     mem_threadgroup_imageblock atomic_fetch_add_explicit atomic_load_explicit atomic_store_explicit memory_order_relaxed`,
-  constants: `INFINITY NAN FLT_MAX FLT_MIN HALF_MAX M_PI_F M_LOG2E_F M_SQRT2_F M_SQRT1_2_F numeric_limits infinity
+  constants: `INFINITY NAN FLT_MAX FLT_MIN HALF_MAX M_PI_F M_LOG2E_F M_LN2_F M_SQRT2_F M_SQRT1_2_F numeric_limits infinity
     is_function_constant_defined`,
   namespaces: "metal",
   headers: `metal_stdlib metal_simdgroup metal_simdgroup_matrix metal_math metal_atomic metal_integer metal_common`,

@@ -288,6 +288,7 @@ describe("written by the library's layout, read in TypeScript", () => {
       maxBufferLength: number("maxBufferLength"),
       recommendedMaxWorkingSetSize: number("recommendedMaxWorkingSetSize"),
       currentAllocatedSize: number("currentAllocatedSize"),
+      scratchLength: number("scratchLength"),
       maxThreadgroupMemoryLength: number("maxThreadgroupMemoryLength"),
       maxThreadsPerThreadgroup: [
         number("maxThreadsPerThreadgroup[0]"),

@@ -19,9 +19,11 @@ export const layouts = {
   AttnMaskParams: "24 M_strides:0",
   BuildMaskParams: "16 qL:0 kL:4 qL_off:8 window:12",
   ClassifyMaskParams: "48 B:0 H:4 qL:8 kL:12 NQ:16 NK:20 M_strides:24",
+  FlashAttnDecodeParams:
+    "80 n_heads:0 n_kv_heads:4 head_dim:8 n_q:12 capacity:16 seq_len:20 is_sliding:24 window:28 page_tokens:32 n_pages:36 tree_columns:40 scale:44 softcap:48 scale_factor_d512:52 q_dtype:56 out_dtype:60 present:64 n_blocks:68 n_tiles:72 _pad:76",
   MATensor: "24 buffer:0 dtype:4 offset:8 length:16",
   MADeviceInfo:
-    "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 maxThreadgroupMemoryLength:128 maxThreadsPerThreadgroup:132 hasUnifiedMemory:144 reserved:148",
+    "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 scratchLength:128 maxThreadgroupMemoryLength:136 maxThreadsPerThreadgroup:140 hasUnifiedMemory:152 reserved:156",
   MAPassInfo: "24 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16",
   MAConstant: "48 index:0 dtype:4 components:8 reserved:12 value:16",
   MAPipelineInfo:
@@ -40,6 +42,8 @@ export const layouts = {
     "192 packedK:0 normsK:24 outK:48 packedV:72 normsV:96 outV:120 params:144 packing:180 batch:184 reserved:188",
   MAFlashAttnPrefillArgs:
     "344 q:0 k:24 v:48 out:72 mask:96 tileClasses:120 params:144 maskParams:304 nKvHeads:328 causal:332 reserved:336",
+  MAFlashAttnDecodeArgs:
+    "392 q:0 k:24 normsK:48 v:72 normsV:96 out:120 lse:144 seqLens:168 blockTable:192 sinks:216 alibiSlopes:240 treeMask:264 params:288 batch:368 packingK:372 bitsK:376 packingV:380 bitsV:384 reserved:388",
   MABuildMaskArgs: "40 mask:0 params:24",
   MAClassifyMaskTilesArgs: "104 mask:0 tileClasses:24 params:48 headDim:96 reserved:100",
 } as const;

@@ -3,7 +3,7 @@
 import type { FFIFunction } from "bun:ffi";
 
 /** `MA_ABI_VERSION` of the header that this package was written against. */
-export const abiVersion = 4;
+export const abiVersion = 5;
 
 /** The functions of metal_attention.h. */
 export const symbols = {
@@ -41,6 +41,7 @@ export const symbols = {
   ma_hadamard_quantize_kv_seq: { args: ["u32", "ptr"], returns: "i32" },
   ma_hadamard_dequantize_kv: { args: ["u32", "ptr"], returns: "i32" },
   ma_flash_attn_prefill: { args: ["u32", "ptr"], returns: "i32" },
+  ma_flash_attn_decode: { args: ["u32", "ptr"], returns: "i32" },
   ma_build_mask: { args: ["u32", "ptr"], returns: "i32" },
   ma_classify_mask_tiles: { args: ["u32", "ptr"], returns: "i32" },
 } as const satisfies Record<string, FFIFunction>;

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 4
+#define MA_ABI_VERSION 5
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -84,10 +84,11 @@ typedef struct MADeviceInfo {
   uint64_t maxBufferLength;               ///< bytes
   uint64_t recommendedMaxWorkingSetSize;  ///< bytes
   uint64_t currentAllocatedSize;          ///< bytes
+  uint64_t scratchLength;                 ///< bytes that the device keeps for the states of attention's splits
   uint32_t maxThreadgroupMemoryLength;    ///< bytes
   uint32_t maxThreadsPerThreadgroup[3];
   uint32_t hasUnifiedMemory;
-  uint32_t reserved[11];
+  uint32_t reserved[9];
 } MADeviceInfo;
 
 /// States of a pass.
@@ -285,6 +286,35 @@ typedef struct MAFlashAttnPrefillArgs {
   uint32_t reserved[2];
 } MAFlashAttnPrefillArgs;
 
+/// Arguments of `ma_flash_attn_decode`. 392 bytes.
+/// q, out [batch, n_heads, n_q, head_dim], each f32, f16 or bf16. K and V, each dense [batch, n_kv_heads, capacity,
+/// head_dim] of f32, f16 or bf16, or codes u8 [batch, n_kv_heads, capacity, bytes of a row] with norms f32 [batch,
+/// n_kv_heads, capacity, max(1, head_dim / 256)]; with a blockTable i32 [batch, capacity / page_tokens] pages
+/// [n_pages, n_kv_heads, page_tokens, ...] instead. With head_dim 576, f16 or bf16, v is absent: V is the first 512
+/// columns of K, which out has. All else may be absent: lse f32 [batch, n_heads, n_q], seqLens i32 [batch] in
+/// place of seq_len, sinks and alibiSlopes f32 [n_heads], treeMask u32 [batch, n_q].
+typedef struct MAFlashAttnDecodeArgs {
+  MATensor q;
+  MATensor k;
+  MATensor normsK;
+  MATensor v;
+  MATensor normsV;
+  MATensor out;
+  MATensor lse;
+  MATensor seqLens;
+  MATensor blockTable;
+  MATensor sinks;
+  MATensor alibiSlopes;
+  MATensor treeMask;
+  FlashAttnDecodeParams params;
+  uint32_t batch;
+  uint32_t packingK;  ///< MA_PACKING_* of codes; 0: K is dense
+  uint32_t bitsK;     ///< of a code; 0: K is dense
+  uint32_t packingV;
+  uint32_t bitsV;
+  uint32_t reserved;  ///< 0
+} MAFlashAttnDecodeArgs;
+
 /// Arguments of `ma_build_mask`. 40 bytes.
 /// `mask` [qL, kL] is bf16 or f16 (0 attends, -infinity blocks) or bool (1
 /// attends, 0 blocks). Row i attends keys j <= p = i + qL_off; with a window,
@@ -402,6 +432,8 @@ int32_t ma_hadamard_quantize_kv_seq(ma_pass pass, const MAHadamardQuantizeKvSeqA
 /// Reads a run of tokens back.
 int32_t ma_hadamard_dequantize_kv(ma_pass pass, const MAHadamardDequantizeKvArgs *args);
 int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
+/// One to 16 query rows of each sequence attend over its cache.
+int32_t ma_flash_attn_decode(ma_pass pass, const MAFlashAttnDecodeArgs *args);
 /// Writes a causal or sliding-window mask.
 int32_t ma_build_mask(ma_pass pass, const MABuildMaskArgs *args);
 /// Writes a byte for each tile of a mask: 0 blocked throughout, 1 mixed, 2 nothing masked.

@@ -16,6 +16,7 @@ final class Device {
   var encodingPasses = 0
   private var passesOpened: UInt64 = 0
   let tileClasses = TileClassSet()
+  let scratch = Scratch()
   private var inFlight: [any MTLCommandBuffer] = []
 
   init() throws(StatusError) {

@@ -379,6 +379,15 @@ public func flashAttnPrefill(pass: UInt32, args: UnsafePointer<MAFlashAttnPrefil
 }
 
 #if compiler(>=6.3)
+  @c(ma_flash_attn_decode)
+#else
+  @_cdecl("ma_flash_attn_decode")
+#endif
+public func flashAttnDecode(pass: UInt32, args: UnsafePointer<MAFlashAttnDecodeArgs>?) -> Int32 {
+  encode("ma_flash_attn_decode", args, into: pass, FlashAttnDecode.encode)
+}
+
+#if compiler(>=6.3)
   @c(ma_build_mask)
 #else
   @_cdecl("ma_build_mask")

@@ -54,6 +54,11 @@ final class Pass {
     encoder.setBuffer(buffer.metal, offset: Int(offset), index: index)
   }
 
+  /// Binds memory of the library's own.
+  func bind(_ buffer: any MTLBuffer, offset: UInt64, at index: Int) {
+    encoder.setBuffer(buffer, offset: Int(offset), index: index)
+  }
+
   /// Binds a copy of a value.
   @inline(__always)
   func bind<Value: BitwiseCopyable>(_ value: Value, at index: Int) {

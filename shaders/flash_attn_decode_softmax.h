@@ -1,0 +1,72 @@
+/// The softmax of the query rows of a tile, leaf by leaf, and the state of a block.
+///
+/// A SIMD group has up to 32 / KEYS queries; in scores lane l stands for query
+/// l / KEYS and key l % KEYS of a step, and a leaf is 32 / KEYS steps.
+#pragma once
+
+#include <metal_stdlib>
+#include <metal_simdgroup>
+
+#include "flash_attn_decode_keys.h"
+
+using namespace metal;
+
+/// What follows from the parameters for the scores of a lane's query.
+struct ScoreRule {
+  float factor;   ///< of a product, to the score
+  float softcap;  ///< 0: none
+  float slope;    ///< of ALiBi, a key further back
+  int position;   ///< of the query
+
+  /// The score in powers of two.
+  float of(float product, int key) const {
+    float score = product * factor;
+    if (softcap != 0.0f) {
+      score = softcap * precise::tanh(score / softcap);
+    }
+    return (score + slope * float(key - position)) * M_LOG2E_F;
+  }
+};
+
+/// The softmax of a lane's query so far, in powers of two; the lanes of a query have the same.
+struct Softmax {
+  float maximum = -INFINITY;
+  float sum = 0.0f;
+};
+
+/// Turns the scores of a leaf (-infinity: not seen) into weights relative to the
+/// new maximum, and gives the factor that what came before takes. The sum adds
+/// keys 16 apart first, then 8 and so on, however they lie over lanes and steps.
+template <int KEYS, int STEPS>
+inline float add_leaf(thread Softmax &softmax, thread float *scores) {
+  float maximum = scores[0];
+  for (int step = 1; step < STEPS; step++) {
+    maximum = max(maximum, scores[step]);
+  }
+#pragma clang loop unroll(full)
+  for (int distance = 1; distance < KEYS; distance *= 2) {
+    maximum = max(maximum, simd_shuffle_xor(maximum, ushort(distance)));
+  }
+  maximum = max(maximum, softmax.maximum);
+  // While nothing has been seen any other number does.
+  const float reference = maximum == -INFINITY ? 0.0f : maximum;
+  const float factor = precise::exp2(softmax.maximum - reference);
+  float sums[STEPS];
+  for (int step = 0; step < STEPS; step++) {
+    scores[step] = precise::exp2(scores[step] - reference);
+    sums[step] = scores[step];
+  }
+  for (int distance = STEPS / 2; distance > 0; distance /= 2) {
+    for (int step = 0; step < distance; step++) {
+      sums[step] += sums[step + distance];
+    }
+  }
+  float sum = sums[0];
+#pragma clang loop unroll(full)
+  for (int distance = KEYS / 2; distance > 0; distance /= 2) {
+    sum += simd_shuffle_xor(sum, ushort(distance));
+  }
+  softmax.sum = fma(softmax.sum, factor, sum);
+  softmax.maximum = maximum;
+  return factor;
+}
