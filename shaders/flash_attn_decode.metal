@@ -302,28 +302,46 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
 
 // Entry points.
 
-/// A head size: K and V dense, both quantized, K dense and V quantized, and the other way round.
-#define instantiate_vec(size, D, QUERIES)                                                         \
-  instantiate_kernel("flash_attn_vec_" size, attend_block, D, D, D, QUERIES, false, false);       \
-  instantiate_kernel("flash_attn_vec_tq_" size, attend_block, D, D, D, QUERIES, true, true);      \
-  instantiate_kernel("flash_attn_vec_hybrid_" size, attend_block, D, D, D, QUERIES, false, true); \
-  instantiate_kernel("flash_attn_vec_hybrid_k_" size, attend_block, D, D, D, QUERIES, true, false)
+/// A head size, of one query and of tiles: K and V dense or codes.
+#define instantiate_tiles(name, D, QUERIES, K_CODES, V_CODES)                 \
+  instantiate_kernel(name "_q1", attend_block, D, D, D, 1, K_CODES, V_CODES); \
+  instantiate_kernel(name "_q" #QUERIES, attend_block, D, D, D, QUERIES, K_CODES, V_CODES)
 
-instantiate_vec("d64_q1", 64, 1);
-instantiate_vec("d64_q4", 64, 4);
-instantiate_vec("d80_q1", 80, 1);
-instantiate_vec("d80_q4", 80, 4);
-instantiate_vec("d96_q1", 96, 1);
-instantiate_vec("d96_q4", 96, 4);
-instantiate_vec("d112_q1", 112, 1);
-instantiate_vec("d112_q4", 112, 4);
-instantiate_vec("d128_q1", 128, 1);
-instantiate_vec("d128_q4", 128, 4);
-instantiate_vec("d192_q1", 192, 1);
-instantiate_vec("d192_q4", 192, 4);
-instantiate_vec("d256_q1", 256, 1);
-instantiate_vec("d256_q4", 256, 4);
-instantiate_vec("d512_q1", 512, 1);
-instantiate_vec("d512_q2", 512, 2);
+instantiate_tiles("flash_attn_vec_d64", 64, 4, false, false);
+instantiate_tiles("flash_attn_vec_d80", 80, 4, false, false);
+instantiate_tiles("flash_attn_vec_d96", 96, 4, false, false);
+instantiate_tiles("flash_attn_vec_d112", 112, 4, false, false);
+instantiate_tiles("flash_attn_vec_d128", 128, 4, false, false);
+instantiate_tiles("flash_attn_vec_d192", 192, 4, false, false);
+instantiate_tiles("flash_attn_vec_d256", 256, 4, false, false);
+instantiate_tiles("flash_attn_vec_d512", 512, 2, false, false);
+
+instantiate_tiles("flash_attn_vec_tq_d64", 64, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d80", 80, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d96", 96, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d112", 112, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d128", 128, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d192", 192, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d256", 256, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d512", 512, 2, true, true);
+
+instantiate_tiles("flash_attn_vec_hybrid_d64", 64, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d80", 80, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d96", 96, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d112", 112, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d128", 128, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d192", 192, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d256", 256, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d512", 512, 2, false, true);
+
+instantiate_tiles("flash_attn_vec_hybrid_k_d64", 64, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d80", 80, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d96", 96, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d112", 112, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d128", 128, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d192", 192, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d256", 256, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d512", 512, 2, true, false);
+
 instantiate_kernel("flash_attn_vec_mla_d576_q1", attend_block, 576, 512, 576, 1, false, false);
 instantiate_kernel("flash_attn_vec_mla_d576_q2", attend_block, 576, 512, 576, 2, false, false);

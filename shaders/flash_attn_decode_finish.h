@@ -6,6 +6,7 @@
 #include "ShaderTypes.h"
 #include "common/elements.h"
 #include "flash_attn_decode_lanes.h"
+#include "flash_attn_decode_softmax.h"
 
 using namespace metal;
 
@@ -18,8 +19,8 @@ inline float unit_of_codes(constant FlashAttnDecodeParams &params) {
 }
 
 /// Divides the sums of a query by that of its weights and stores the row and its
-/// logarithm of the sum of exponentials. `maximum` and `sum` are in powers of
-/// two, and the sink counts once, as one more key without a value.
+/// logarithm of the sum of exponentials. The sink counts once, as one more key
+/// without a value.
 template <int D>
 inline void finish_row(constant FlashAttnDecodeParams &params, const device float *sinks, device uchar *out,
                        device float *lse, uint query, uint head, uint lane, float maximum, float sum,
@@ -30,10 +31,10 @@ inline void finish_row(constant FlashAttnDecodeParams &params, const device floa
   float largest = maximum;
   float own = 1.0f;
   if ((params.present & MA_DECODE_SINKS) != 0) {
-    const float sink = sinks[head] * M_LOG2E_F;
+    const float sink = sinks[head];
     largest = max(maximum, sink);
-    own = largest == -INFINITY ? 1.0f : precise::exp2(maximum - largest);
-    sum = sum * own + (largest == -INFINITY ? 0.0f : precise::exp2(sink - largest));
+    own = largest == -INFINITY ? 1.0f : exp_of_difference(maximum - largest);
+    sum = sum * own + (largest == -INFINITY ? 0.0f : exp_of_difference(sink - largest));
   }
   float factor = is_empty ? 0.0f : own / sum;
   if ((params.present & MA_DECODE_CODED_V) != 0) {
@@ -51,6 +52,6 @@ inline void finish_row(constant FlashAttnDecodeParams &params, const device floa
     }
   }
   if ((params.present & MA_DECODE_LSE) != 0 && lane == 0) {
-    lse[query] = sum == 0.0f ? -INFINITY : (largest + precise::log2(sum)) * M_LN2_F;
+    lse[query] = sum == 0.0f ? -INFINITY : largest + precise::log(sum);
   }
 }

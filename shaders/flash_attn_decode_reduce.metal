@@ -13,6 +13,7 @@
 #include "common/instantiate.h"
 #include "flash_attn_decode_finish.h"
 #include "flash_attn_decode_lanes.h"
+#include "flash_attn_decode_softmax.h"
 
 using namespace metal;
 
@@ -44,7 +45,7 @@ template <int D>
     if (sum_of_block == 0.0f) {
       continue;
     }
-    const float factor = precise::exp2(states_of_query[2 * block] - maximum);
+    const float factor = exp_of_difference(states_of_query[2 * block] - maximum);
     sum = fma(factor, sum_of_block, sum);
     const device float *block_output = outputs_of_query + block * D;
     for (int c = 0; c < L::chunks; c++) {

@@ -18,17 +18,20 @@ struct ScoreRule {
   float slope;    ///< of ALiBi, a key further back
   int position;   ///< of the query
 
-  /// The score in powers of two.
   float of(float product, int key) const {
     float score = product * factor;
     if (softcap != 0.0f) {
       score = softcap * precise::tanh(score / softcap);
     }
-    return (score + slope * float(key - position)) * M_LOG2E_F;
+    return score + slope * float(key - position);
   }
 };
 
-/// The softmax of a lane's query so far, in powers of two; the lanes of a query have the same.
+/// e^x for differences of scores, which are small where it matters: a product of
+/// the scores themselves with log2(e) would round them by as much as they are large.
+inline float exp_of_difference(float x) { return precise::exp2(x * M_LOG2E_F); }
+
+/// The softmax of a lane's query so far; the lanes of a query have the same.
 struct Softmax {
   float maximum = -INFINITY;
   float sum = 0.0f;
@@ -50,10 +53,10 @@ inline float add_leaf(thread Softmax &softmax, thread float *scores) {
   maximum = max(maximum, softmax.maximum);
   // While nothing has been seen any other number does.
   const float reference = maximum == -INFINITY ? 0.0f : maximum;
-  const float factor = precise::exp2(softmax.maximum - reference);
+  const float factor = exp_of_difference(softmax.maximum - reference);
   float sums[STEPS];
   for (int step = 0; step < STEPS; step++) {
-    scores[step] = precise::exp2(scores[step] - reference);
+    scores[step] = exp_of_difference(scores[step] - reference);
     sums[step] = scores[step];
   }
   for (int distance = STEPS / 2; distance > 0; distance /= 2) {

@@ -43,6 +43,12 @@ export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/cacheCopy/kvCache
 export type { DecodeCache, DecodeCodes, DecodeDType } from "./ops/decode/decodeCache.ts";
 export { type FlashAttnDecodeArgs, flashAttnDecode } from "./ops/decode/flashAttnDecode.ts";
 export {
+  type DecodeStorage,
+  type FlashAttnDecodeSupport,
+  flashAttnDecodeSupport,
+} from "./ops/decode/flashAttnDecodeSupport.ts";
+export { type AttentionPart, type MergeAttentionArgs, mergeAttention } from "./ops/decode/mergeAttention.ts";
+export {
   type BuildCausalMaskArgs,
   type BuildSlidingWindowMaskArgs,
   buildCausalMask,

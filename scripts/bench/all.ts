@@ -1,6 +1,7 @@
 import type { Benchmark } from "./benchmark.ts";
 import { copyF32 } from "./copy-f32.ts";
 import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
+import { decodeBenchmarks } from "./decode.ts";
 import { loadToFirstResult } from "./load-to-first-result.ts";
 import { mmaElementStyle, mmaMatrixStyle } from "./matrix-products.ts";
 import { opHostCost } from "./op-host-cost.ts";
@@ -25,6 +26,7 @@ export const benchmarks: readonly Benchmark[] = [
   prefillTwoThreads,
   ...prefillHeadDims,
   prefillWindow,
+  ...decodeBenchmarks,
   shaderCold,
   shaderWarm,
   loadToFirstResult,

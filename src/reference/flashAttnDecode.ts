@@ -11,6 +11,7 @@
 
 import { at } from "./at.ts";
 import { exp } from "./exp.ts";
+import { log } from "./log.ts";
 
 /** One sequence. The values are those the kernel sees: rounded to its dtypes, or decoded from its codes. */
 export interface DecodeProblem {
@@ -36,14 +37,42 @@ export interface DecodeProblem {
   readonly tree?: { readonly columns: number; readonly bits: ArrayLike<number> } | undefined;
   /** [heads, rows, headDim]. */
   readonly q: ArrayLike<number>;
-  readonly keyOf: (kvHead: number, position: number) => ArrayLike<number>;
-  readonly valueOf: (kvHead: number, position: number) => ArrayLike<number>;
+  readonly keyAt: (kvHead: number, position: number) => ArrayLike<number>;
+  readonly valueAt: (kvHead: number, position: number) => ArrayLike<number>;
 }
 
 /** A result in float64: `out` [heads, rows, valueDim], `lse` [heads, rows]. */
 export interface DecodeResult {
   readonly out: Float64Array;
   readonly lse: Float64Array;
+}
+
+/** What {@link referenceMerge} joins: rows [rows, valueDim] and their logarithms. */
+export interface DecodePart {
+  readonly out: ArrayLike<number>;
+  readonly lse: ArrayLike<number>;
+}
+
+/** The result over the keys of all parts: the mean of their rows, weighted by e^lse. */
+export function referenceMerge(parts: readonly DecodePart[], rows: number, valueDim: number): DecodeResult {
+  const out = new Float64Array(rows * valueDim);
+  const logarithms = new Float64Array(rows).fill(Number.NEGATIVE_INFINITY);
+  for (let row = 0; row < rows; row++) {
+    const maximum = parts.reduce((most, part) => Math.max(most, at(part.lse, row)), Number.NEGATIVE_INFINITY);
+    if (maximum === Number.NEGATIVE_INFINITY) continue;
+    const weights = parts.map((part) => exp(at(part.lse, row) - maximum));
+    const sum = weights.reduce((total, weight) => total + weight, 0);
+    logarithms[row] = maximum + log(sum);
+    for (const [i, part] of parts.entries()) {
+      const weight = at(weights, i) / sum;
+      if (weight === 0) continue;
+      for (let d = 0; d < valueDim; d++) {
+        const place = row * valueDim + d;
+        out[place] = at(out, place) + weight * at(part.out, place);
+      }
+    }
+  }
+  return { out, lse: logarithms };
 }
 
 /** Whether a row sees a key that the cache has. */
@@ -55,22 +84,27 @@ function sees({ length, rows, window, tree }: DecodeProblem, row: number, key: n
   return column < 0 || ((at(tree.bits, row) >>> column) & 1) === 1;
 }
 
+function tanh(x: number): number {
+  const small = exp(-2 * Math.abs(x));
+  return (Math.sign(x) * (1 - small)) / (1 + small);
+}
+
 function scoreOf(problem: DecodeProblem, head: number, row: number, key: number): number {
-  const { heads, kvHeads, rows, headDim, length, scale, softcap, alibiSlopes, q, keyOf } = problem;
-  const values = keyOf(Math.floor(head / (heads / kvHeads)), key);
+  const { heads, kvHeads, rows, headDim, length, scale, softcap, alibiSlopes, q, keyAt } = problem;
+  const values = keyAt(Math.floor(head / (heads / kvHeads)), key);
   let product = 0;
   for (let d = 0; d < headDim; d++) product += at(q, (head * rows + row) * headDim + d) * at(values, d);
   const score = product * scale;
-  const capped = softcap === undefined ? score : softcap * Math.tanh(score / softcap);
+  const capped = softcap === undefined ? score : softcap * tanh(score / softcap);
   const slope = alibiSlopes === undefined ? 0 : at(alibiSlopes, head);
   return capped + slope * (key - (length - rows + row));
 }
 
 /** The whole result. */
 export function referenceDecode(problem: DecodeProblem): DecodeResult {
-  const { heads, kvHeads, rows, valueDim, length, oldest = 0, sinks, valueOf } = problem;
+  const { heads, kvHeads, rows, valueDim, length, oldest = 0, sinks, valueAt } = problem;
   const out = new Float64Array(heads * rows * valueDim);
-  const lse = new Float64Array(heads * rows);
+  const logarithms = new Float64Array(heads * rows);
   for (let head = 0; head < heads; head++) {
     for (let row = 0; row < rows; row++) {
       const seen: { readonly key: number; readonly score: number }[] = [];
@@ -80,19 +114,19 @@ export function referenceDecode(problem: DecodeProblem): DecodeResult {
       const sink = sinks === undefined ? Number.NEGATIVE_INFINITY : at(sinks, head);
       const maximum = seen.reduce((most, { score }) => Math.max(most, score), sink);
       const query = head * rows + row;
-      lse[query] = maximum;
+      logarithms[query] = maximum;
       if (maximum === Number.NEGATIVE_INFINITY) continue;
       const first = query * valueDim;
       let sum = exp(sink - maximum);
       for (const { key, score } of seen) {
         const weight = exp(score - maximum);
-        const values = valueOf(Math.floor(head / (heads / kvHeads)), key);
+        const values = valueAt(Math.floor(head / (heads / kvHeads)), key);
         sum += weight;
         for (let d = 0; d < valueDim; d++) out[first + d] = at(out, first + d) + weight * at(values, d);
       }
       for (let d = 0; d < valueDim; d++) out[first + d] = at(out, first + d) / sum;
-      lse[query] = maximum + Math.log(sum);
+      logarithms[query] = maximum + log(sum);
     }
   }
-  return { out, lse };
+  return { out, lse: logarithms };
 }

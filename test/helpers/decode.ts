@@ -167,8 +167,8 @@ export class DecodeScene {
             page === undefined
               ? (b * kvHeads + head) * capacity + (entry.isSliding ? position % capacity : position)
               : (page * kvHeads + head) * (pageTokens as number) + (position % (pageTokens as number));
-          k.write(row, this.#keyOf(b, head, position));
-          v?.write(row, this.#valueOf(b, head, position));
+          k.write(row, this.#keyAt(b, head, position));
+          v?.write(row, this.#valueAt(b, head, position));
         }
       }
     }
@@ -207,12 +207,12 @@ export class DecodeScene {
     return isSliding ? Math.max(0, (lengths[b] as number) - capacity) : 0;
   }
 
-  #keyOf(b: number, head: number, position: number): Vector {
+  #keyAt(b: number, head: number, position: number): Vector {
     const { k, headDim, seed = 1 } = this.entry;
     return vectorOf(k, headDim, seed * 1000 + 1, b, head, position);
   }
 
-  #valueOf(b: number, head: number, position: number): Vector {
+  #valueAt(b: number, head: number, position: number): Vector {
     const { v, headDim, seed = 1 } = this.entry;
     return vectorOf(v, headDim, seed * 1000 + 2, b, head, position);
   }
@@ -231,8 +231,8 @@ export class DecodeScene {
         known.set(name, values);
         return values;
       };
-      const keyOf = (head: number, position: number) =>
-        cached("k", head, position, () => this.#keyOf(b, head, position));
+      const keyAt = (head: number, position: number) =>
+        cached("k", head, position, () => this.#keyAt(b, head, position));
       const result = referenceDecode({
         heads,
         kvHeads,
@@ -251,11 +251,11 @@ export class DecodeScene {
           bits: this.#tree.subarray(b * rows, (b + 1) * rows),
         },
         q: this.#q.subarray(b * heads * rows * headDim, (b + 1) * heads * rows * headDim),
-        keyOf,
-        valueOf:
+        keyAt,
+        valueAt:
           headDim === 576
-            ? keyOf
-            : (head, position) => cached("v", head, position, () => this.#valueOf(b, head, position)),
+            ? keyAt
+            : (head, position) => cached("v", head, position, () => this.#valueAt(b, head, position)),
       });
       out.set(result.out, b * heads * rows * valueDim);
       lse.set(result.lse, b * heads * rows);

@@ -17,6 +17,7 @@ export const structSizes = {
   BuildMaskParams: 16,
   ClassifyMaskParams: 48,
   FlashAttnDecodeParams: 80,
+  MergeAttentionParams: 24,
   MATensor: 24,
   MADeviceInfo: 192,
   MAPassInfo: 24,
@@ -33,6 +34,7 @@ export const structSizes = {
   MAHadamardDequantizeKvArgs: 192,
   MAFlashAttnPrefillArgs: 344,
   MAFlashAttnDecodeArgs: 392,
+  MAMergeAttentionArgs: 456,
   MABuildMaskArgs: 40,
   MAClassifyMaskTilesArgs: 104,
 } as const;
@@ -486,6 +488,29 @@ export function packFlashAttnDecodeParams(
   f32[at + 13] = record.scale_factor_d512;
 }
 
+/** `merge_attention`: up to 8 results of attention over parts of the keys. 24 bytes. */
+export interface MergeAttentionParams {
+  /** queries of all heads and batches */
+  rows: number;
+  /** values of a row */
+  row_size: number;
+}
+
+/** Packs `MergeAttentionParams` at 32-bit word `at`; undefined packs zeros. */
+export function packMergeAttentionParams(
+  block: Block,
+  at: number,
+  record: Readonly<MergeAttentionParams> | undefined,
+): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 6);
+    return;
+  }
+  const { u32 } = block;
+  u32[at] = record.rows;
+  u32[at + 1] = record.row_size;
+}
+
 /** A byte range of a buffer, read as elements of one type. 24 bytes. */
 export interface MATensor {
   buffer: number;
@@ -927,6 +952,60 @@ export function packMAFlashAttnDecodeArgs(
   u32[at + 94] = record.bitsK;
   u32[at + 95] = record.packingV;
   u32[at + 96] = record.bitsV;
+}
+
+/** Arguments of `ma_merge_attention`. 456 bytes. Parts 0 to 7, the first ones given: out [rows, row_size], all f32, f16 or bf16, and lse f32 [rows]. `lse` of the result may be absent. */
+export interface MAMergeAttentionArgs {
+  out0: Readonly<MATensor> | undefined;
+  lse0: Readonly<MATensor> | undefined;
+  out1: Readonly<MATensor> | undefined;
+  lse1: Readonly<MATensor> | undefined;
+  out2: Readonly<MATensor> | undefined;
+  lse2: Readonly<MATensor> | undefined;
+  out3: Readonly<MATensor> | undefined;
+  lse3: Readonly<MATensor> | undefined;
+  out4: Readonly<MATensor> | undefined;
+  lse4: Readonly<MATensor> | undefined;
+  out5: Readonly<MATensor> | undefined;
+  lse5: Readonly<MATensor> | undefined;
+  out6: Readonly<MATensor> | undefined;
+  lse6: Readonly<MATensor> | undefined;
+  out7: Readonly<MATensor> | undefined;
+  lse7: Readonly<MATensor> | undefined;
+  out: Readonly<MATensor> | undefined;
+  lse: Readonly<MATensor> | undefined;
+  params: Readonly<MergeAttentionParams> | undefined;
+}
+
+/** Packs `MAMergeAttentionArgs` at 32-bit word `at`; undefined packs zeros. */
+export function packMAMergeAttentionArgs(
+  block: Block,
+  at: number,
+  record: Readonly<MAMergeAttentionArgs> | undefined,
+): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 114);
+    return;
+  }
+  packMATensor(block, at, record.out0);
+  packMATensor(block, at + 6, record.lse0);
+  packMATensor(block, at + 12, record.out1);
+  packMATensor(block, at + 18, record.lse1);
+  packMATensor(block, at + 24, record.out2);
+  packMATensor(block, at + 30, record.lse2);
+  packMATensor(block, at + 36, record.out3);
+  packMATensor(block, at + 42, record.lse3);
+  packMATensor(block, at + 48, record.out4);
+  packMATensor(block, at + 54, record.lse4);
+  packMATensor(block, at + 60, record.out5);
+  packMATensor(block, at + 66, record.lse5);
+  packMATensor(block, at + 72, record.out6);
+  packMATensor(block, at + 78, record.lse6);
+  packMATensor(block, at + 84, record.out7);
+  packMATensor(block, at + 90, record.lse7);
+  packMATensor(block, at + 96, record.out);
+  packMATensor(block, at + 102, record.lse);
+  packMergeAttentionParams(block, at + 108, record.params);
 }
 
 /** Arguments of `ma_build_mask`. 40 bytes. `mask` [qL, kL] is bf16 or f16 (0 attends, -infinity blocks) or bool (1 attends, 0 blocks). Row i attends keys j <= p = i + qL_off; with a window, of these only p - window < j. */

@@ -137,8 +137,8 @@ const record = {
 };
 
 /**
- * Attention of the last one to 16 tokens of each sequence over its cache, token by token generation: row i of nQ is at
- * position p = seqLen - nQ + i and sees the keys j <= p, with a window of these only p - window < j.
+ * Attention of the last one to 16 tokens of each sequence over its cache: row i of nQ is at position
+ * p = seqLen - nQ + i and sees the keys j <= p, with a window of these only p - window < j.
  *
  * The cache may be dense or quantized, K and V each its own, linear, a ring or in pages, and is read as it lies: codes
  * are never decoded to memory. Computed in f32. A row that sees no key gives exactly 0. One dispatch where the keys fit

@@ -202,3 +202,13 @@ typedef struct FlashAttnDecodeParams {
   ma_u32 n_tiles;       ///< derived: tiles of the queries of a key/value head
   ma_u32 _pad;          ///< 0
 } FlashAttnDecodeParams;
+
+/// `merge_attention`: up to 8 results of attention over parts of the keys. 24 bytes.
+typedef struct MergeAttentionParams {
+  ma_u32 rows;        ///< queries of all heads and batches
+  ma_u32 row_size;    ///< values of a row
+  ma_u32 n_parts;     ///< derived: the parts that are given
+  ma_u32 part_dtype;  ///< derived: MA_DTYPE_* of the parts
+  ma_u32 out_dtype;   ///< derived: MA_DTYPE_* of out
+  ma_u32 has_lse;     ///< derived: whether lse is given
+} MergeAttentionParams;

@@ -315,6 +315,31 @@ typedef struct MAFlashAttnDecodeArgs {
   uint32_t reserved;  ///< 0
 } MAFlashAttnDecodeArgs;
 
+/// Arguments of `ma_merge_attention`. 456 bytes.
+/// Parts 0 to 7, the first ones given: out [rows, row_size], all f32, f16 or bf16, and lse f32 [rows]. `lse` of the
+/// result may be absent.
+typedef struct MAMergeAttentionArgs {
+  MATensor out0;
+  MATensor lse0;
+  MATensor out1;
+  MATensor lse1;
+  MATensor out2;
+  MATensor lse2;
+  MATensor out3;
+  MATensor lse3;
+  MATensor out4;
+  MATensor lse4;
+  MATensor out5;
+  MATensor lse5;
+  MATensor out6;
+  MATensor lse6;
+  MATensor out7;
+  MATensor lse7;
+  MATensor out;
+  MATensor lse;
+  MergeAttentionParams params;
+} MAMergeAttentionArgs;
+
 /// Arguments of `ma_build_mask`. 40 bytes.
 /// `mask` [qL, kL] is bf16 or f16 (0 attends, -infinity blocks) or bool (1
 /// attends, 0 blocks). Row i attends keys j <= p = i + qL_off; with a window,
@@ -434,6 +459,8 @@ int32_t ma_hadamard_dequantize_kv(ma_pass pass, const MAHadamardDequantizeKvArgs
 int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
 /// One to 16 query rows of each sequence attend over its cache.
 int32_t ma_flash_attn_decode(ma_pass pass, const MAFlashAttnDecodeArgs *args);
+/// Joins results of attention over parts of the keys.
+int32_t ma_merge_attention(ma_pass pass, const MAMergeAttentionArgs *args);
 /// Writes a causal or sliding-window mask.
 int32_t ma_build_mask(ma_pass pass, const MABuildMaskArgs *args);
 /// Writes a byte for each tile of a mask: 0 blocked throughout, 1 mixed, 2 nothing masked.

@@ -100,6 +100,7 @@ enum Operation: UInt8 {
   case dequantizeKv
   case flashAttnPrefill
   case flashAttnDecode
+  case mergeAttention
   case buildMask
   case classifyMaskTiles
 }
@@ -131,4 +132,20 @@ enum TensorName: UInt8 {
   case sinks
   case alibiSlopes
   case treeMask
+  case out0
+  case lse0
+  case out1
+  case lse1
+  case out2
+  case lse2
+  case out3
+  case lse3
+  case out4
+  case lse4
+  case out5
+  case lse5
+  case out6
+  case lse6
+  case out7
+  case lse7
 }

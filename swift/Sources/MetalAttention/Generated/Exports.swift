@@ -388,6 +388,15 @@ public func flashAttnDecode(pass: UInt32, args: UnsafePointer<MAFlashAttnDecodeA
 }
 
 #if compiler(>=6.3)
+  @c(ma_merge_attention)
+#else
+  @_cdecl("ma_merge_attention")
+#endif
+public func mergeAttention(pass: UInt32, args: UnsafePointer<MAMergeAttentionArgs>?) -> Int32 {
+  encode("ma_merge_attention", args, into: pass, MergeAttention.encode)
+}
+
+#if compiler(>=6.3)
   @c(ma_build_mask)
 #else
   @_cdecl("ma_build_mask")

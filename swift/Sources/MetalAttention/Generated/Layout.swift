@@ -166,6 +166,16 @@ extension LayoutTable {
         LayoutField("_pad", \FlashAttnDecodeParams._pad, .u32),
       ]),
     StructLayout(
+      MergeAttentionParams.self,
+      [
+        LayoutField("rows", \MergeAttentionParams.rows, .u32),
+        LayoutField("row_size", \MergeAttentionParams.row_size, .u32),
+        LayoutField("n_parts", \MergeAttentionParams.n_parts, .u32),
+        LayoutField("part_dtype", \MergeAttentionParams.part_dtype, .u32),
+        LayoutField("out_dtype", \MergeAttentionParams.out_dtype, .u32),
+        LayoutField("has_lse", \MergeAttentionParams.has_lse, .u32),
+      ]),
+    StructLayout(
       MATensor.self,
       [
         LayoutField("buffer", \MATensor.buffer, .u32),
@@ -357,6 +367,29 @@ extension LayoutTable {
         LayoutField("packingV", \MAFlashAttnDecodeArgs.packingV, .u32),
         LayoutField("bitsV", \MAFlashAttnDecodeArgs.bitsV, .u32),
         LayoutField("reserved", \MAFlashAttnDecodeArgs.reserved, .u32),
+      ]),
+    StructLayout(
+      MAMergeAttentionArgs.self,
+      [
+        LayoutField("out0", \MAMergeAttentionArgs.out0, .structure("MATensor")),
+        LayoutField("lse0", \MAMergeAttentionArgs.lse0, .structure("MATensor")),
+        LayoutField("out1", \MAMergeAttentionArgs.out1, .structure("MATensor")),
+        LayoutField("lse1", \MAMergeAttentionArgs.lse1, .structure("MATensor")),
+        LayoutField("out2", \MAMergeAttentionArgs.out2, .structure("MATensor")),
+        LayoutField("lse2", \MAMergeAttentionArgs.lse2, .structure("MATensor")),
+        LayoutField("out3", \MAMergeAttentionArgs.out3, .structure("MATensor")),
+        LayoutField("lse3", \MAMergeAttentionArgs.lse3, .structure("MATensor")),
+        LayoutField("out4", \MAMergeAttentionArgs.out4, .structure("MATensor")),
+        LayoutField("lse4", \MAMergeAttentionArgs.lse4, .structure("MATensor")),
+        LayoutField("out5", \MAMergeAttentionArgs.out5, .structure("MATensor")),
+        LayoutField("lse5", \MAMergeAttentionArgs.lse5, .structure("MATensor")),
+        LayoutField("out6", \MAMergeAttentionArgs.out6, .structure("MATensor")),
+        LayoutField("lse6", \MAMergeAttentionArgs.lse6, .structure("MATensor")),
+        LayoutField("out7", \MAMergeAttentionArgs.out7, .structure("MATensor")),
+        LayoutField("lse7", \MAMergeAttentionArgs.lse7, .structure("MATensor")),
+        LayoutField("out", \MAMergeAttentionArgs.out, .structure("MATensor")),
+        LayoutField("lse", \MAMergeAttentionArgs.lse, .structure("MATensor")),
+        LayoutField("params", \MAMergeAttentionArgs.params, .structure("MergeAttentionParams")),
       ]),
     StructLayout(
       MABuildMaskArgs.self,
