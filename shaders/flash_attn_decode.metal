@@ -58,18 +58,21 @@ inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row,
       float values[L::values];
       const uint row_of_key = simd_shuffle(row, ushort(step * per_step + k));
       keys.load(row_of_key, lane, values);
+#pragma clang loop unroll(full)
       for (int n = 0; n < QUERIES; n++) {
         float part = 0.0f;
         if (Rows::norms == 2) {
           constexpr int half_row = L::values / 2;
           float low = 0.0f;
           float high = 0.0f;
+#pragma clang loop unroll(full)
           for (int i = 0; i < half_row; i++) {
             low = fma(q[n * L::values + i], values[i], low);
             high = fma(q[n * L::values + half_row + i], values[half_row + i], high);
           }
           part = fma(high, norms[row_of_key * 2 + 1], low * norms[row_of_key * 2]);
         } else {
+#pragma clang loop unroll(full)
           for (int i = 0; i < L::values; i++) {
             part = fma(q[n * L::values + i], values[i], part);
           }
@@ -77,6 +80,7 @@ inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row,
         parts[n * per_step + k] = part;
       }
     }
+#pragma clang loop unroll(full)
     for (int i = 0; i + 1 < QUERIES; i++) {
       products[i] = products[i + 1];
     }
@@ -97,6 +101,7 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
   constexpr int norm_count = Rows::norms == 0 ? 1 : Rows::norms;
   constexpr int values_a_norm = L::values / norm_count;
   float norm_of_lane[norm_count];
+#pragma clang loop unroll(full)
   for (int n = 0; n < norm_count; n++) {
     norm_of_lane[n] = Rows::norms == 0 ? 1.0f : norms[row * norm_count + n];
   }
@@ -104,6 +109,7 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
   for (int step = 0; step < QUERIES; step++) {
     const ushort key_of_lane = ushort(step * per_step + lane % per_step);
     float scaled[norm_count];
+#pragma clang loop unroll(full)
     for (int n = 0; n < norm_count; n++) {
       scaled[n] = Rows::norms == 0 ? weights[0] : weights[0] * simd_shuffle(norm_of_lane[n], key_of_lane);
     }
@@ -111,21 +117,22 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
     for (int k = 0; k < per_step; k++) {
       float values[L::values];
       rows.load(simd_shuffle(row, ushort(step * per_step + k)), lane, values);
+      float shares[QUERIES * norm_count];
+      bool is_seen[QUERIES];
 #pragma clang loop unroll(full)
-      for (int q = 0; q < QUERIES; q++) {
-        const ushort source = ushort(q * per_step + k);
-        if (IS_EDGE && simd_shuffle(weights[0], source) < 0.0f) {
-          continue;
-        }
+      for (int i = 0; i < QUERIES * norm_count; i++) {
+        const ushort source = ushort(i / norm_count * per_step + k);
+        shares[i] = simd_shuffle(scaled[i % norm_count], source);
+        is_seen[i / norm_count] = !IS_EDGE || simd_shuffle(weights[0], source) >= 0.0f;
+      }
 #pragma clang loop unroll(full)
-        for (int n = 0; n < norm_count; n++) {
-          const float weight = simd_shuffle(scaled[n], source);
-          for (int i = n * values_a_norm; i < (n + 1) * values_a_norm; i++) {
-            output[q * L::values + i] = fma(weight, values[i], output[q * L::values + i]);
-          }
+      for (int i = 0; i < QUERIES * L::values; i++) {
+        if (is_seen[i / L::values]) {
+          output[i] = fma(shares[i / values_a_norm], values[i % L::values], output[i]);
         }
       }
     }
+#pragma clang loop unroll(full)
     for (int i = 0; i + 1 < QUERIES; i++) {
       weights[i] = weights[i + 1];
     }
@@ -170,7 +177,9 @@ template <int D, bool K_CODES>
 inline void load_query(constant FlashAttnDecodeParams &params, const device uchar *queries, uint query, bool exists,
                        uint lane, thread float *values) {
   typedef Lanes<D> L;
+#pragma clang loop unroll(full)
   for (int c = 0; c < L::chunks; c++) {
+#pragma clang loop unroll(full)
     for (int i = 0; i < L::width; i++) {
       values[c * L::width + i] =
           exists && L::holds(c, lane)
@@ -181,6 +190,27 @@ inline void load_query(constant FlashAttnDecodeParams &params, const device ucha
   if (K_CODES) {
     sign_lanes<D>(values, lane);
     hadamard_lanes<D>(values, lane);
+  }
+}
+
+/// Stores the state of a block: the maximum and the sum of a query, and its sums of rows, which nobody reads
+/// where there are none.
+template <int D>
+inline void store_state(device float *states, device float *outputs, ulong state, uint lane, float maximum, float sum,
+                        const thread float *output) {
+  typedef Lanes<D> L;
+  if (lane == 0) {
+    states[2 * state] = maximum;
+    states[2 * state + 1] = sum;
+  }
+#pragma clang loop unroll(full)
+  for (int c = 0; c < L::chunks; c++) {
+    if (L::holds(c, lane)) {
+#pragma clang loop unroll(full)
+      for (int i = 0; i < L::width; i++) {
+        outputs[state * D + uint(L::first(c, lane) + i)] = output[c * L::width + i];
+      }
+    }
   }
 }
 
@@ -226,12 +256,20 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
                           (params.present & MA_DECODE_ALIBI) != 0 ? alibi_slopes[head_of_lane] : 0.0f,
                           sequence.position_of_first_row(params) + int(query_of_lane % params.n_q)};
 
-  float query[QUERIES * K::values];
+  float query[QUERIES * K::values] = {};
   float output[QUERIES * V::values];
   Softmax softmax;
+// Queries move down: registers have no index.
+#pragma clang loop unroll(disable)
   for (int n = 0; n < QUERIES; n++) {
-    load_query<D, K_CODES>(params, q, first_query + n, first_in_head + n < queries, lane, query + n * K::values);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < (QUERIES - 1) * K::values; i++) {
+      query[i] = query[i + K::values];
+    }
+    load_query<D, K_CODES>(params, q, first_query + n, first_in_head + n < queries, lane,
+                           query + (QUERIES - 1) * K::values);
   }
+#pragma clang loop unroll(full)
   for (int i = 0; i < QUERIES * V::values; i++) {
     output[i] = 0.0f;
   }
@@ -246,22 +284,27 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
     float scores[QUERIES];
     score_leaf<D, QUERIES, K_CODES>(k, norms_k, query, lane, row, scores);
     const bool is_inner = simd_all(visible.sees_all(leaf, leaf + kLeafKeys - 1));
+#pragma clang loop unroll(full)
     for (int step = 0; step < QUERIES; step++) {
       const int key = leaf + step * per_step + int(lane % per_step);
       scores[step] = visible.sees(key) ? rule.of(scores[step], key) : -INFINITY;
     }
     const float factor = add_leaf<per_step, QUERIES>(softmax, scores);
     if (simd_any(factor != 1.0f)) {
+      float factors[QUERIES];
+#pragma clang loop unroll(full)
       for (int n = 0; n < QUERIES; n++) {
-        const float factor_of_query = simd_shuffle(factor, ushort(n * per_step));
-        for (int i = 0; i < V::values; i++) {
-          output[n * V::values + i] *= factor_of_query;
-        }
+        factors[n] = simd_shuffle(factor, ushort(n * per_step));
+      }
+#pragma clang loop unroll(full)
+      for (int i = 0; i < QUERIES * V::values; i++) {
+        output[i] *= factors[i / V::values];
       }
     }
     if (is_inner) {
       weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, false>(v, norms_v, scores, lane, row, output);
     } else {
+#pragma clang loop unroll(full)
       for (int step = 0; step < QUERIES; step++) {
         const int key = leaf + step * per_step + int(lane % per_step);
         scores[step] = visible.sees(key) ? scores[step] : -1.0f;
@@ -270,32 +313,23 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
     }
   }
 
+// Queries move down: registers have no index.
+#pragma clang loop unroll(disable)
   for (int n = 0; n < QUERIES; n++) {
     const float maximum = simd_shuffle(softmax.maximum, ushort(n * per_step));
     const float sum = simd_shuffle(softmax.sum, ushort(n * per_step));
-    if (first_in_head + uint(n) >= queries) {
-      break;
-    }
-    const uint index = first_query + uint(n);
-    if (params.n_blocks == 1) {
-      finish_row<V_DIM>(params, sinks, out, lse, index,
-                        kv_head * (queries / params.n_q) + (first_in_head + uint(n)) / params.n_q, lane, maximum, sum,
-                        output + n * V::values);
-      continue;
-    }
-    const ulong state = ulong(index) * params.n_blocks + block;
-    if (lane == 0) {
-      states[2 * state] = maximum;
-      states[2 * state + 1] = sum;
-    }
-    if (sum != 0.0f) {
-      for (int c = 0; c < V::chunks; c++) {
-        if (V::holds(c, lane)) {
-          for (int i = 0; i < V::width; i++) {
-            outputs[state * V_DIM + uint(V::first(c, lane) + i)] = output[n * V::values + c * V::width + i];
-          }
-        }
+    if (first_in_head + uint(n) < queries) {
+      const uint index = first_query + uint(n);
+      if (params.n_blocks == 1) {
+        const uint head = kv_head * (queries / params.n_q) + (first_in_head + uint(n)) / params.n_q;
+        finish_row<V_DIM>(params, sinks, out, lse, index, head, lane, maximum, sum, output);
+      } else {
+        store_state<V_DIM>(states, outputs, ulong(index) * params.n_blocks + block, lane, maximum, sum, output);
       }
+    }
+#pragma clang loop unroll(full)
+    for (int i = 0; i < (QUERIES - 1) * V::values; i++) {
+      output[i] = output[i + V::values];
     }
   }
 }

@@ -42,10 +42,12 @@ inline void finish_row(constant FlashAttnDecodeParams &params, const device floa
     sign_lanes<D>(output, lane);
     factor *= unit_of_codes<D>(params);
   }
+#pragma clang loop unroll(full)
   for (int i = 0; i < L::values; i++) {
     // Adding 0 makes -0 a plain 0.
     output[i] = is_empty ? 0.0f : output[i] * factor + 0.0f;
   }
+#pragma clang loop unroll(full)
   for (int c = 0; c < L::chunks; c++) {
     if (L::holds(c, lane)) {
       store_run<L::width>(out, ulong(query) * D + L::first(c, lane), output + c * L::width, params.out_dtype);

@@ -29,19 +29,27 @@ struct Lanes {
   static bool holds(int c, uint lane) { return D % chunk == 0 || first(c, lane) < D; }
 };
 
+/// A step of sums_of_lanes: lanes DISTANCE apart share 2 DISTANCE values between them, DISTANCE each.
+template <int DISTANCE>
+inline void halve_values(thread float *values, uint lane) {
+  const bool is_upper = (lane & uint(DISTANCE)) != 0;
+#pragma clang loop unroll(full)
+  for (int i = 0; i < DISTANCE; i++) {
+    const float kept = is_upper ? values[i + DISTANCE] : values[i];
+    const float given = is_upper ? values[i] : values[i + DISTANCE];
+    values[i] = kept + simd_shuffle_xor(given, ushort(DISTANCE));
+  }
+}
+
 /// Sums of 32 values over all lanes: lane l gets that of values[l]. Each is
 /// added up in one order, lanes 16 apart first, whatever the other values are.
 /// 31 shuffles, where 32 times simd_sum would take 160.
 inline float sums_of_lanes(thread float *values, uint lane) {
-#pragma clang loop unroll(full)
-  for (uint distance = 16; distance > 0; distance /= 2) {
-    const bool is_upper = (lane & distance) != 0;
-    for (uint i = 0; i < distance; i++) {
-      const float kept = is_upper ? values[i + distance] : values[i];
-      const float given = is_upper ? values[i] : values[i + distance];
-      values[i] = kept + simd_shuffle_xor(given, ushort(distance));
-    }
-  }
+  halve_values<16>(values, lane);
+  halve_values<8>(values, lane);
+  halve_values<4>(values, lane);
+  halve_values<2>(values, lane);
+  halve_values<1>(values, lane);
   return values[0];
 }
 
@@ -55,6 +63,7 @@ inline void hadamard_lanes(thread float *values, uint lane) {
   for (int step = L::width; step < block && step < L::chunk; step *= 2) {
     const ushort distance = ushort(step / L::width);
     const bool is_upper = (lane & distance) != 0;
+#pragma clang loop unroll(full)
     for (int i = 0; i < L::values; i++) {
       const float other = simd_shuffle_xor(values[i], distance);
       values[i] = is_upper ? other - values[i] : values[i] + other;
@@ -67,8 +76,10 @@ inline void hadamard_lanes(thread float *values, uint lane) {
 template <int D>
 inline void sign_lanes(thread float *values, uint lane) {
   typedef Lanes<D> L;
+#pragma clang loop unroll(full)
   for (int c = 0; c < L::chunks; c++) {
     if (L::holds(c, lane)) {
+#pragma clang loop unroll(full)
       for (int i = 0; i < L::width; i++) {
         values[c * L::width + i] *= signs[L::first(c, lane) + i];
       }

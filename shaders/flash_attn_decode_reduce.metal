@@ -37,6 +37,7 @@ template <int D>
 
   float sum = 0.0f;
   float output[L::values];
+#pragma clang loop unroll(full)
   for (int i = 0; i < L::values; i++) {
     output[i] = 0.0f;
   }
@@ -48,8 +49,10 @@ template <int D>
     const float factor = exp_of_difference(states_of_query[2 * block] - maximum);
     sum = fma(factor, sum_of_block, sum);
     const device float *block_output = outputs_of_query + block * D;
+#pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
       if (L::holds(c, lane)) {
+#pragma clang loop unroll(full)
         for (int i = 0; i < L::width; i++) {
           const int place = c * L::width + i;
           output[place] = fma(factor, block_output[L::first(c, lane) + i], output[place]);

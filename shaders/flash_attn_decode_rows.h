@@ -57,13 +57,16 @@ struct DenseRows {
     typedef Lanes<D> L;
     typedef typename Packed<T, L::width>::type Vector;
     const device T *first = rows + ulong(row) * STRIDE;
+#pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
       if (L::holds(c, lane)) {
         const Vector vector = *(const device Vector *)(first + L::first(c, lane));
+#pragma clang loop unroll(full)
         for (int i = 0; i < L::width; i++) {
           values[c * L::width + i] = widened(T(vector[i]));
         }
       } else {
+#pragma clang loop unroll(full)
         for (int i = 0; i < L::width; i++) {
           values[c * L::width + i] = 0.0f;
         }
@@ -116,8 +119,10 @@ struct CodeRows {
   void load(uint row, uint lane, thread float *values) const {
     typedef Lanes<D> L;
     const device uchar *first = rows + ulong(row) * (D / 8 * width);
+#pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
       const uint word = L::holds(c, lane) ? word_at(first, uint(L::first(c, lane))) : 0;
+#pragma clang loop unroll(full)
       for (int i = 0; i < L::width; i++) {
         // All lanes take part in the look-up; those that hold nothing get some centroid.
         values[c * L::width + i] = centroids.of_code(word >> (uint(i) * width) & mask);

@@ -43,6 +43,7 @@ struct Softmax {
 template <int KEYS, int STEPS>
 inline float add_leaf(thread Softmax &softmax, thread float *scores) {
   float maximum = scores[0];
+#pragma clang loop unroll(full)
   for (int step = 1; step < STEPS; step++) {
     maximum = max(maximum, scores[step]);
   }
@@ -55,11 +56,14 @@ inline float add_leaf(thread Softmax &softmax, thread float *scores) {
   const float reference = maximum == -INFINITY ? 0.0f : maximum;
   const float factor = exp_of_difference(softmax.maximum - reference);
   float sums[STEPS];
+#pragma clang loop unroll(full)
   for (int step = 0; step < STEPS; step++) {
     scores[step] = exp_of_difference(scores[step] - reference);
     sums[step] = scores[step];
   }
+#pragma clang loop unroll(full)
   for (int distance = STEPS / 2; distance > 0; distance /= 2) {
+#pragma clang loop unroll(full)
     for (int step = 0; step < distance; step++) {
       sums[step] += sums[step + distance];
     }

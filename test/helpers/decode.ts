@@ -309,7 +309,7 @@ export function judgeDecode(scene: DecodeScene): string | undefined {
   for (const [i, expected] of exactLse.entries()) {
     const got = lse[i] as number;
     if (got === expected) continue;
-    if (!(Math.abs(got - expected) <= 1e-5 * Math.max(1, Math.abs(expected)))) {
+    if (!Number.isFinite(expected) || !(Math.abs(got - expected) <= 1e-5 * Math.max(1, Math.abs(expected)))) {
       return `lse[${i}] is ${got}, not ${expected}`;
     }
   }

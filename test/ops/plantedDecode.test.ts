@@ -64,7 +64,7 @@ function failure(entry: DecodeCase, file: string, patches: readonly ShaderPatch[
   const values = v ?? k;
   for (const [i, { kernel, grid, threadsPerThreadgroup }] of described.describe().entries()) {
     const ofFile = i === 0 ? attendFile : reduceFile;
-    const name = plant(device, ofFile, kernel, ofFile === file ? patches : []);
+    const name = ofFile === file ? plant(device, ofFile, kernel, patches) : kernel;
     const constants = [
       { index: 400, dtype: "u32", value: formatOf(entry.k) },
       { index: 401, dtype: "u32", value: formatOf(entry.v) },
@@ -185,17 +185,23 @@ const mistakes: readonly Mistake[] = [
     /rule\.of\(scores\[step\], key\) : -INFINITY/,
     "rule.of(scores[step], key) : -65504.0f",
   ),
+  {
+    name: "keys past the length multiplied by 0",
+    entry: { ...dense, lengths: [37], capacity: 64 },
+    file: attendFile,
+    patches: [
+      {
+        find: /clamp\(leaf \+ int\(lane\), first_key, end_key - 1\)/,
+        replace: "min(leaf + int(lane), int(params.capacity) - 1)",
+      },
+      { find: /visible\.sees\(key\) \? scores\[step\] : -1\.0f/, replace: "scores[step]" },
+    ],
+  },
   attend(
-    "keys past the length multiplied by 0",
-    { ...dense, lengths: [37], capacity: 64 },
-    /clamp\(leaf \+ int\(lane\), first_key, end_key - 1\)/,
-    "min(leaf + int(lane), int(params.capacity) - 1)",
-  ),
-  attend(
-    "keys that a row does not see multiplied by 0",
+    "keys that a row does not see weighed",
     { ...ring, rows: 1 },
-    /simd_shuffle\(weights\[0\], source\) < 0\.0f/,
-    "simd_shuffle(weights[0], source) < -2.0f",
+    /simd_shuffle\(weights\[0\], source\) >= 0\.0f/,
+    "simd_shuffle(weights[0], source) >= -2.0f",
   ),
   attend("softcap ignored", capped, /params\.softcap,/, "0.0f,"),
   attend(
