@@ -33,6 +33,7 @@ export function operationSamples(device: Device): readonly OperationSample[] {
   const decoded = () => ({ ...codes(), out: f32(2, 3, 64) });
   const mask = device.tensor("bool", [6, 10]);
   const attention = { q: bf16(2, 6, 64), k: bf16(2, 10, 64), v: bf16(2, 10, 64), out: bf16(2, 6, 64) };
+  const seqLens = device.tensor("i32", [1]);
   const token = () => ({ q: f32(4, 3, 64), out: f32(4, 3, 64) });
   const part = () => ({ out: f32(4, 64), lse: f32(4) });
   const both = (stream: () => Fields, rest: Fields): readonly Fields[] => [
@@ -64,8 +65,8 @@ export function operationSamples(device: Device): readonly OperationSample[] {
       name: "flashAttnDecode",
       op: untyped(flashAttnDecode),
       args: [
-        { ...token(), k: f32(2, 5, 64), v: bf16(2, 5, 64), lse: f32(4, 3), seqLen: 4, sinks: f32(4) },
-        { ...token(), k: { ...codes(), bits: 4 }, v: { ...codes(), bits: 4 }, seqLen: 9, isSliding: true, window: 2 },
+        { ...token(), k: f32(2, 5, 64), v: bf16(2, 5, 64), lse: f32(4, 3), seqLens, sinks: f32(4) },
+        { ...token(), k: { ...codes(), bits: 4 }, v: { ...codes(), bits: 4 }, seqLens, softcap: 3, window: 2 },
       ],
     },
     {
