@@ -55,7 +55,7 @@ struct DenseRows {
 
   void load(uint row, uint lane, thread float *values) const {
     typedef Lanes<D> L;
-    typedef typename Packed<T, L::width>::type Vector;
+    using Vector = typename Packed<T, L::width>::type;
     const device T *first = rows + ulong(row) * STRIDE;
 #pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {

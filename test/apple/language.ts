@@ -112,6 +112,12 @@ function declared(lists: readonly Token[][]): Set<string> {
       if (types.has(before) || (before === ">" && k === i - 1)) names.add(token.text);
     }
     for (const [i, token] of list.entries()) {
+      // The enumerators of an enumeration without a name.
+      if (token.text === "{" && list[i - 1]?.text === "enum") {
+        for (let k = i + 1; k < list.length && list[k]?.text !== "}"; k++) {
+          if (isWord(list[k])) names.add((list[k] as Token).text);
+        }
+      }
       // More names of one declaration, and the enumerators of an enumeration.
       if (isWord(token) && list[i - 1]?.text === "," && names.has(firstOfDeclaration(list, i))) names.add(token.text);
     }
