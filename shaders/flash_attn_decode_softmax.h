@@ -7,8 +7,6 @@
 #include <metal_stdlib>
 #include <metal_simdgroup>
 
-#include "flash_attn_decode_keys.h"
-
 using namespace metal;
 
 /// What follows from the parameters for the scores of a lane's query.
