@@ -1,11 +1,12 @@
 #!/usr/bin/env bun
-/** What the package's own program does: looks after an installation, and measures. */
-import { join } from "node:path";
+/** What the package's own program does: looks after an installation, shows what it can do, and measures. */
+import { extname, join } from "node:path";
 import { examine } from "./doctor/examine.ts";
-import { writeReport } from "./doctor/report.ts";
+import { reportEndings, writeReport } from "./doctor/report.ts";
 import { formatInstallation, formatOutcome } from "./doctor/text.ts";
 import { allCases } from "./fixtures/operations/all.ts";
-import { type Command, command, runProgram } from "./lib/command.ts";
+import { type Command, command, runProgram, UsageError } from "./lib/command.ts";
+import { prepareFile } from "./lib/output.ts";
 import { Progress } from "./lib/progress.ts";
 
 const doctor = command({
@@ -15,10 +16,16 @@ const doctor = command({
     report: {
       type: "string",
       value: "FILE",
-      help: "also writes all of it, without personal paths: JSON, or Markdown for .md",
+      help: "also writes all of it, without personal paths: JSON in a .json, Markdown in a .md",
     },
   },
   async run({ report }) {
+    if (report !== undefined) {
+      if (!reportEndings.includes(extname(report))) {
+        throw new UsageError(`--report is ${JSON.stringify(report)}; it ends in ${reportEndings.join(" or ")}`);
+      }
+      prepareFile(report, "--report");
+    }
     using progress = new Progress();
     const examination = examine(allCases, {
       // Before a kernel runs: whatever happens then, this is known.
@@ -34,22 +41,30 @@ const doctor = command({
   },
 });
 
-const bench: Command = {
-  name: "bench",
-  summary: "Runs the benchmarks.",
-  help: "  bench\n      Runs the benchmarks; bench --help lists them and their options.",
-  async run(args) {
-    const script = join(import.meta.dir, "bench/main.ts");
-    const child = Bun.spawn([process.execPath, script, ...args], { stdio: ["inherit", "inherit", "inherit"] });
-    return await child.exited;
-  },
-};
+/** A command that is a script of its own. */
+function script(name: string, summary: string, path: string): Command {
+  return {
+    name,
+    summary,
+    help: `  ${name}\n      ${summary} ${name} --help lists the options.`,
+    async run(args) {
+      const file = join(import.meta.dir, path);
+      const child = Bun.spawn([process.execPath, file, ...args], { stdio: ["inherit", "inherit", "inherit"] });
+      return await child.exited;
+    },
+  };
+}
 
 process.exitCode = await runProgram(
   {
     name: "metal-attention",
     summary: "Looks after an installation of metal-attention.",
-    commands: [doctor, bench],
+    commands: [
+      doctor,
+      script("demo", "Runs one attention layer over a text.", "attention-layer/main.ts"),
+      script("report", "Measures the error of the quantized cache.", "quantization/main.ts"),
+      script("bench", "Runs the benchmarks.", "bench/main.ts"),
+    ],
   },
   process.argv.slice(2),
 );

@@ -134,7 +134,7 @@ struct RowSoftmax {
   float sum;      ///< of P; this lane's part
 };
 
-/// Brings the row's maximum up to that of the tile, and what was computed with the old one.
+/// Raises the row's maximum to that of the tile, and rescales what was computed with the old one.
 template <short TK, short TD>
 inline void raise_maximum(thread RowSoftmax &softmax, const thread float2 *s, thread Accumulator *output) {
   float maximum = max(s[0][0], s[0][1]);

@@ -63,7 +63,7 @@ inline void dequantize_part(DecodedStream row, uint lane, float scale_factor_d51
   const int bytes = Format::load_bytes(bits);
   // Not in `values`: clang follows an array through few uses only, and would store one float at a time.
   float joined[P::values];
-  // Registers of a GPU have no index. SoftMetal makes vectors of this loop instead.
+  // GPU registers cannot be indexed. SoftMetal vectorises this loop instead.
 #pragma clang loop unroll(full)
   for (int k = 0; k < run / codes; k++) {
     float first[terms * codes];

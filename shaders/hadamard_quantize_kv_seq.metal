@@ -85,7 +85,7 @@ inline void rotate(const device float *x, uint lane, thread float *values, threa
   // Not in `values`: clang follows an array through few uses only, and would store one float at a time.
   float joined[P::values];
   float squares[H::norms][run];
-  // Registers of a GPU have no index. SoftMetal makes vectors of this loop instead.
+  // GPU registers cannot be indexed. SoftMetal vectorises this loop instead.
 #pragma clang loop unroll(full)
   for (int j = 0; j < run; j++) {
     float first[terms];

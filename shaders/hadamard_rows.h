@@ -57,7 +57,7 @@ struct Probe {
   }
 };
 
-/// The probe of kernels that have none.
+/// The probe of kernels without one.
 inline Probe no_probe() { return {nullptr, 0}; }
 
 /// What is decoded to K or V.
@@ -66,7 +66,7 @@ struct DecodedStream {
   const device float *norms;
   device uchar *out;
 
-  /// At a row of the cache; `out` stays where it is.
+  /// The stream advanced to a row of the cache; `out` is unchanged.
   DecodedStream at(ulong cache_row, uint head_dim, uint width) const {
     return {packed + cache_row * (head_dim * width / 8), norms + cache_row * norms_of(head_dim), out};
   }

@@ -1,16 +1,24 @@
 import { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
+import { Parameter } from "./parameter.ts";
 
 // Checks of the hot path. bun:ffi turns NaN, -1, 2^32 + 5, undefined and a
 // missing argument into some integer without a word, so these come first.
 
 const u32Max = 0xffff_ffff;
 
-/** Returns `value` when it is an integer from 0 to 4294967295. */
+/** Returns `value` when it is an integer from 0 to 4294967295, or what stands for a parameter of a recorded pass. */
 export function checkU32(value: unknown, argument: string): number {
   if (typeof value !== "number" || value >>> 0 !== value) {
+    if (value instanceof Parameter) return value.take(argument);
     throw refused(argument, `expected an integer from 0 to ${u32Max}, got ${display(value)}`);
   }
   return value;
+}
+
+/** As {@link checkU32}, where no operation is at work and a parameter means nothing. */
+export function checkLength(value: unknown, argument: string): number {
+  if (value instanceof Parameter) throw refused(argument, `expected a number, got parameter ${value.name}`);
+  return checkU32(value, argument);
 }
 
 /** Returns `value`, or `fallback` where it is undefined, as an integer from 0 to 4294967295. */

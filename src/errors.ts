@@ -40,6 +40,8 @@ export interface MetalAttentionErrorDetails {
   readonly cause?: unknown;
 }
 
+const errorKey: unique symbol = Symbol.for("metal-attention.error");
+
 /**
  * The only error that this package throws on purpose. The message is that of
  * the layer that refused. A refused call has encoded and written nothing.
@@ -64,5 +66,17 @@ export class MetalAttentionError extends Error {
     this.code = code;
     // No property at all where there is none, so that a printed error has no empty line.
     if (details.argument !== undefined) this.argument = details.argument;
+  }
+
+  /** Marks errors for `instanceof`. */
+  get [errorKey](): true {
+    return true;
+  }
+
+  /** Also true of an error that a former evaluation of this module made, as `bun --hot` leaves them behind. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: a class derived from this one has instances of its own
+    if (this !== MetalAttentionError) return Function.prototype[Symbol.hasInstance].call(this, value);
+    return value instanceof Error && (value as { readonly [errorKey]?: unknown })[errorKey] === true;
   }
 }

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/// <reference lib="esnext.float16" preserve="true" />
 /**
  * Attention and KV-cache kernels for Apple GPUs, called from Bun. On Linux the
  * same shaders run on the CPU.
@@ -11,11 +13,14 @@ export {
   float32ToFloat16,
   type TensorValues,
 } from "./device/convert.ts";
-export { Device, type DeviceOptions } from "./device/device.ts";
+export type { BufferRange, DispatchDescription } from "./device/describe.ts";
+export { Device, type DeviceOptions, type RecordOptions } from "./device/device.ts";
 export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./device/dispatch.ts";
 export { type DType, type DTypeViews, dtypeSize } from "./device/dtypes.ts";
 export type { Pipeline, PipelineOptions } from "./device/kernels.ts";
-export type { BufferRange, DispatchDescription, Pass, PassOptions } from "./device/pass.ts";
+export type { Pass, PassOptions } from "./device/pass.ts";
+export type { ParameterOptions, RecordedPass, RecordingPass, RunValues } from "./device/recording.ts";
+export type { SharedTensor } from "./device/share.ts";
 export type { Tensor } from "./device/tensor.ts";
 export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
 export type { ConstantDType, ConstantScalar, FunctionConstant } from "./ffi/constants.ts";
@@ -68,3 +73,30 @@ export type {
   QuantizeStream,
   QuantizeStreams,
 } from "./ops/quantizedCache/quantizedStreams.ts";
+export {
+  type ApplyRopeArgs,
+  applyRope,
+  type RopeDType,
+  type RopeStream,
+  type RopeStreams,
+} from "./ops/rope/applyRope.ts";
+export {
+  type DefaultRope,
+  type LinearRope,
+  type Llama3Rope,
+  type LongRope,
+  type ProportionalRope,
+  type RopeFrequencies,
+  type RopeFrequenciesArgs,
+  ropeFrequencies,
+  type YarnRope,
+} from "./ops/rope/ropeFrequencies.ts";
+export {
+  type FieldType,
+  type FieldTypes,
+  type FieldValue,
+  type Struct,
+  type StructValues,
+  struct,
+} from "./struct/struct.ts";
+export type { ScalarType, VectorType } from "./struct/types.ts";

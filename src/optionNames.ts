@@ -25,21 +25,24 @@ export class OptionNames<T> {
     this.#names = Object.assign(Object.create(null), names);
   }
 
-  /** Refuses a name that is not known; `path` stands before it in the error, such as `layout.`. */
+  /** Refuses a name that is not known, inherited ones too; `path` stands before it in the error, such as `layout.`. */
   check(options: object, path = ""): void {
-    const keys = Object.keys(options);
     const passed = this.#passed;
-    const count = keys.length;
-    if (count === passed.length) {
-      let same = 0;
-      while (same < count && keys[same] === passed[same]) same++;
-      if (same === count) return;
+    let count = 0;
+    for (const key in options) {
+      if (key === passed[count++]) continue;
+      this.#checkAll(options, path);
+      return;
     }
-    for (let i = 0; i < count; i++) {
-      const key = keys[i] as string;
+  }
+
+  #checkAll(options: object, path: string): void {
+    const keys: string[] = [];
+    for (const key in options) {
       if (this.#names[key] !== true) {
         throw refused(`${path}${key}`, unknownName(this.#taker, key, Object.keys(this.#names)));
       }
+      keys.push(key);
     }
     this.#passed = keys;
   }
@@ -73,7 +76,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
     const shorter = Math.min(wanted.length, other.length);
     const contains = shorter >= 3 && (wanted.includes(other) || other.includes(wanted));
     const most = Math.min(shorter - 1, Math.ceil(shorter * 0.4));
-    // So many have to be inserted at least; text of any length is no name.
+    // A lower bound of the edits. Very long text is not compared at all.
     const missing = Math.abs(wanted.length - other.length);
     if (wanted.length > maxLength || (missing > most && !contains)) continue;
     const edits = editDistance(wanted, other);

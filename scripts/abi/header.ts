@@ -4,7 +4,7 @@ export interface Field {
   /** The C type: of an element, or of what a pointer leads to. */
   readonly type: string;
   readonly pointer: boolean;
-  /** Elements of an array; 1 for what is none. */
+  /** Array length; 1 for a scalar. */
   readonly count: number;
   readonly comment: string;
   /** Bytes from the start of the struct, and bytes of one element. */

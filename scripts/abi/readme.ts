@@ -52,14 +52,16 @@ function sharedNames(name: string, all: string): string {
   return new RegExp(`const ${name} = \\{([^}]*)\\}`).exec(all)?.[1] ?? "";
 }
 
-/** Whether an argument may be left out: as its declaration says, or since a call has one stream or K and V. */
+/** Whether an argument may be left out: as its declaration says, or since a call has one stream or two. */
 function isOptional(argument: string, names: readonly string[], text: string, all: string): boolean {
   const isOfStream = ["src", "cache", "packed", "norms", "out"].includes(argument);
   if (names.includes("k") && names.includes("v") && !names.includes("q") && (isOfStream || /^[kv]$/.test(argument))) {
     return true;
   }
-  const declaration = new RegExp(`readonly ${argument}(\\??):`);
-  return (declaration.exec(text) ?? declaration.exec(all))?.[1] === "?";
+  const declaration = new RegExp(`readonly ${argument}(\\??):`, "g");
+  const own = [...text.matchAll(declaration)];
+  // A call of one stream or two declares the streams' names in each form, in one of them as absent.
+  return (own.length > 0 ? own : [...all.matchAll(declaration)].slice(0, 1)).some(([, mark]) => mark === "?");
 }
 
 function firstSentence(comment: string): string {

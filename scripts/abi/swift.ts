@@ -41,6 +41,7 @@ export function codesSource(header: Header): string {
   const names: Readonly<Record<string, string>> = {
     MA_DTYPE: "DType",
     MA_PACKING: "Packing",
+    MA_PAIRING: "Pairing",
     MA_BINDING: "BindingKind",
     MA_DISPATCH: "DispatchForm",
     MA_FAILURE: "FailurePart",
@@ -149,6 +150,7 @@ export function operationOf(parameters: readonly Parameter[]): string | undefine
 
 function swiftType({ type, pointers, isConst }: Parameter): string {
   const scalars: Readonly<Record<string, string>> = {
+    int32_t: "Int32",
     uint32_t: "UInt32",
     uint64_t: "UInt64",
     int64_t: "Int64",

@@ -1,7 +1,7 @@
 import { normalArray } from "../lib/random.ts";
 
 /**
- * What stands before attention in a layer, in plain TypeScript:
+ * The part of a layer before attention, in plain TypeScript:
  *
  *   x = rms_norm(E[byte]),  q = rope(Wq x),  k = rope(Wk x),  v = Wv x
  *

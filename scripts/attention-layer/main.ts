@@ -1,7 +1,9 @@
-/** One attention layer over a text, on the device: what `scripts/demo` runs. */
+/** One attention layer over a text, on the device: what `scripts/demo` and `metal-attention demo` run. */
 import { join } from "node:path";
 import { Device } from "../../src/index.ts";
 import { type SafetensorsTensor, writeSafetensors } from "../../src/safetensors/index.ts";
+import { runMain } from "../lib/command.ts";
+import { prepareFile } from "../lib/output.ts";
 import { Progress } from "../lib/progress.ts";
 import { formatBytes, formatTable, formatTime } from "../lib/table.ts";
 import { bitsOf, checkResults } from "./accuracy.ts";
@@ -11,19 +13,15 @@ import { type LayerResults, runLayer, type Step } from "./run.ts";
 
 const readme = join(import.meta.dir, "../../README.md");
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  console.error(`scripts/demo: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
-}
+process.exitCode = await runMain("demo", process.argv.slice(2), main);
 
-async function main(): Promise<number> {
-  const options = parseOptions(process.argv.slice(2), readme);
+async function main(args: readonly string[]): Promise<number> {
+  const options = parseOptions(args, readme);
   if (options.help) {
     console.log(usage);
     return 0;
   }
+  if (options.output !== undefined) prepareFile(options.output, "--output");
   using progress = new Progress();
   const { input } = options;
   const start = performance.now();

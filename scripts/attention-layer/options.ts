@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { parseArguments, UsageError } from "../lib/command.ts";
 import { type AttentionChoice, attentionDTypes, kvFormats, maskKinds } from "./choice.ts";
 import { decodeTokens, maxTokens, ringSlots } from "./inputs.ts";
 
@@ -16,7 +16,7 @@ export interface Options {
 }
 
 /** What `--help` prints. */
-export const usage = `usage: scripts/demo [FILE] [--input FILE.safetensors] [--output FILE.safetensors]
+export const usage = `usage: demo [FILE] [--input FILE.safetensors] [--output FILE.safetensors]
                     [--dtype bf16|f16] [--mask none|additive|bool] [--window N] [--chunk N]
                     [--kv 2|3|4|5|6|8|f16|f32]
 
@@ -44,34 +44,31 @@ then ${decodeTokens} decode tokens into a ring.
             by what was read, and prints the memory saved against f16 and the
             change in the output
   --help    this text
+  --version which version this is
 
 The exit status is 0 when the results agree with the float64 oracle.`;
 
 /** Reads the command line. Throws with a message that says what to do. */
 export function parseOptions(args: readonly string[], readme: string): Options {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      help: { type: "boolean", short: "h", default: false },
-      input: { type: "string" },
-      output: { type: "string" },
-      dtype: { type: "string" },
-      mask: { type: "string" },
-      window: { type: "string" },
-      chunk: { type: "string" },
-      kv: { type: "string" },
-    },
+  const { values, positionals } = parseArguments(args, {
+    help: { type: "boolean", short: "h", default: false },
+    input: { type: "string" },
+    output: { type: "string" },
+    dtype: { type: "string" },
+    mask: { type: "string" },
+    window: { type: "string" },
+    chunk: { type: "string" },
+    kv: { type: "string" },
   });
   const [file, second] = positionals;
-  if (second !== undefined) throw new Error(`one FILE is expected, got also ${JSON.stringify(second)}; see --help`);
+  if (second !== undefined) throw new UsageError(`one FILE is expected, got also ${JSON.stringify(second)}`);
   if (file !== undefined && values.input !== undefined) {
-    throw new Error("FILE and --input are both given; the layer takes its input from one of them");
+    throw new UsageError("FILE and --input are both given; the layer takes its input from one of them");
   }
   const window = count(values.window, "--window");
   const mask = choose(values.mask ?? (window === undefined ? "none" : "bool"), maskKinds, "--mask");
   if (window !== undefined && mask === "none") {
-    throw new Error("--window needs a mask: --mask bool or --mask additive, or no --mask at all");
+    throw new UsageError("--window needs a mask: --mask bool or --mask additive, or no --mask at all");
   }
   const dtype = choose(values.dtype ?? "bf16", attentionDTypes, "--dtype");
   const kv = values.kv === undefined ? undefined : choose(values.kv, kvFormats, "--kv");
@@ -86,7 +83,7 @@ export function parseOptions(args: readonly string[], readme: string): Options {
 
 function choose<T extends string>(value: string, choices: readonly T[], option: string): T {
   const chosen = choices.find((choice) => choice === value);
-  if (chosen === undefined) throw new Error(`${option} is ${JSON.stringify(value)}; it is ${choices.join(", ")}`);
+  if (chosen === undefined) throw new UsageError(`${option} is ${JSON.stringify(value)}; it is ${choices.join(", ")}`);
   return chosen;
 }
 
@@ -95,7 +92,7 @@ function count(value: string | undefined, option: string): number | undefined {
   if (value === undefined) return undefined;
   const number = Number(value);
   if (!/^\d+$/.test(value) || number < 1 || number > maxTokens) {
-    throw new Error(`${option} is ${JSON.stringify(value)}; it is a number of tokens from 1 to ${maxTokens}`);
+    throw new UsageError(`${option} is ${JSON.stringify(value)}; it is a number of tokens from 1 to ${maxTokens}`);
   }
   return number;
 }

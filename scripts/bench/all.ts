@@ -1,7 +1,9 @@
+import { awaitBenchmarks } from "./await-latency.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { copyF32 } from "./copy-f32.ts";
 import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
 import { decodeBenchmarks } from "./decode.ts";
+import { dispatchBenchmarks } from "./dispatch-host-cost.ts";
 import { loadToFirstResult } from "./load-to-first-result.ts";
 import { mmaElementStyle, mmaMatrixStyle } from "./matrix-products.ts";
 import { opHostCost } from "./op-host-cost.ts";
@@ -11,6 +13,8 @@ import { prefillTwoThreads } from "./prefill-2t.ts";
 import { prefillHeadDims } from "./prefill-head-dims.ts";
 import { prefillWindow } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
+import { recordedSteps } from "./recorded-step.ts";
+import { rope } from "./rope.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
 import { barrier256, fibreSwitch, simdSum } from "./synchronisation.ts";
@@ -19,9 +23,13 @@ import { tinyDispatches } from "./tiny-dispatch.ts";
 /** Every benchmark, in the order of the report. */
 export const benchmarks: readonly Benchmark[] = [
   opHostCost,
+  ...dispatchBenchmarks,
+  ...recordedSteps,
+  ...awaitBenchmarks,
   copyF32,
   copySeqF32F16,
   ...quantizeBenchmarks,
+  rope,
   prefillOneThread,
   prefillTwoThreads,
   ...prefillHeadDims,

@@ -1,6 +1,7 @@
 /** Benchmarks: `bun run bench [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]`. */
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { parseArguments, runMain, UsageError } from "../lib/command.ts";
+import { prepareFile, prepareFolder } from "../lib/output.ts";
 import { Progress } from "../lib/progress.ts";
 import { benchmarks } from "./all.ts";
 import { type Benchmark, runBenchmark } from "./benchmark.ts";
@@ -24,39 +25,41 @@ Medians of interleaved rounds, each figure beside a baseline from the same round
   --only NAME  runs one benchmark, or several when given several times:
                ${allBenchmarks.map(({ name }) => name).join("\n               ")}
   --quick      fewer rounds where one takes long; at most 40 s in all without --peers
-  --help       this text`;
+  --help       this text
+  --version    which version this is`;
 
-try {
-  await main();
-} catch (error) {
-  console.error(`bench: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
-}
+process.exitCode = await runMain("bench", process.argv.slice(2), main);
 
-async function main(): Promise<void> {
-  const { values: options } = parseArgs({
-    options: {
-      peers: { type: "boolean", default: false },
-      out: { type: "string", default: defaultFolder },
-      json: { type: "string" },
-      only: { type: "string", multiple: true },
-      quick: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
-    },
+async function main(args: readonly string[]): Promise<number> {
+  const { values: options, positionals } = parseArguments(args, {
+    peers: { type: "boolean", default: false },
+    out: { type: "string", default: defaultFolder },
+    json: { type: "string" },
+    only: { type: "string", multiple: true },
+    quick: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h", default: false },
   });
   if (options.help) {
     console.log(usage);
-    return;
+    return 0;
   }
+  if (positionals.length > 0) throw new UsageError(`expected options alone, got ${positionals.join(" ")}`);
   const chosen = options.only?.map(find) ?? (options.peers ? allBenchmarks : benchmarks);
   const report = options.peers ? await importPeerReport() : undefined;
+  if (options.json !== undefined) prepareFile(options.json, "--json");
+  if (options.peers) prepareFolder(options.out);
   const machine = describeMachine();
   console.log(`${machine}\n`);
   using progress = new Progress();
   const rows: BenchRow[] = [];
   for (const benchmark of chosen) {
-    const result = await progress.wait(benchmark.name, () => runBenchmark(benchmark, { quick: options.quick }));
-    rows.push([benchmark, result]);
+    try {
+      const result = await progress.wait(benchmark.name, () => runBenchmark(benchmark, { quick: options.quick }));
+      rows.push([benchmark, result]);
+    } catch (error) {
+      // For example for want of a compiler: the others are measured all the same.
+      console.error(`${benchmark.name} is not measured: ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
   console.log(formatReport(rows));
   if (options.json !== undefined) {
@@ -64,6 +67,7 @@ async function main(): Promise<void> {
     await Bun.write(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
   }
   if (report !== undefined) await writePeers(report, options.out, machine, rows);
+  return rows.length === chosen.length ? 0 : 1;
 }
 
 /** Needs development dependencies, which an installed package lacks: asked for before minutes of figures. */
@@ -103,7 +107,7 @@ async function writePeers(
 function find(name: string): Benchmark {
   const found = allBenchmarks.find((benchmark) => benchmark.name === name);
   if (found !== undefined) return found;
-  throw new Error(
+  throw new UsageError(
     `no benchmark ${JSON.stringify(name)}; there are ${allBenchmarks.map((each) => each.name).join(", ")}`,
   );
 }

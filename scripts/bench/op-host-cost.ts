@@ -22,7 +22,7 @@ export const opHostCost: Benchmark = {
     const src = device.tensor("f32", [1, rowSize]);
     const cache = device.tensor("f32", [ops, rowSize]);
     const libc = dlopen(process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6", {
-      // Looks at no byte when asked for the first 0.
+      // Reads nothing when the maximum length is 0.
       strnlen: { args: [FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
     });
     const bytes = new Uint8Array(new ArrayBuffer(64));

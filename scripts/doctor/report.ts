@@ -5,6 +5,9 @@ import { markdownReport } from "./text.ts";
 
 const packageRoot = resolve(import.meta.dir, "../..");
 
+/** What a report's file ends in. */
+export const reportEndings: readonly string[] = [".json", ".md"];
+
 /** Writes an examination without personal paths: JSON, or Markdown where the file ends in `.md`. */
 export async function writeReport(file: string, examination: Examination): Promise<void> {
   const clean = withoutPaths(examination, new Scrubber(foldersOf(examination)));
@@ -12,7 +15,7 @@ export async function writeReport(file: string, examination: Examination): Promi
   await Bun.write(file, text);
 }
 
-/** Folders by what stands for each: those of the package and the user, and those that settings name. */
+/** Folders by placeholder: those of the package and the user, and those that settings name. */
 function foldersOf({ settings }: Examination): Record<string, string> {
   const paths = Object.entries(settings).filter(([, value]) => value.includes("/"));
   const named = paths.map(([name, value]) => [`<${name}>`, dirname(resolve(value))]);
@@ -29,7 +32,7 @@ function foldersOf({ settings }: Examination): Record<string, string> {
 export class Scrubber {
   readonly #folders: readonly (readonly [stands: string, folder: RegExp])[];
 
-  /** `folders` by what stands for each. */
+  /** `folders` by placeholder. */
   constructor(folders: Readonly<Record<string, string>>) {
     const known = Object.entries(folders).filter(([, folder]) => folder.length > 1);
     // The longest first: the package may be in the home folder.

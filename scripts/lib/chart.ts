@@ -1,8 +1,9 @@
 /** Charts as SVG text, drawn by ECharts without a browser. */
 import { type EChartsOption, init, setPlatformAPI } from "echarts";
 
-// Without a browser nobody knows a font's widths: Latin letters are guessed generously, so that labels
-// stay apart. All others are square, for ECharts takes the width of a Chinese one as the height of a line.
+// Font metrics are unknown without a browser: Latin letters are estimated
+// generously, so that labels do not overlap. All others are square, since
+// ECharts takes the width of a Chinese one as the height of a line.
 setPlatformAPI({
   measureText(text, font = "") {
     const size = Number(/(\d+)px/.exec(font)?.[1] ?? 12);

@@ -1,14 +1,13 @@
 /** Programs with commands: where arguments are read and `--help` is written. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+import { version } from "../../package.json";
 
 /** An option as `parseArgs` takes it, and what `--help` says of it. */
 type Options = Readonly<
   Record<string, ParseArgsOptionsConfig[string] & { readonly value?: string; readonly help: string }>
 >;
 
-type Values<O extends Options> = ReturnType<
-  typeof parseArgs<{ options: O; allowPositionals: true; args: string[] }>
->["values"];
+type Values<O extends Options> = ReturnType<typeof parseArguments<O>>["values"];
 
 /** A command of a program. */
 export interface CommandOf<O extends Options> {
@@ -45,7 +44,7 @@ export function command<const O extends Options>(definition: CommandOf<O>): Comm
         console.log(`usage: ${program} ${helpOf(definition).trimStart()}`);
         return 0;
       }
-      const { values, positionals } = parse(args, options);
+      const { values, positionals } = parseArguments(args, options);
       if (positionals.length !== expected.length) {
         const needed = expected.length === 0 ? "no argument" : expected.join(" ");
         throw new UsageError(`expected ${needed}, got ${positionals.length === 0 ? "none" : positionals.join(" ")}`);
@@ -55,7 +54,8 @@ export function command<const O extends Options>(definition: CommandOf<O>): Comm
   };
 }
 
-function parse<O extends Options>(args: readonly string[], options: O) {
+/** `parseArgs`, whose errors are of usage. */
+export function parseArguments<const O extends ParseArgsOptionsConfig>(args: readonly string[], options: O) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
@@ -90,25 +90,41 @@ export function printable(text: string): string {
   return text.replaceAll("\n", "\n    ").replace(/[^\P{Cc}\n]/gu, "?");
 }
 
-/**
- * Runs the command that `args` begin with, and returns the exit status: that
- * of the command, 1 where it throws, 2 for arguments that cannot be understood.
- */
+/** Runs the command that `args` begin with, as {@link runMain} does. */
 export async function runProgram(program: Program, args: readonly string[]): Promise<number> {
   const { name, commands } = program;
   const [first, ...rest] = args;
-  if (first === "--help" || first === "-h") {
-    const helps = commands.map((each) => each.help).join("\n\n");
-    console.log(`usage: ${name} COMMAND [OPTIONS]\n\n${program.summary}\n\n${helps}\n`);
-    return 0;
-  }
-  const chosen = commands.find((each) => each.name === first);
-  try {
+  return runMain(name, args, async () => {
+    if (first === "--help" || first === "-h") {
+      const helps = commands.map((each) => each.help).join("\n\n");
+      const about = `${program.summary} --version says which version this is.`;
+      console.log(`usage: ${name} COMMAND [OPTIONS]\n\n${about}\n\n${helps}\n`);
+      return 0;
+    }
+    const chosen = commands.find((each) => each.name === first);
     if (chosen === undefined) {
       const got = first === undefined ? "no command" : `no command ${JSON.stringify(first)}`;
       throw new UsageError(`${got}; there are ${commands.map((each) => each.name).join(", ")}`);
     }
     return await chosen.run(rest, name);
+  });
+}
+
+/**
+ * Runs a program and returns the exit status: that of `main`, 1 where it
+ * throws, 2 for arguments that cannot be understood. Answers `--version`.
+ */
+export async function runMain(
+  name: string,
+  args: readonly string[],
+  main: (args: readonly string[]) => Promise<number>,
+): Promise<number> {
+  try {
+    if (args[0] === "--version") {
+      console.log(`${name} ${version}`);
+      return 0;
+    }
+    return await main(args);
   } catch (error) {
     const message = printable(error instanceof Error ? error.message : String(error));
     if (!(error instanceof UsageError)) {

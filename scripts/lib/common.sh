@@ -29,6 +29,12 @@ stop() {
   exit 1
 }
 
+# wrong_usage USAGE: the arguments are at fault.
+wrong_usage() {
+  printf '%s\n' "$*" >&2
+  exit 2
+}
+
 # version_at_least HAVE WANT: compares dotted numbers, field by field.
 version_at_least() {
   local IFS=. i

@@ -25,7 +25,7 @@ build_lanes() {
   local library=$target/softmetal-lanes-$version.so stamp=$build/lanes.sha256
   if [[ -f $stamp && $(<"$stamp") == "$wanted" && -f $library ]]; then return 0; fi
   mkdir -p "$target"
-  # In a shell of its own, which a failure ends: the library does without the pass.
+  # In a subshell, so that a failure ends only that: the library works without the pass.
   if ! (progress "compiler pass for SIMD groups" lanes compile_lanes "$version" "$headers" "$target/.lanes.$$"); then
     say "    The compiler pass for SIMD groups could not be built: they run as fibres."
     rm -f "$target/.lanes.$$" "$library" "$stamp"

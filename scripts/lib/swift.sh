@@ -19,7 +19,7 @@ have_clang() {
   return 1
 }
 
-# A compiler that is there and does not run, for a want of its own, is no reason to install one.
+# A compiler that is installed but does not run is reported, not replaced.
 check_swift_runs() {
   if ! command -v swiftc >/dev/null || [[ -n $(swift_version) ]]; then return; fi
   stop "$(command -v swiftc) does not say which version it is:

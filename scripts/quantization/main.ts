@@ -1,22 +1,24 @@
-/** Error of the quantized KV cache: `bun run report:quantization [--out DIR]`. */
+/** Error of the quantized KV cache: `bunx metal-attention report [--out DIR]`. */
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { Device } from "../../src/index.ts";
+import { parseArguments, runMain, UsageError } from "../lib/command.ts";
+import { prepareFolder } from "../lib/output.ts";
 import { Progress } from "../lib/progress.ts";
 import { formatTable } from "../lib/table.ts";
-import { drawErrors, drawSigns } from "./charts.ts";
 import { dataSets } from "./data.ts";
 import { compareSigns, formats, type RoundTrip, roundTrip, type SignsComparison } from "./measure.ts";
 
-const usage = `usage: bun run report:quantization [--out DIR]
+const usage = `usage: metal-attention report [--out DIR]      (in a checkout: bun run report:quantization)
 
 Writes vectors into a quantized cache, reads them back, and prints the error of
 every format on Gaussian data, data with a channel of outliers, and keys and
 values of the demo's text; then what the transform's random signs are for.
 
   --out DIR  where quantization-error.svg and quantization-signs.svg are
-             written; build/report unless given
-  --help     this text`;
+             written; build/report unless given. They are drawn by echarts,
+             which a checkout has; a project gets it by bun add echarts
+  --help     this text
+  --version  which version this is`;
 
 /** Head size of the vectors on which signs are compared, and the width that is drawn. */
 const signsHeadDim = 128;
@@ -26,24 +28,24 @@ const oneHotNote = `A one-hot vector becomes flat, every coordinate 1 or -1, and
 outweighs all others comes close to it: coordinates gather around 1 and -1, so that the error is
 the one of the codes there, and not the mean over N(0, 1).`;
 
-try {
-  await main();
-} catch (error) {
-  console.error(`report:quantization: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
-}
+process.exitCode = await runMain("report", process.argv.slice(2), main);
 
-async function main(): Promise<void> {
-  const { values: options } = parseArgs({
-    options: {
-      out: { type: "string", default: "build/report" },
-      help: { type: "boolean", short: "h", default: false },
-    },
+async function main(args: readonly string[]): Promise<number> {
+  const { values: options, positionals } = parseArguments(args, {
+    out: { type: "string" },
+    help: { type: "boolean", short: "h", default: false },
   });
   if (options.help) {
     console.log(usage);
-    return;
+    return 0;
   }
+  if (positionals.length > 0) throw new UsageError(`expected options alone, got ${positionals.join(" ")}`);
+  const charts = await importCharts();
+  if (charts === undefined && options.out !== undefined) {
+    throw new Error("--out is for the charts, which echarts draws; it is not installed: bun add echarts");
+  }
+  const folder = options.out ?? "build/report";
+  if (charts !== undefined) prepareFolder(folder);
   using device = Device.open();
   using progress = new Progress();
   const data = await progress.wait("data", () => dataSets(join(import.meta.dir, "../../README.md")));
@@ -58,18 +60,33 @@ async function main(): Promise<void> {
   console.log(`${signsTable(comparisons)}\n`);
   console.log(`${oneHotNote}\n`);
 
-  const charts = {
-    "quantization-error.svg": drawErrors(trips),
-    "quantization-signs.svg": drawSigns(
+  if (charts === undefined) {
+    console.log("Without charts: echarts, which draws them, is not installed (bun add echarts)");
+    return 0;
+  }
+  const drawn = {
+    "quantization-error.svg": charts.drawErrors(trips),
+    "quantization-signs.svg": charts.drawSigns(
       comparisons.filter(({ bits }) => bits === drawnBits),
       signsHeadDim,
     ),
   };
-  for (const [name, svg] of Object.entries(charts)) {
-    const path = join(options.out, name);
+  for (const [name, svg] of Object.entries(drawn)) {
+    const path = join(folder, name);
     await Bun.write(path, svg);
     console.log(`${path} is written`);
   }
+  return 0;
+}
+
+/** Undefined without echarts, a development dependency. */
+async function importCharts() {
+  try {
+    await import("echarts");
+  } catch {
+    return undefined;
+  }
+  return await import("./charts.ts");
 }
 
 function errorTable(trips: readonly RoundTrip[]): string {

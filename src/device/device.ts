@@ -1,22 +1,45 @@
-import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { passCodes } from "../ffi/generated/codes.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
-import { loadLibrary } from "../ffi/library.ts";
+import { loadLibrary, provideKernels } from "../ffi/library.ts";
 import type { Pointer } from "../ffi/memory.ts";
 import { type DeviceInfo, readDeviceInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
+import { setRecorder } from "../parameter.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
 import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
-import { BufferMemory, checkMade, DeviceLifetime, deviceNet, disposedError, PassLifetime } from "./lifetime.ts";
-import { deviceOptions, parseOptions, passOptions } from "./options.ts";
+import { BufferMemory, checkMade, DeviceLifetime, disposedError, net, PassLifetime } from "./lifetime.ts";
+import { deviceOptions, parseOptions, passOptions, recordOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
+import { type RecordedPass, RecordingPass } from "./recording.ts";
+import { adoptTensor, type SharedTensor } from "./share.ts";
 import { checkShape, elementCount, Tensor } from "./tensor.ts";
 
-/** Options of `Device.open`: `library` names the native library file, in place of the search for it. */
-export type DeviceOptions = z.input<typeof deviceOptions>;
+/** A `URL` of a file. */
+export interface FileUrl {
+  readonly href: string;
+  readonly protocol: string;
+}
+
+/**
+ * Options of `Device.open`. Each names a file by its path, or by a URL as a
+ * bundler's imports give it: `new URL(imported, import.meta.url)`.
+ */
+export interface DeviceOptions {
+  /** The native library, in place of the search for it. */
+  readonly library?: string | FileUrl | undefined;
+  /**
+   * Built-in kernels compiled ahead of time for the software device, in place
+   * of the `kernels.tar` beside the library: for a program that carries both.
+   * For the whole process; an Apple GPU does without.
+   */
+  readonly kernels?: string | FileUrl | undefined;
+}
+
+/** Options of `Device.record`: `mode` as of `Device.pass`. */
+export type RecordOptions = Pick<PassOptions, "mode">;
 
 /**
  * The Apple GPU; on Linux, the CPU running the same shaders. Tensors, passes
@@ -34,16 +57,19 @@ export class Device {
 
   private constructor(lifetime: DeviceLifetime) {
     this.#lifetime = checkMade(lifetime, DeviceLifetime, "Device.open()");
-    deviceNet.register(this, lifetime, this);
+    net.register(this, lifetime, this);
   }
 
   /**
    * Opens the system's default device, loading the native library on first use.
    *
-   * Errors: `library-not-found`, `abi-mismatch`, `device-unavailable`.
+   * Errors: `library-not-found`, `abi-mismatch`, `device-unavailable`;
+   * `invalid-argument` for a file of kernels that is none.
    */
   static open(options: DeviceOptions = {}): Device {
-    const native = loadLibrary(parseOptions(deviceOptions, options, "options").library);
+    const { library, kernels } = parseOptions(deviceOptions, options, "options");
+    const native = loadLibrary(library);
+    if (kernels !== undefined) provideKernels(native, kernels);
     const out = new Block(8);
     checkStatus(native, native.ma_device_open(out.bytes));
     return new Device(new DeviceLifetime(native, out.u32[0] as number));
@@ -88,6 +114,29 @@ export class Device {
   }
 
   /**
+   * A tensor over the memory of one that another worker of this process has
+   * shared (or another device of this one): the same bytes, not a copy. The
+   * memory stays until both are disposed.
+   *
+   * Nothing orders the devices of several workers: write what another reads
+   * only before or after, or to slots that it does not read; tell it by a
+   * message once the pass has completed. Tile classes count for the device
+   * that made them alone.
+   *
+   * Errors: `invalid-handle` for one that was disposed before it was adopted, or
+   * that another process has shared; `invalid-argument` for what is no description.
+   *
+   * @example
+   * self.onmessage = ({ data }) => {
+   *   using cache = device.adopt(data);
+   * };
+   */
+  adopt(description: SharedTensor): Tensor {
+    const { memory, dtype, shape, byteOffset } = adoptTensor(this.#usable(), description);
+    return new Tensor(this, memory, dtype, shape, byteOffset);
+  }
+
+  /**
    * A pass that takes operations until it is committed.
    *
    * @example
@@ -95,10 +144,46 @@ export class Device {
    */
   pass(options: PassOptions = {}): Pass {
     const lifetime = this.#usable();
-    const { mode } = parseOptions(passOptions, options, "options");
+    const { mode, profile } = parseOptions(passOptions, options, "options");
     const out = new Block(8);
-    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, passCodes[mode], out.bytes));
+    const flags = passCodes[mode] | (profile ? passCodes.profiled : 0);
+    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, flags, out.bytes));
     return new Pass(this, new PassLifetime(lifetime, out.u32[0] as number));
+  }
+
+  /**
+   * Records a pass: `encode` is called once, at once, with a pass that takes
+   * operations, parameters and named tensors; what it returns is ignored. An
+   * error that it throws ends the recording.
+   *
+   * @example
+   * using step = device.record((pass) => {
+   *   const seqPos = pass.parameter("seqPos", { min: 0, max: capacity - 1 });
+   *   kvCacheCopyBatch(pass, { src, cache, seqPos });
+   * });
+   * await step.commit({ seqPos: 17 });
+   */
+  record(encode: (pass: RecordingPass) => void, options: RecordOptions = {}): RecordedPass {
+    const lifetime = this.#usable();
+    if (typeof encode !== "function") throw refused("encode", `expected a function, got ${display(encode)}`);
+    const { mode } = parseOptions(recordOptions, options, "options");
+    const out = new Block(8);
+    const flags = passCodes[mode] | passCodes.recorded;
+    checkStatus(lifetime.native, lifetime.native.ma_pass_create(lifetime.handle, flags, out.bytes));
+    const pass = new RecordingPass(this, new PassLifetime(lifetime, out.u32[0] as number));
+    try {
+      const result: unknown = encode(pass);
+      if (result instanceof Promise) {
+        result.catch(() => {});
+        throw refused("encode", "expected a function that records at once, got one that returns a promise");
+      }
+      return RecordingPass.finish(pass);
+    } catch (error) {
+      pass.dispose();
+      throw error;
+    } finally {
+      setRecorder(undefined);
+    }
   }
 
   /**
@@ -138,7 +223,7 @@ export class Device {
 
   /** Waits for committed passes and frees the device. A second call does nothing. */
   dispose(): void {
-    deviceNet.unregister(this);
+    net.unregister(this);
     this.#lifetime.dispose();
   }
 

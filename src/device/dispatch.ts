@@ -1,19 +1,15 @@
 import { checkObject, checkU32, display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
+import { bindingCodes, dispatchCodes } from "../ffi/generated/codes.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
-import {
-  accessBits,
-  type BindingRecord,
-  type DispatchForm,
-  type Extent3,
-  packBindings,
-  packKernelDispatch,
-} from "../ffi/records.ts";
+import { addressOf } from "../ffi/memory.ts";
+import { accessBits, type DispatchForm, type Extent3 } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { OptionNames } from "../optionNames.ts";
+import { Parameter } from "../parameter.ts";
 import { Pipeline } from "./kernels.ts";
 import type { PassLifetime } from "./lifetime.ts";
-import { Tensor } from "./tensor.ts";
+import { isTensor, Tensor } from "./tensor.ts";
 
 /** What a kernel does with a buffer. */
 export type BufferAccess = keyof typeof accessBits;
@@ -32,8 +28,11 @@ export interface DispatchOptions {
    * is refused where the argument's type lets the kernel write.
    */
   readonly buffers?: Readonly<Record<number, BufferArgument>> | readonly BufferArgument[];
-  /** Small constants by `[[buffer(index)]]` in place of tensors, copied: 1 to 4,096 bytes each. */
-  readonly bytes?: Readonly<Record<number, ArrayBufferView | ArrayBuffer>>;
+  /**
+   * Small constants by `[[buffer(index)]]` in place of tensors, copied: 1 to
+   * 4,096 bytes each. A number is a parameter of a recorded pass, as 4 bytes.
+   */
+  readonly bytes?: Readonly<Record<number, ArrayBufferView | ArrayBuffer | number>>;
   /** Threadgroup memory by `[[threadgroup(index)]]`, in bytes: multiples of 16. */
   readonly threadgroupMemory?: Readonly<Record<number, number>>;
   /** Size of the grid, in threads or threadgroups as `form` says. */
@@ -58,131 +57,194 @@ const bufferNames = new OptionNames<Exclude<BufferArgument, Tensor>>("a buffer a
   access: true,
 });
 
+/** The options that hold arguments. */
+type ArgumentList = "buffers" | "bytes" | "threadgroupMemory";
+
 /** The highest index of an attribute. */
 const maxIndex = 30;
 /** Buffers, bytes and threadgroup memory, each at every index. */
 const maxBindings = 3 * (maxIndex + 1);
 const maxBytes = 4096;
 
-// Packed again for each call, once all that the caller gave has been read: a getter of the caller's may dispatch too.
-const bindingBlock = new Block(maxBindings * structSizes.MABinding);
-const dispatchBlock = new Block(structSizes.MAKernelDispatch);
-/** Copies of `bytes` by index, which the library reads before the call returns. */
-const byteBlocks: Block[] = [];
+const bindingWords = structSizes.MABinding / 4;
+const formWord = 1;
+const gridWord = 2;
+const threadsWord = 5;
+const countWord = 8;
+const bindingsWord = 10;
 
-/** The options that hold arguments. */
-type ArgumentList = "buffers" | "bytes" | "threadgroupMemory";
+/**
+ * One dispatch as it is packed. Nothing is allocated for it: a getter of the
+ * caller's may dispatch too, and takes the next of these.
+ */
+class Packer {
+  readonly #dispatch = new Block(structSizes.MAKernelDispatch);
+  readonly #bindings = new Block(maxBindings * structSizes.MABinding);
+  /** What `bytes` were given, kept until the library has read them. */
+  readonly #sources: (ArrayBufferView | ArrayBuffer)[] = [];
+  /** Where their addresses go. */
+  readonly #sourceWords: number[] = [];
+  readonly #scalars = new Block(8 * (maxIndex + 1));
+  #count = 0;
+  #sourceCount = 0;
 
-/** An argument as the caller gave it. */
-interface Entry<T> {
-  readonly list: ArgumentList;
-  /** Of the kernel's attribute. */
-  readonly index: number;
-  readonly value: T;
-}
-
-/** Encodes one dispatch of `pipeline`. */
-export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: DispatchOptions): void {
-  const handle = Pipeline.use(pipeline, pass.device);
-  optionNames.check(checkObject(options, "options"));
-  const form = options.form ?? "threads";
-  if (form !== "threads" && form !== "threadgroups") {
-    throw refused("form", `expected "threads" or "threadgroups", got ${display(form)}`);
+  constructor() {
+    this.#dispatch.setU64(bindingsWord, this.#bindings.address);
   }
-  const grid = checkExtent(options.grid, "grid");
-  const threadsPerThreadgroup = checkExtent(options.threads, "threads");
-  const entries: Entry<unknown>[] = [];
-  const buffers = readList(options.buffers, "buffers", entries).map((entry) => readBuffer(pass, entry));
-  const bytes = readList(options.bytes, "bytes", entries).map(readBytes);
-  const threadgroups = readList(options.threadgroupMemory, "threadgroupMemory", entries).map(readThreadgroup);
 
-  const records: BindingRecord[] = [...buffers, ...bytes.map(packBytes), ...threadgroups];
-  packBindings(records, bindingBlock);
-  const record = { pipeline: handle, form, grid, threadsPerThreadgroup, bindingCount: records.length };
-  packKernelDispatch({ ...record, bindings: bindingBlock }, dispatchBlock);
-  checkStatus(pass.native, pass.native.ma_encode_kernel(pass.handle, dispatchBlock.address));
+  encode(pass: PassLifetime, pipeline: Pipeline, options: DispatchOptions): void {
+    const { u32 } = this.#dispatch;
+    this.#count = 0;
+    this.#sourceCount = 0;
+    u32[0] = Pipeline.use(pipeline, pass.device);
+    optionNames.check(checkObject(options, "options"));
+    const form = options.form ?? "threads";
+    if (form !== "threads" && form !== "threadgroups") {
+      throw refused("form", `expected "threads" or "threadgroups", got ${display(form)}`);
+    }
+    u32[formWord] = dispatchCodes[form];
+    packExtent(u32, gridWord, options.grid, "grid");
+    packExtent(u32, threadsWord, options.threads, "threads");
+    this.#packList(pass, options.buffers, "buffers");
+    this.#packList(pass, options.bytes, "bytes");
+    this.#packList(pass, options.threadgroupMemory, "threadgroupMemory");
+    u32[countWord] = this.#count;
+    // From here on no code of the caller runs, which could move or free what was given.
+    for (let i = 0; i < this.#sourceCount; i++) {
+      this.#bindings.setU64(this.#sourceWords[i] as number, addressOf(this.#sources[i] as ArrayBuffer));
+    }
+    checkStatus(pass.native, pass.native.ma_encode_kernel(pass.handle, this.#dispatch.address));
+  }
+
+  #packList(pass: PassLifetime, given: DispatchOptions[ArgumentList], list: ArgumentList): void {
+    if (given === undefined) return;
+    const values = checkObject(given, list) as Readonly<Record<number, unknown>>;
+    if (Array.isArray(given)) {
+      // Many times faster than by its keys.
+      const { length } = given;
+      if (length > maxIndex + 1) throw badIndex(list, String(length - 1));
+      for (let index = 0; index < length; index++) {
+        if (values[index] !== undefined || index in values) this.#packValue(pass, list, index, values[index]);
+      }
+      return;
+    }
+    for (const key in values) {
+      const index = Number(key);
+      if (index >>> 0 !== index || index > maxIndex || String(index) !== key) throw badIndex(list, key);
+      this.#packValue(pass, list, index, values[index]);
+    }
+  }
+
+  #packValue(pass: PassLifetime, list: ArgumentList, index: number, value: unknown): void {
+    if (list === "buffers") this.#packBuffer(pass, index, value);
+    else if (list === "bytes") this.#packBytes(index, value);
+    else this.#pack(bindingCodes.threadgroup, index, checkU32(value, pathOf(list, index)));
+  }
+
+  /** Packs what all kinds have; gives the first word of the record. */
+  #pack(kind: number, index: number, length: number): number {
+    const { u32 } = this.#bindings;
+    const at = this.#count++ * bindingWords;
+    u32[at] = index;
+    u32[at + 1] = kind;
+    u32[at + 2] = 0;
+    u32[at + 3] = 0;
+    u32[at + 4] = 0;
+    u32[at + 5] = 0;
+    u32[at + 6] = length;
+    u32[at + 7] = 0;
+    u32[at + 8] = 0;
+    u32[at + 9] = 0;
+    return at;
+  }
+
+  #packBuffer(pass: PassLifetime, index: number, value: unknown): void {
+    let tensor = value;
+    let access: number = accessBits["read-write"];
+    if (!isTensor(value)) {
+      const record = checkObject(value as Exclude<BufferArgument, Tensor>, bufferPaths[index] as string);
+      // Of an object that is neither, such as an array, the error is that it is no tensor.
+      if ("tensor" in record || Object.getPrototypeOf(record) === Object.prototype) {
+        bufferNames.check(record, bufferPrefixes[index] as string);
+      }
+      tensor = record.tensor;
+      access = bitsOf(record.access, index);
+    }
+    const range = Tensor.use(tensor, pass.device, bufferPaths[index] as string);
+    const at = this.#pack(bindingCodes.buffer, index, range.lengthLow);
+    const { u32 } = this.#bindings;
+    u32[at + 2] = range.buffer;
+    u32[at + 3] = access;
+    u32[at + 4] = range.offsetLow;
+    u32[at + 5] = range.offsetHigh;
+    u32[at + 7] = range.lengthHigh;
+  }
+
+  #packBytes(index: number, value: unknown): void {
+    let source = value;
+    if (value instanceof Parameter) {
+      const { buffer, u32 } = this.#scalars;
+      u32[2 * index] = value.take(pathOf("bytes", index));
+      source = new Uint8Array(buffer, 8 * index, 4);
+    }
+    if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer)) {
+      throw refused(pathOf("bytes", index), `expected a typed array or an ArrayBuffer, got ${display(value)}`);
+    }
+    const { byteLength } = source;
+    if (byteLength < 1 || byteLength > maxBytes) {
+      throw refused(pathOf("bytes", index), `expected 1 to ${maxBytes} bytes, got ${byteLength}`);
+    }
+    const at = this.#pack(bindingCodes.bytes, index, byteLength);
+    this.#sources[this.#sourceCount] = source;
+    this.#sourceWords[this.#sourceCount++] = at + 8;
+  }
 }
 
-function pathOf({ list, index }: Entry<unknown>): string {
+const packers = [new Packer()];
+let depth = 0;
+
+/** @internal Encodes one dispatch of `pipeline`. */
+export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: DispatchOptions): void {
+  packers[depth] ??= new Packer();
+  const packer = packers[depth++] as Packer;
+  try {
+    packer.encode(pass, pipeline, options);
+  } finally {
+    depth--;
+  }
+}
+
+// Made once: to make a text for each dispatch would be half its cost.
+const bufferPaths = Array.from({ length: maxIndex + 1 }, (_, index) => pathOf("buffers", index));
+const bufferPrefixes = bufferPaths.map((path) => `${path}.`);
+
+function bitsOf(access: BufferAccess | undefined, index: number): number {
+  if (access === "read") return accessBits.read;
+  if (access === "write") return accessBits.write;
+  if (access === undefined || access === "read-write") return accessBits["read-write"];
+  throw refused(`buffers[${index}].access`, `expected "read", "write" or "read-write", got ${display(access)}`);
+}
+
+function pathOf(list: ArgumentList, index: number): string {
   return `${list}[${index}]`;
 }
 
-/** The arguments of one list, which are appended to those of all lists as well. */
-function readList<T>(
-  given: Readonly<Record<number, T>> | readonly T[] | undefined,
-  list: ArgumentList,
-  all: Entry<unknown>[],
-): Entry<T>[] {
-  if (given === undefined) return [];
-  const entries: Entry<T>[] = [];
-  for (const key of Object.keys(checkObject(given, list))) {
-    const index = Number(key);
-    if (index >>> 0 !== index || index > maxIndex || String(index) !== key) {
-      throw refused(`${list}[${key}]`, `expected an index from 0 to ${maxIndex}, got ${key}`);
-    }
-    entries.push({ list, index, value: (given as Readonly<Record<number, T>>)[index] as T });
+function badIndex(list: ArgumentList, key: string): Error {
+  return refused(`${list}[${key}]`, `expected an index from 0 to ${maxIndex}, got ${key}`);
+}
+
+/** Packs one, two or three extents at `word`. */
+function packExtent(u32: Uint32Array, word: number, value: Extent, argument: string): void {
+  if (typeof value === "number") {
+    u32[word] = checkU32(value, argument);
+    u32[word + 1] = 1;
+    u32[word + 2] = 1;
+    return;
   }
-  all.push(...entries);
-  return entries;
-}
-
-function readBuffer(pass: PassLifetime, entry: Entry<BufferArgument>): BindingRecord {
-  const { index, value } = entry;
-  const argument = pathOf(entry);
-  let tensor: unknown = checkObject(value, argument);
-  let access: BufferAccess = "read-write";
-  if (!(value instanceof Tensor)) {
-    if (Object.getPrototypeOf(value) === Object.prototype) bufferNames.check(value, `${argument}.`);
-    tensor = value.tensor;
-    access = value.access ?? access;
-    if (!Object.hasOwn(accessBits, access)) {
-      throw refused(`${argument}.access`, `expected "read", "write" or "read-write", got ${display(access)}`);
-    }
-  }
-  const range = Tensor.use(tensor, pass.device, argument);
-  return {
-    kind: "buffer",
-    index,
-    buffer: range.buffer,
-    access: accessBits[access],
-    offset: range.offsetLow + range.offsetHigh * 2 ** 32,
-    length: range.lengthLow + range.lengthHigh * 2 ** 32,
-  };
-}
-
-interface BytesEntry {
-  readonly entry: Entry<unknown>;
-  readonly source: Uint8Array;
-}
-
-function readBytes(entry: Entry<ArrayBufferView | ArrayBuffer>): BytesEntry {
-  const { value } = entry;
-  if (ArrayBuffer.isView(value)) {
-    return { entry, source: new Uint8Array(value.buffer, value.byteOffset, value.byteLength) };
-  }
-  if (value instanceof ArrayBuffer) return { entry, source: new Uint8Array(value) };
-  throw refused(pathOf(entry), `expected a typed array or an ArrayBuffer, got ${display(value)}`);
-}
-
-function packBytes({ entry, source }: BytesEntry): BindingRecord {
-  const { index } = entry;
-  const { length } = source;
-  if (length < 1 || length > maxBytes) {
-    throw refused(pathOf(entry), `expected 1 to ${maxBytes} bytes, got ${length}`);
-  }
-  byteBlocks[index] ??= new Block(maxBytes);
-  const block = byteBlocks[index];
-  block.bytes.set(source);
-  return { kind: "bytes", index, length, bytes: block.address };
-}
-
-function readThreadgroup(entry: Entry<number>): BindingRecord {
-  return { kind: "threadgroup", index: entry.index, length: checkU32(entry.value, pathOf(entry)) };
-}
-
-function checkExtent(value: Extent, argument: string): Extent3 {
   const axes: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (axes.length < 1 || axes.length > 3) throw refused(argument, `expected 1 to 3 extents, got ${axes.length}`);
-  const [x, y = 1, z = 1] = axes;
-  return [checkU32(x, argument), checkU32(y, argument), checkU32(z, argument)];
+  for (let axis = 0; axis < 3; axis++) {
+    const extent = axes[axis];
+    u32[word + axis] = extent === undefined && axis > 0 ? 1 : checkU32(extent, argument);
+  }
 }

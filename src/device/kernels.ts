@@ -1,23 +1,40 @@
-import type * as z from "zod/mini";
 import { display, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
-import { packConstants } from "../ffi/constants.ts";
+import { type ConstantDType, type ConstantScalar, packConstants } from "../ffi/constants.ts";
 import { readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
 import type { PipelineInfo } from "../ffi/records.ts";
 import { checkStatus, nativeError } from "../ffi/status.ts";
 import { encodeText, readText } from "../ffi/text.ts";
+import { markVersion, notOurs, pipelineState } from "../identity.ts";
 import { didYouMean } from "../optionNames.ts";
 import type { Device } from "./device.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
-import { checkMade, type DeviceLifetime, disposedError, PipelineLifetime, pipelineNet } from "./lifetime.ts";
+import { checkMade, type DeviceLifetime, disposedError, net, PipelineLifetime } from "./lifetime.ts";
 import { parseOptions, pipelineOptions } from "./options.ts";
+
+/** A value of a type for `[[function_constant(index)]]`, or the 2 to 4 values of a vector. */
+interface ConstantOf<D extends ConstantDType, V extends ConstantScalar> {
+  readonly index: number;
+  readonly dtype: D;
+  readonly value: V | readonly V[];
+}
+
+type LongDType = "u64" | "i64";
 
 /**
  * Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`. A vector of the shader's,
  * such as `uint2` or `half4`, takes an array of 2 to 4; 64-bit integers take a bigint, or a number that is exact.
  */
-export type PipelineOptions = z.input<typeof pipelineOptions>;
+export interface PipelineOptions {
+  readonly constants?:
+    | readonly (
+        | ConstantOf<"bool", boolean>
+        | ConstantOf<LongDType, number | bigint>
+        | ConstantOf<Exclude<ConstantDType, "bool" | LongDType>, number>
+      )[]
+    | undefined;
+}
 
 /**
  * A compiled kernel with its function constants, ready for `Pass.dispatch`.
@@ -38,24 +55,31 @@ export class Pipeline {
     this.kernel = kernel;
     this.info = info;
     this.#lifetime = checkMade(lifetime, PipelineLifetime, "Device.pipeline()");
-    pipelineNet.register(this, lifetime, this);
+    net.register(this, lifetime, this);
+  }
+
+  /** @internal */
+  get [pipelineState](): PipelineLifetime | undefined {
+    return #lifetime in this ? this.#lifetime : undefined;
   }
 
   /** @internal The handle of a pipeline of `device` that a caller passed. */
   static use(value: unknown, device: DeviceLifetime): number {
-    if (typeof value !== "object" || value === null || !(#lifetime in value)) {
-      throw refused("pipeline", `expected a Pipeline, got ${display(value)}`);
-    }
-    if (value.#lifetime.disposed) throw disposedError("the pipeline", "pipeline");
-    if (value.#lifetime.device !== device) {
+    const lifetime =
+      typeof value === "object" && value !== null
+        ? (value as { readonly [pipelineState]?: PipelineLifetime })[pipelineState]
+        : undefined;
+    if (lifetime === undefined) throw notOurs(value, "a Pipeline", "pipeline");
+    if (lifetime.disposed) throw disposedError("the pipeline", "pipeline");
+    if (lifetime.device !== device) {
       throw refused("pipeline", "the pipeline belongs to another device than the pass", "invalid-handle");
     }
-    return value.#lifetime.handle;
+    return lifetime.handle;
   }
 
   /** Ends the use of the pipeline. A second call does nothing. */
   dispose(): void {
-    pipelineNet.unregister(this);
+    net.unregister(this);
     this.#lifetime.dispose();
   }
 
@@ -73,14 +97,16 @@ export class Pipeline {
   }
 }
 
-/** Registers shader source on a device. */
+markVersion(Pipeline);
+
+/** @internal Registers shader source on a device. */
 export function registerSource({ native, handle }: DeviceLifetime, name: string, source: string): void {
   const label = encodeText(checkText(name, "name"));
   const text = encodeText(checkText(source, "source"));
   checkStatus(native, native.ma_source_register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength)));
 }
 
-/** Compiles a kernel of a device, or finds it compiled. */
+/** @internal Compiles a kernel of a device, or finds it compiled. */
 export function createPipeline(
   owner: Device,
   device: DeviceLifetime,
@@ -101,7 +127,7 @@ export function createPipeline(
   return new Pipeline(owner, lifetime, kernel, readMAPipelineInfo(info));
 }
 
-/** The names of all kernels of a device. */
+/** @internal The names of all kernels of a device. */
 export function kernelNames({ native, handle }: DeviceLifetime): string[] {
   const names = readText((buffer, capacity, needed) =>
     checkStatus(native, native.ma_kernel_names(handle, buffer, capacity, needed)),

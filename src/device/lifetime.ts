@@ -2,24 +2,39 @@ import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
 import type { Native } from "../ffi/library.ts";
-import { type Pointer, wrapMemory } from "../ffi/memory.ts";
+import { holdMemory, ownMemory, type Pointer } from "../ffi/memory.ts";
 import { readPassInfo } from "../ffi/records.ts";
+import { checkStatus } from "../ffi/status.ts";
+import type { Recorder } from "../parameter.ts";
+import { Completions } from "./completions.ts";
 
-// Who may free what, and when. `Symbol.dispose` is the contract; the
-// FinalizationRegistry of each kind is a net under objects left undisposed.
+// Who may free what, and when. `Symbol.dispose` is the contract; under objects
+// left undisposed there are a net, and for memory the collector itself.
+
+/** What is done for an object that was collected undisposed. */
+interface Collectable {
+  collected(): void;
+}
+
+const netKey = Symbol.for("metal-attention.net");
+const processWide = globalThis as { [netKey]?: FinalizationRegistry<Collectable> };
+processWide[netKey] ??= new FinalizationRegistry((lifetime) => lifetime.collected());
+
+/** Frees what was never disposed. One a process: that of a module which is evaluated again would go with its objects. */
+export const net = processWide[netKey];
 
 /**
- * A native device. Closing one frees all that it owns, so it closes when
- * nothing needs it: neither its `Device`, nor a zero-copy view of its memory,
- * nor a pass whose `commit()` is pending.
+ * A native device. Closing one frees all that it owns but views that were
+ * handed out, so it closes when nothing needs it: neither its `Device` nor a
+ * pass whose `commit()` is pending.
  */
 export class DeviceLifetime {
   readonly native: Native;
   readonly handle: number;
   /** Set by `Device.dispose`: refuse every further use. */
   disposed = false;
-  /** Passes whose `commit()` is pending. */
-  readonly pending = new Set<PassLifetime>();
+  /** The ends of passes whose `commit()` is pending. */
+  readonly completions = new Completions(this);
   #closed = false;
   #holders = 1;
 
@@ -36,7 +51,7 @@ export class DeviceLifetime {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    for (const pass of this.pending) pass.wait();
+    for (const pass of this.completions.passes) pass.wait();
     this.release();
   }
 
@@ -48,52 +63,53 @@ export class DeviceLifetime {
     this.#holders--;
     if (this.#holders > 0) return;
     this.#closed = true;
+    this.completions.close();
     this.native.ma_device_close(this.handle);
+  }
+
+  collected(): void {
+    this.release();
   }
 }
 
-/** Frees devices that were never disposed. */
-export const deviceNet = new FinalizationRegistry<DeviceLifetime>((device) => device.release());
-
 /**
  * The memory of one native buffer, shared by a tensor and its slices. It is
- * released when the last tensor is disposed; once a view has been handed out,
- * when that view has been collected too.
+ * released when the last tensor is disposed, or when no tensor can be reached
+ * any more; once a view has been handed out, when that has been collected too.
+ *
+ * The collector owns it: an ArrayBuffer over all of it, which no caller ever
+ * sees, tells it the size, and releases the buffer when it goes.
  */
 export class BufferMemory {
   readonly device: DeviceLifetime;
   readonly handle: number;
   readonly #address: Pointer;
   readonly #byteLength: number;
+  readonly #owned: ArrayBuffer;
   #tensors = 1;
-  #views = 0;
-  #arrayBuffer: ArrayBuffer | undefined;
-  #exposed = false;
+  /** What callers were given, which they may transfer. */
+  #exposed: ArrayBuffer | undefined;
 
   constructor(device: DeviceLifetime, handle: number, address: Pointer, byteLength: number) {
     this.device = device;
     this.handle = handle;
     this.#address = address;
     this.#byteLength = byteLength;
+    this.#owned = ownMemory(device.native, handle, address, byteLength);
   }
 
   /** The memory, for use inside one synchronous call. */
   get arrayBuffer(): ArrayBuffer {
-    this.#giveUpTransferred();
-    this.#arrayBuffer ??= wrapMemory(this.#address, this.#byteLength);
-    return this.#arrayBuffer;
+    // A source in the same memory is known by its ArrayBuffer.
+    return this.#exposed === undefined || this.#exposed.detached ? this.#owned : this.#exposed;
   }
 
   /** The memory, for the caller to keep: it stays valid until it is collected. */
   expose(): ArrayBuffer {
-    const { arrayBuffer } = this;
-    if (!this.#exposed) {
-      this.#exposed = true;
-      this.#views++;
-      this.device.retain();
-      viewNet.register(arrayBuffer, this);
+    if (this.#exposed === undefined || this.#exposed.detached) {
+      this.#exposed = holdMemory(this.device.native, this.handle, this.#address, this.#byteLength);
     }
-    return arrayBuffer;
+    return this.#exposed;
   }
 
   /** Tells the library that the host has written here, which makes tile classes of a mask stale. */
@@ -108,38 +124,12 @@ export class BufferMemory {
   removeTensor(): void {
     this.#tensors--;
     if (this.#tensors > 0) return;
-    this.#giveUpTransferred();
     // Held no longer, so that a view can be collected.
-    this.#arrayBuffer = undefined;
-    this.#releaseIfUnused();
-  }
-
-  removeView(): void {
-    this.#views--;
-    this.#releaseIfUnused();
-    this.device.release();
-  }
-
-  /** The new owner of a transferred view can outlive every object here: hold the memory for good. */
-  #giveUpTransferred(): void {
-    if (!this.#arrayBuffer?.detached) return;
-    this.#views++;
-    this.device.retain();
-    this.#arrayBuffer = undefined;
-    this.#exposed = false;
-  }
-
-  #releaseIfUnused(): void {
-    if (this.#tensors > 0 || this.#views > 0 || this.device.closed) return;
-    this.device.native.ma_buffer_release(this.handle);
+    this.#exposed = undefined;
+    // Its contents go at once, and the buffer with them.
+    this.#owned.transfer(0);
   }
 }
-
-/** Lets go of memory whose view has been collected. JavaScriptCore keeps the ArrayBuffer while any array over it lives. */
-const viewNet = new FinalizationRegistry<BufferMemory>((memory) => memory.removeView());
-
-/** Releases tensors that were never disposed. */
-export const tensorNet = new FinalizationRegistry<BufferMemory>((memory) => memory.removeTensor());
 
 /** A native pass. While its `commit()` is pending, it and its device stay. */
 export class PassLifetime {
@@ -147,6 +137,10 @@ export class PassLifetime {
   readonly native: Native;
   readonly handle: number;
   disposed = false;
+  /** Of a pass that is recorded. */
+  recorder: (Recorder & { begin(): void }) | undefined = undefined;
+  /** Whether a promise for its end is pending. */
+  #isPending = false;
 
   constructor(device: DeviceLifetime, handle: number) {
     this.device = device;
@@ -154,23 +148,46 @@ export class PassLifetime {
     this.handle = handle;
   }
 
-  /** Call when a promise for the pass's end is made. */
-  beginPending(): void {
-    this.device.pending.add(this);
-    this.device.retain();
+  /** Sends the pass to the device; resolves when it has completed. Meanwhile it stays, and its device. */
+  async commit(): Promise<void> {
+    const { native, device, handle } = this;
+    device.completions.open();
+    checkStatus(native, native.ma_pass_commit_notify(handle));
+    await this.completed();
   }
 
-  /** Call when that promise is about to settle. */
-  endPending(): void {
-    this.device.pending.delete(this);
-    if (this.disposed) this.#release();
-    this.device.release();
+  /** Resolves when the pass, which was committed with notice, has completed, and rejects when it has failed. */
+  async completed(): Promise<void> {
+    const { native, device, handle } = this;
+    device.retain();
+    this.#isPending = true;
+    try {
+      await device.completions.ended(this);
+      checkStatus(native, native.ma_pass_wait(handle));
+    } finally {
+      this.#isPending = false;
+      if (this.disposed) this.#release();
+      device.release();
+    }
   }
 
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    if (!this.device.pending.has(this)) this.#release();
+    if (!this.#isPending) this.#release();
+  }
+
+  /** The same pass for another owner; for the one before it is disposed. */
+  takeOver(): PassLifetime {
+    const next = new PassLifetime(this.device, this.handle);
+    next.recorder = this.recorder;
+    this.disposed = true;
+    return next;
+  }
+
+  collected(): void {
+    warnIfForgotten(this);
+    this.dispose();
   }
 
   /** Blocks until the committed pass has ended, well or not. */
@@ -180,7 +197,7 @@ export class PassLifetime {
 
   /** Dispatches that were encoded and never committed. */
   get forgottenDispatches(): number {
-    if (this.disposed || this.device.closed) return 0;
+    if (this.disposed || this.device.closed || this.recorder !== undefined) return 0;
     const block = new Block(structSizes.MAPassInfo);
     if (this.native.ma_pass_info(this.handle, block.address) !== 0) return 0;
     const { state, dispatches } = readPassInfo(block);
@@ -191,12 +208,6 @@ export class PassLifetime {
     if (!this.device.closed) this.native.ma_pass_release(this.handle);
   }
 }
-
-/** Releases passes that were never disposed. */
-export const passNet = new FinalizationRegistry<PassLifetime>((pass) => {
-  warnIfForgotten(pass);
-  pass.dispose();
-});
 
 let hasWarned = false;
 
@@ -229,10 +240,11 @@ export class PipelineLifetime {
     this.disposed = true;
     if (!this.device.closed) this.device.native.ma_pipeline_release(this.handle);
   }
-}
 
-/** Releases pipelines that were never disposed. */
-export const pipelineNet = new FinalizationRegistry<PipelineLifetime>((pipeline) => pipeline.dispose());
+  collected(): void {
+    this.dispose();
+  }
+}
 
 /**
  * Refuses what did not come from the library itself: the constructors of its

@@ -6,7 +6,7 @@ import { unknownName } from "../optionNames.ts";
 
 // Checks where a call crosses a construction boundary. Too slow for the hot path.
 
-// The small form of zod takes half the time to load, and leaves the language of messages open.
+// zod/mini loads in half the time; it has no locale by default.
 const { localeError: error } = en();
 
 /** Parses `value`, or throws `invalid-argument` naming the first field at fault. */
@@ -30,15 +30,25 @@ function fields<const S extends z.core.$ZodLooseShape>(taker: string, shape: S) 
   });
 }
 
+/** A path, or the URL of a file. */
+const file = z.custom<string | URL>(
+  (value) => (typeof value === "string" && value !== "") || (value instanceof URL && value.protocol === "file:"),
+  "expected a path or a file: URL",
+);
+
 /** Options of `Device.open`. */
 export const deviceOptions = fields("Device.open", {
-  library: z.optional(z.string().check(z.minLength(1))),
+  library: z.optional(file),
+  kernels: z.optional(file),
 });
 
+const mode = z._default(z.enum(["concurrent", "serial"]), "concurrent");
+
 /** Options of `Device.pass`. */
-export const passOptions = fields("Device.pass", {
-  mode: z._default(z.enum(["concurrent", "serial"]), "concurrent"),
-});
+export const passOptions = fields("Device.pass", { mode, profile: z._default(z.boolean(), false) });
+
+/** Options of `Device.record`. */
+export const recordOptions = fields("Device.record", { mode });
 
 const index = z.int().check(z.gte(0), z.lte(0xffff));
 

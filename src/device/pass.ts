@@ -1,52 +1,30 @@
-import type * as z from "zod/mini";
-import { display, refused } from "../checks.ts";
+import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
-import { type DispatchForm, type Extent3, type PassInfo, readPassInfo } from "../ffi/records.ts";
+import { type PassInfo, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
-import { readText } from "../ffi/text.ts";
+import { markVersion, notOurs, passState } from "../identity.ts";
+import { setRecorder } from "../parameter.ts";
+import { type DispatchDescription, describePass, timedDispatches } from "./describe.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
 import { inspectSymbol } from "./inspect.ts";
 import type { Pipeline } from "./kernels.ts";
-import { checkMade, disposedError, PassLifetime, passNet } from "./lifetime.ts";
-import type { passOptions } from "./options.ts";
+import { checkMade, disposedError, net, PassLifetime } from "./lifetime.ts";
+import { traceOf } from "./trace.ts";
 
 /**
  * Options of `Device.pass`. In mode `concurrent` (the default) dispatches
  * overlap, with a barrier where two conflict; in mode `serial` each ends
- * before the next begins. The results are the same.
+ * before the next begins. The results are the same. `profile: true` measures
+ * the device's time of each dispatch, for `describe` and `trace`: each is then
+ * encoded apart, by the clock that an Apple GPU samples where an encoder begins
+ * and ends, and takes somewhat longer.
  */
-export type PassOptions = z.input<typeof passOptions>;
-
-/** A byte range of a buffer that a dispatch reads or writes. */
-export interface BufferRange {
-  /** Number of the buffer, the same for a tensor and its slices. */
-  readonly buffer: number;
-  /** Bytes. */
-  readonly offset: number;
-  /** Bytes. */
-  readonly length: number;
+export interface PassOptions {
+  readonly mode?: "concurrent" | "serial" | undefined;
+  readonly profile?: boolean | undefined;
 }
-
-/** One dispatch of a pass, as `Pass.describe` gives it. */
-export interface DispatchDescription {
-  /** Kind of operation. */
-  readonly op: string;
-  /** Name of the kernel that runs. */
-  readonly kernel: string;
-  /** What `grid` counts. */
-  readonly form: DispatchForm;
-  readonly grid: Extent3;
-  readonly threadsPerThreadgroup: Extent3;
-  readonly reads: readonly BufferRange[];
-  readonly writes: readonly BufferRange[];
-  /** Whether the dispatch waits for those before it. */
-  readonly barrierBefore: boolean;
-}
-
-/** Polls on every turn of the event loop at first, then every millisecond. */
-const eagerPolls = 64;
 
 const infoBlock = new Block(structSizes.MAPassInfo);
 
@@ -69,17 +47,25 @@ export class Pass {
   constructor(device: Device, lifetime: PassLifetime) {
     this.device = device;
     this.#lifetime = checkMade(lifetime, PassLifetime, "Device.pass()");
-    passNet.register(this, lifetime, this);
+    net.register(this, lifetime, this);
+  }
+
+  /** @internal */
+  get [passState](): PassLifetime | undefined {
+    return #lifetime in this ? this.#lifetime : undefined;
   }
 
   /** @internal The usable pass that a caller gave an operation. */
   static use(value: unknown): PassLifetime {
-    if (typeof value !== "object" || value === null || !(#lifetime in value)) {
-      throw refused("pass", `expected a Pass, got ${display(value)}`);
-    }
-    const lifetime = value.#lifetime;
+    const lifetime =
+      typeof value === "object" && value !== null
+        ? (value as { readonly [passState]?: PassLifetime })[passState]
+        : undefined;
+    if (lifetime === undefined) throw notOurs(value, "a Pass", "pass");
     if (lifetime.disposed) throw disposedError("the pass", "pass");
     if (lifetime.device.disposed) throw disposedError("the pass's device", "pass");
+    lifetime.recorder?.begin();
+    setRecorder(lifetime.recorder);
     return lifetime;
   }
 
@@ -105,18 +91,12 @@ export class Pass {
   /**
    * Sends the pass to the device. The promise resolves when it has completed,
    * and rejects with `execution` when the device reports an error, or with
-   * `invalid-state` when the pass was committed before. Disposing the pass or
+   * `invalid-state` when the pass was committed before, or reads tile classes
+   * that are not made yet or are stale by now. Disposing the pass or
    * the device meanwhile is safe: both stay until the promise settles.
    */
   async commit(): Promise<void> {
-    const lifetime = Pass.use(this);
-    checkStatus(lifetime.native, lifetime.native.ma_pass_commit(lifetime.handle));
-    lifetime.beginPending();
-    try {
-      await ended(lifetime);
-    } finally {
-      lifetime.endPending();
-    }
+    await Pass.use(this).commit();
   }
 
   /** As `commit`, but blocks until the pass has completed. */
@@ -137,18 +117,47 @@ export class Pass {
     return readInfo(Pass.use(this));
   }
 
-  /** The dispatches encoded so far: to count them in a test, or to see what overlaps. */
+  /**
+   * The dispatches encoded so far: to count them in a test, to see what
+   * overlaps, or, of a profiled pass that has completed, where the time went.
+   *
+   * @example
+   * console.table(pass.describe());
+   */
   describe(): DispatchDescription[] {
-    const { native, handle } = Pass.use(this);
-    const json = readText((buffer, capacity, needed) =>
-      checkStatus(native, native.ma_pass_describe(handle, buffer, capacity, needed)),
-    );
-    return JSON.parse(json) as DispatchDescription[];
+    return describePass(Pass.use(this));
+  }
+
+  /**
+   * Writes what happened when into a file for Perfetto or chrome://tracing: the
+   * host's encoding, the wait for the device, and there each dispatch, in a lane
+   * for its kind of operation, with bytes and GB/s.
+   *
+   * Errors: `invalid-state` unless the pass was profiled and has completed.
+   *
+   * @example
+   * using pass = device.pass({ profile: true });
+   * flashAttnPrefill(pass, { q, k, v, out });
+   * await pass.commit();
+   * await pass.trace("attention.trace.json");
+   */
+  async trace(path: string): Promise<void> {
+    const lifetime = Pass.use(this);
+    const info = readInfo(lifetime);
+    const dispatches = timedDispatches(lifetime);
+    const isTimed = dispatches.every(({ startTime }) => startTime !== undefined);
+    if (info.state !== "completed" || !isTimed) {
+      throw new MetalAttentionError(
+        "invalid-state",
+        `a ${info.state} pass has no times to write; open it by device.pass({ profile: true }) and let it complete`,
+      );
+    }
+    await Bun.write(path, traceOf(this.device.info.name, info, dispatches));
   }
 
   /** Ends the use of the pass; one in flight goes on to its end. A second call does nothing. */
   dispose(): void {
-    passNet.unregister(this);
+    net.unregister(this);
     this.#lifetime.dispose();
   }
 
@@ -166,19 +175,9 @@ export class Pass {
   }
 }
 
+markVersion(Pass);
+
 function readInfo({ native, handle }: PassLifetime): PassInfo {
   checkStatus(native, native.ma_pass_info(handle, infoBlock.address));
   return readPassInfo(infoBlock);
-}
-
-/** Resolves when a committed pass has completed, by polling: the library makes no calls into JavaScript. */
-async function ended(pass: PassLifetime): Promise<void> {
-  for (let polls = 0; ; polls++) {
-    const { state } = readInfo(pass);
-    if (state === "completed") return;
-    // Waiting for a pass that has failed returns at once, with its error.
-    if (state === "failed") return checkStatus(pass.native, pass.native.ma_pass_wait(pass.handle));
-    if (polls < eagerPolls) await new Promise((resolve) => setImmediate(resolve));
-    else await Bun.sleep(1);
-  }
 }

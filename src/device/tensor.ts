@@ -1,18 +1,39 @@
-import { checkU32, display, refused } from "../checks.ts";
+import { checkLength, display, refused } from "../checks.ts";
 import type { MATensor } from "../ffi/generated/structs.ts";
+import { markVersion, notOurs, tensorState } from "../identity.ts";
+import { recorder } from "../parameter.ts";
 import { decodeValues, encodeValues, ownValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
 import { inspectSymbol, previewOf } from "./inspect.ts";
-import { BufferMemory, checkMade, type DeviceLifetime, disposedError, tensorNet } from "./lifetime.ts";
+import { BufferMemory, checkMade, type DeviceLifetime, disposedError } from "./lifetime.ts";
+import { type SharedTensor, shareTensor } from "./share.ts";
 
 const maxRank = 8;
 /** So that a length in bytes is exact as a number. */
 const maxElements = 2 ** 50;
 
-/** What an operation needs of a tensor: its place in a buffer, and its shape. */
+/** @internal What an operation needs of a tensor: its place in a buffer, and its shape. */
 export interface TensorRange extends Readonly<MATensor> {
   readonly shape: readonly number[];
+}
+
+/** What a tensor shows of itself to operations. */
+interface TensorState extends TensorRange {
+  readonly owner: DeviceLifetime;
+  disposed: boolean;
+}
+
+/** The state of a tensor of this module's class or of a former one's; undefined for anything else. */
+function stateOf(value: unknown): TensorState | undefined {
+  return typeof value === "object" && value !== null
+    ? (value as { readonly [tensorState]?: TensorState })[tensorState]
+    : undefined;
+}
+
+/** @internal Whether a value is a tensor. */
+export function isTensor(value: unknown): value is Tensor {
+  return stateOf(value) !== undefined;
 }
 
 /**
@@ -21,8 +42,8 @@ export interface TensorRange extends Readonly<MATensor> {
  * `slice` and `reshape` give further tensors over the same memory, which lives
  * until the last of them is disposed. A zero-copy view (`bytes`, `view()`)
  * stays valid for as long as it is reachable, after `dispose` too: the memory
- * is then released when the view is collected. (To transfer a view's
- * ArrayBuffer gives the memory away for the rest of the process.)
+ * is then released when the view, or whoever its ArrayBuffer was transferred
+ * to, is collected.
  *
  * The device runs while JavaScript goes on: read and write a tensor only when
  * no committed pass that uses it is still running.
@@ -48,8 +69,7 @@ export class Tensor<T extends DType = DType> {
   /** Bytes in all. */
   readonly byteLength: number;
   readonly #memory: BufferMemory;
-  readonly #range: TensorRange;
-  #disposed = false;
+  readonly #state: TensorState;
 
   /** @internal Use `Device.tensor`. Takes over one tensor count of `memory`. */
   constructor(device: Device, memory: BufferMemory, dtype: T, shape: readonly number[], byteOffset: number) {
@@ -60,7 +80,7 @@ export class Tensor<T extends DType = DType> {
     this.length = elementCount(shape);
     this.byteOffset = byteOffset;
     this.byteLength = this.length * dtypes[dtype].size;
-    this.#range = {
+    this.#state = {
       buffer: memory.handle,
       dtype: dtypes[dtype].code,
       offsetLow: byteOffset >>> 0,
@@ -69,8 +89,14 @@ export class Tensor<T extends DType = DType> {
       lengthHigh: Math.floor(this.byteLength / 2 ** 32),
       // A copy for the hot path: JavaScriptCore reads a frozen array several times slower.
       shape: [...shape],
+      owner: memory.device,
+      disposed: false,
     };
-    tensorNet.register(this, memory, this);
+  }
+
+  /** @internal */
+  get [tensorState](): TensorState | undefined {
+    return #state in this ? this.#state : undefined;
   }
 
   /**
@@ -78,19 +104,19 @@ export class Tensor<T extends DType = DType> {
    * to be one, undisposed and of `device`.
    */
   static use(value: unknown, device: DeviceLifetime, argument: string): TensorRange {
-    if (typeof value !== "object" || value === null || !(#range in value)) {
-      throw refused(argument, `expected a Tensor, got ${display(value)}`);
-    }
-    if (value.#disposed) throw disposedError("the tensor", argument);
-    if (value.#memory.device !== device) {
+    const state = stateOf(value);
+    if (state === undefined) throw notOurs(value, "a Tensor", argument);
+    if (state.disposed) throw disposedError("the tensor", argument);
+    if (state.owner !== device) {
       throw refused(argument, "the tensor belongs to another device than the pass", "invalid-handle");
     }
-    return value.#range;
+    recorder?.noteTensor(value as object);
+    return state;
   }
 
   /** Whether this tensor, or its device, has been disposed. */
   get disposed(): boolean {
-    return this.#disposed || this.#memory.device.disposed;
+    return this.#state.disposed || this.#memory.device.disposed;
   }
 
   /** The tensor's bytes, without a copy. */
@@ -109,29 +135,33 @@ export class Tensor<T extends DType = DType> {
   }
 
   /**
-   * Writes every element, converting from numbers: to nearest, ties to even,
+   * Writes every element, or with `offset` as many as there are values, from
+   * element `offset` on (in row-major order). Converts from numbers: to nearest, ties to even,
    * for the float types. Integer types take whole numbers in their range;
    * `bool` takes true and false, or 1 and 0.
    *
    * Errors (`invalid-argument`, nothing written): another count than `length`,
-   * a value that the type cannot hold, a source that is no array.
+   * or values beyond the end; a value that the type cannot hold, a source that is no array.
    *
    * @example
    * tensor.set(new Float32Array(tensor.length).fill(0.5));
+   * tensor.set([1, 2, 3], 16); // elements 16, 17 and 18
    */
-  set(values: TensorValues): this {
+  set(values: TensorValues, offset?: number): this {
     this.#checkUsable();
     if (!isNumericArray(values)) {
       throw refused("values", `expected an array or a typed array of numbers, got ${display(values)}`);
     }
     const own = ownValues(values);
-    if (own.length !== this.length) {
+    if (offset === undefined && own.length !== this.length) {
       throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${own.length}`);
     }
+    const start = offset === undefined ? 0 : this.#checkOffset(offset, own.length);
     // A getter of the caller's may have disposed it meanwhile.
     this.#checkUsable();
-    encodeValues(this.dtype, own, this.#elements(this.#memory.arrayBuffer));
-    this.#memory.noteWrite(this.byteOffset, this.byteLength);
+    const { size } = dtypes[this.dtype];
+    encodeValues(this.dtype, own, this.#elements(this.#memory.arrayBuffer, start, own.length));
+    this.#memory.noteWrite(this.byteOffset + start * size, own.length * size);
     return this;
   }
 
@@ -151,8 +181,8 @@ export class Tensor<T extends DType = DType> {
   slice(start: number, end?: number): Tensor<T> {
     this.#checkUsable();
     const [count = 0, ...rest] = this.shape;
-    const stop = end === undefined ? count : checkU32(end, "end");
-    checkU32(start, "start");
+    const stop = end === undefined ? count : checkLength(end, "end");
+    checkLength(start, "start");
     if (stop > count) throw refused("end", `${stop} is beyond the first axis of shape [${this.shape}]`);
     if (start > stop) throw refused("start", `${start} is beyond the end ${stop}`);
     const rowBytes = elementCount(rest) * dtypes[this.dtype].size;
@@ -178,11 +208,23 @@ export class Tensor<T extends DType = DType> {
     return this.#share(axes, this.byteOffset);
   }
 
+  /**
+   * Where a device of another worker of this process finds the memory: plain
+   * data to be sent by `postMessage`, for `Device.adopt`. Keep the tensor until
+   * it has been adopted; from then on the memory stays until both are disposed.
+   *
+   * @example
+   * worker.postMessage(cache.share());
+   */
+  share(): SharedTensor {
+    this.#checkUsable();
+    return shareTensor(this.#memory, this.dtype, this.shape, this.byteOffset);
+  }
+
   /** Ends the use of this tensor; the memory goes when nothing shares it. A second call does nothing. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    tensorNet.unregister(this);
+    if (this.#state.disposed) return;
+    this.#state.disposed = true;
     this.#memory.removeTensor();
   }
 
@@ -192,7 +234,7 @@ export class Tensor<T extends DType = DType> {
 
   /** What `console.log` shows: dtype, shape and the first values. */
   [inspectSymbol](): string {
-    if (!(#memory in this)) return "Tensor";
+    if (!(#state in this)) return "Tensor";
     const head = `Tensor ${this.dtype} [${this.shape.join(", ")}]`;
     return this.disposed
       ? `${head} (disposed)`
@@ -204,15 +246,29 @@ export class Tensor<T extends DType = DType> {
     return new Tensor(this.device, this.#memory, this.dtype, shape, byteOffset);
   }
 
-  #elements(buffer: ArrayBuffer): DTypeViews[T] {
-    return new dtypes[this.dtype].View(buffer, this.byteOffset, this.length);
+  #elements(buffer: ArrayBuffer, start = 0, length = this.length): DTypeViews[T] {
+    const { View, size } = dtypes[this.dtype];
+    return new View(buffer, this.byteOffset + start * size, length);
+  }
+
+  /** The element that `count` values begin at. */
+  #checkOffset(offset: number, count: number): number {
+    if (!Number.isInteger(offset) || offset < 0 || offset > this.length) {
+      throw refused("offset", `expected an integer from 0 to the length ${this.length}, got ${display(offset)}`);
+    }
+    if (offset + count > this.length) {
+      throw refused("values", `${count} values from element ${offset} end beyond the length ${this.length}`);
+    }
+    return offset;
   }
 
   #checkUsable(): void {
-    if (this.#disposed) throw disposedError("the tensor");
+    if (this.#state.disposed) throw disposedError("the tensor");
     if (this.#memory.device.disposed) throw disposedError("the tensor's device");
   }
 }
+
+markVersion(Tensor);
 
 /** A copy of `shape`, refused where it is not a list of 1 to 8 axis lengths. */
 export function checkShape(shape: readonly number[]): readonly number[] {
@@ -220,7 +276,7 @@ export function checkShape(shape: readonly number[]): readonly number[] {
     const got = Array.isArray(shape) ? `${shape.length} axes` : display(shape);
     throw refused("shape", `expected an array of 1 to ${maxRank} axis lengths, got ${got}`);
   }
-  const axes = Array.from(shape, (length: unknown, axis) => checkU32(length, `shape[${axis}]`));
+  const axes = Array.from(shape, (length: unknown, axis) => checkLength(length, `shape[${axis}]`));
   // Strides are products of axes, so they must stay exact where another axis is empty too.
   if (elementCount(axes.map((length) => length || 1)) > maxElements) {
     throw refused("shape", `[${axes}] spans more than ${maxElements} elements`, "overflow");

@@ -1,6 +1,6 @@
 import type { symbols } from "./generated/symbols.ts";
 
-/** The caller's name of a C argument; a pair where it differs when K and V are both given. */
+/** The caller's name of a C argument; a pair where it differs when two streams are given. */
 type Name = string | readonly [alone: string, withV: string];
 
 const copies = {
@@ -95,6 +95,13 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     lse6: "parts.6.lse",
     out7: "parts.7.out",
     lse7: "parts.7.lse",
+  },
+  ma_apply_rope: {
+    q: ["x", "q.x"],
+    outQ: ["out", "q.out"],
+    k: "k.x",
+    outK: "k.out",
+    sequenceMajor: "layout",
   },
   ma_build_mask: { qL_off: "qOffsetInK" },
 };

@@ -40,7 +40,7 @@ function encode(dtype: ConstantDType, components: readonly ConstantScalar[]): Ar
   }
 }
 
-/** Packs a list of `MAConstant`. The values have been checked against their types. */
+/** @internal Packs a list of `MAConstant`. The values have been checked against their types. */
 export function packConstants(constants: readonly FunctionConstant[]): Block {
   const size = structSizes.MAConstant;
   const block = new Block(Math.max(1, constants.length) * size);

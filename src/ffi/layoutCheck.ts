@@ -3,16 +3,16 @@ import { abiVersion } from "./generated/symbols.ts";
 import type { Native } from "./library.ts";
 import { type LayoutStruct, nativeLayouts } from "./nativeLayout.ts";
 
-/** What a comparison of layouts found. */
+/** The result of comparing layouts. */
 export interface LayoutCheck {
   /** Structs that were compared. */
   readonly structs: number;
   readonly abiVersion: number;
-  /** Each in words; none where both sides agree. */
+  /** A description of each difference. */
   readonly faults: readonly string[];
 }
 
-/** Compares version, sizes and the place of each field as this package has them with what the compiled library measured. */
+/** Compares ABI version, struct sizes and field offsets of this package with those that the compiled library measured. */
 export function checkLayouts(native: Native): LayoutCheck {
   const { abiVersion: found, structs } = nativeLayouts(native);
   const faults = layoutFaults(structs);

@@ -22,6 +22,6 @@ export function platformLibrary(): { readonly path: string; readonly fault?: str
     const manifest = Bun.resolveSync(`${platformPackage}/package.json`, import.meta.dir);
     return { path: join(dirname(manifest), file) };
   } catch {
-    return { path: join(platformPackage, file), fault: `not installed where ${import.meta.dir} would find it` };
+    return { path: join(platformPackage, file), fault: "not installed where this program would find it" };
   }
 }

@@ -27,7 +27,7 @@ export interface DeviceInfo {
   readonly hasUnifiedMemory: boolean;
 }
 
-/** Reads `MADeviceInfo`. */
+/** @internal Reads `MADeviceInfo`. */
 export function readDeviceInfo(block: Block): DeviceInfo {
   const { hasUnifiedMemory, maxThreadsPerThreadgroup, ...info } = readMADeviceInfo(block);
   const [x = 0, y = 0, z = 0] = maxThreadsPerThreadgroup;
@@ -46,13 +46,17 @@ export interface PassInfo {
   readonly gpuStartTime: number;
   /** When the device ended, in seconds of its own clock; 0 until completed. */
   readonly gpuEndTime: number;
-  /** Seconds between the two. */
+  /** When the pass was made, by the same clock. */
+  readonly openTime: number;
+  /** When it was committed; 0 until then. */
+  readonly commitTime: number;
+  /** Seconds between the device's begin and end. */
   readonly gpuTime: number;
 }
 
 const passStates = Object.keys(stateCodes) as (keyof typeof stateCodes)[];
 
-/** Reads `MAPassInfo`. */
+/** @internal Reads `MAPassInfo`. */
 export function readPassInfo(block: Block): PassInfo {
   const info = readMAPassInfo(block);
   return { ...info, state: passStates[info.state] ?? "failed", gpuTime: info.gpuEndTime - info.gpuStartTime };
@@ -70,7 +74,7 @@ export interface PipelineInfo {
 /** Bits of `MABinding.access`. */
 export const accessBits = { ...accessCodes, "read-write": accessCodes.read | accessCodes.write } as const;
 
-/** One argument of a generic dispatch. */
+/** @internal One argument of a generic dispatch. */
 export type BindingRecord =
   | {
       readonly kind: "buffer";
@@ -83,7 +87,7 @@ export type BindingRecord =
   | { readonly kind: "bytes"; readonly index: number; readonly length: number; readonly bytes: number }
   | { readonly kind: "threadgroup"; readonly index: number; readonly length: number };
 
-/** Packs a list of `MABinding`, every field of each. */
+/** @internal Packs a list of `MABinding`, every field of each. */
 export function packBindings(
   bindings: readonly BindingRecord[],
   block = new Block(Math.max(1, bindings.length) * structSizes.MABinding),
@@ -110,7 +114,7 @@ export type DispatchForm = keyof typeof dispatchCodes;
 /** Extents along x, y and z. */
 export type Extent3 = readonly [x: number, y: number, z: number];
 
-/** What `MAKernelDispatch` holds. */
+/** @internal What `MAKernelDispatch` holds. */
 export interface KernelDispatchRecord {
   readonly pipeline: number;
   readonly form: DispatchForm;
@@ -120,7 +124,7 @@ export interface KernelDispatchRecord {
   readonly bindings: Block;
 }
 
-/** Packs `MAKernelDispatch`; `record.bindings` must outlive the call that reads it. */
+/** @internal Packs `MAKernelDispatch`; `record.bindings` must outlive the call that reads it. */
 export function packKernelDispatch(
   record: KernelDispatchRecord,
   block = new Block(structSizes.MAKernelDispatch),

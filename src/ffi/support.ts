@@ -50,7 +50,7 @@ export interface Support {
 
 const known = new Map<Native, Support>();
 
-/** The support tables of a library; of the one in use unless given. Read once. */
+/** @internal The support tables of a library; of the one in use unless given. Read once. */
 export function support(native: Native = anyLibrary()): Support {
   let found = known.get(native);
   if (found === undefined) {

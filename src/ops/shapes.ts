@@ -47,6 +47,26 @@ export function checkAxis(argument: string, axis: string, got: number, expected:
   if (got !== expected) throw refused(argument, `${axis} is ${got}, but ${expected} in ${where}`);
 }
 
+/**
+ * Refuses a tensor [.., ..., headDim] whose heads are not on `headAxis`, counted from the end, but on the axis beside
+ * it, as the heads of its cache show; `other` says what takes that order.
+ */
+export function checkHeadAxis(
+  argument: string,
+  tensor: TensorRange,
+  headAxis: number,
+  nHeads: number,
+  axes: string,
+  other = "",
+): void {
+  if (fromEnd(tensor, headAxis) === nHeads || fromEnd(tensor, 5 - headAxis) !== nHeads) return;
+  const [order, given] = headAxis === 2 ? ["token-major", "head-major"] : ["head-major", "token-major"];
+  throw refused(
+    argument,
+    `expected ${order} ${axes}, got [${tensor.shape}], which looks ${given} for a cache of ${nHeads} heads${other}`,
+  );
+}
+
 /** The argument `nTokens`; unless given, the tokens from `srcTokOffset` to the end of the source. */
 export function checkTokens(nTokens: unknown, nSrcTokens: number, srcTokOffset: number): number {
   if (nTokens !== undefined) return checkU32(nTokens, "nTokens");

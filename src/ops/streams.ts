@@ -6,19 +6,20 @@ export type OneOrBoth<Stream> =
   | ({ readonly k: Stream; readonly v: Stream } & { readonly [Name in keyof Stream]?: undefined });
 
 /**
- * Whether K and V were given. Refuses them beside a single stream, whose first
- * argument is `argument` and all of them `single`, and one without the other.
+ * Whether both streams of a call were given, by the names `first` and `second`. Refuses them beside a single stream,
+ * whose first argument is `argument` and all of them `single`, and one without the other.
  */
 export function isDual(
-  k: object | undefined,
-  v: object | undefined,
+  firstStream: object | undefined,
+  secondStream: object | undefined,
   hasSingle: boolean,
   argument: string,
   single: string,
+  [first, second]: readonly [string, string] = ["k", "v"],
 ): boolean {
-  if (k === undefined && v === undefined) return false;
-  if (hasSingle) throw refused(argument, `expected either ${single}, or k and v, got both`);
-  checkObject(k as object, "k");
-  checkObject(v as object, "v");
+  if (firstStream === undefined && secondStream === undefined) return false;
+  if (hasSingle) throw refused(argument, `expected either ${single}, or ${first} and ${second}, got both`);
+  checkObject(firstStream as object, first);
+  checkObject(secondStream as object, second);
   return true;
 }

@@ -1,5 +1,6 @@
 /** Oracles: what each operation computes, evaluated in float64 and written for reading. */
 
+export * from "./applyRope.ts";
 export * from "./codebooks.ts";
 export * from "./error.ts";
 export * from "./exp.ts";

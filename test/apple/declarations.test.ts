@@ -12,6 +12,8 @@ const ownDeclarations = ["MTLCommandBufferError", "MTLLibraryError"].flatMap((na
 /** What comes with Foundation, or with Swift itself, on a Mac. */
 const foundationDeclarations = [
   "swift.typealias CFTimeInterval: typealias CFTimeInterval = Double",
+  "swift.struct Data: struct Data",
+  "swift.method Data.withUnsafeBytes(_:): func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result",
   "swift.typealias AutoreleasingUnsafeMutablePointer: typealias AutoreleasingUnsafeMutablePointer<Pointee> = UnsafeMutablePointer<Pointee>",
 ];
 

@@ -84,6 +84,12 @@ describe("rounds", () => {
   test("names are those that were asked for; nine rounds but in a quick run", () => {
     expect(benchmarks.map(({ name }) => name)).toEqual([
       "op-host-cost",
+      "dispatch-host-cost-500",
+      "dispatch-host-cost-4096",
+      "recorded-step",
+      "recorded-step-parameter",
+      ...[0.1, 1, 4].map((milliseconds) => `await-latency-${milliseconds}ms`),
+      "await-processor",
       "copy-f32",
       "copy-seq-f32-f16",
       "quantize-4bit-d128",
@@ -136,7 +142,7 @@ describe("the command", () => {
 
   test("an unknown name lists those there are", () => {
     const { exitCode, stderr } = bench("--only", "copy");
-    expect(exitCode).toBe(1);
+    expect(exitCode).toBe(2);
     expect(stderr).toContain('no benchmark "copy"');
     expect(stderr).toContain("copy-seq-f32-f16");
     expect(stderr).not.toMatch(/\.ts:\d+/);

@@ -259,29 +259,38 @@ describe("what it refuses, in one line", () => {
   test(
     "a command line that makes no sense",
     () => {
-      expectRefusal(["--what"], "--what");
-      expectRefusal(["--dtype", "f32"], "--dtype", "f32", "bf16, f16");
-      expectRefusal(["--kv", "7"], "--kv", '"7"', "2, 3, 4, 5, 6, 8, f16, f32");
-      expectRefusal(["--mask", "causal"], "--mask", "causal", "none, additive, bool");
-      expectRefusal(["--window", "4", "--mask", "none"], "--window", "--mask bool");
+      expectWrongUsage(["--what"], "--what");
+      expectWrongUsage(["--dtype", "f32"], "--dtype", "f32", "bf16, f16");
+      expectWrongUsage(["--kv", "7"], "--kv", '"7"', "2, 3, 4, 5, 6, 8, f16, f32");
+      expectWrongUsage(["--mask", "causal"], "--mask", "causal", "none, additive, bool");
+      expectWrongUsage(["--window", "4", "--mask", "none"], "--window", "--mask bool");
       for (const option of ["--window", "--chunk"]) {
         for (const value of ["0", "1.5", "2049", "x", ""])
-          expectRefusal([option, value], option, `"${value}"`, "1 to 2048");
+          expectWrongUsage([option, value], option, `"${value}"`, "1 to 2048");
       }
-      expectRefusal(["a", "b"], '"b"');
-      expectRefusal(["a", "--input", "b"], "--input");
-      expectRefusal(["--output"], "--output");
+      expectWrongUsage(["a", "b"], '"b"');
+      expectWrongUsage(["a", "--input", "b"], "--input");
+      expectWrongUsage(["--output"], "--output");
     },
     limit,
   );
 
   /** One line on standard error (a file format's reason may take more), no stack, status 1. */
   function expectRefusal(args: readonly string[], ...parts: string[]): void {
+    expectStatus(1, args, ...parts);
+  }
+
+  /** The same with status 2, and where to read more. */
+  function expectWrongUsage(args: readonly string[], ...parts: string[]): void {
+    expectStatus(2, args, "See demo --help.", ...parts);
+  }
+
+  function expectStatus(status: number, args: readonly string[], ...parts: string[]): void {
     const { exitCode, stdout, stderr } = demo(...args);
     expect(stdout).toBe("");
-    expect(stderr).toStartWith("scripts/demo: ");
+    expect(stderr).toStartWith("demo: ");
     expect(stderr).not.toMatch(/^\s+at |node:internal|\.ts:\d+/m);
     for (const part of parts) expect(stderr).toContain(part);
-    expect(exitCode).toBe(1);
+    expect(exitCode).toBe(status);
   }
 });

@@ -351,6 +351,13 @@ describe("refused", () => {
     refuses({ label: "a" }, "label", "it takes buffers, bytes, threadgroupMemory, grid, threads, form");
     refuses({ buffers: { 0: { tensor: x, acess: "read" }, 1: y } }, "buffers[0].acess", "did you mean access?");
     refuses({ buffers: { 0: { tenser: x }, 1: y } }, "buffers[0].tenser", "did you mean tensor?");
+    class Read {
+      readonly tensor = x;
+      readonly acess = "read";
+    }
+    for (const made of [new Read(), Object.assign(Object.create(null), new Read()), Object.create(new Read())]) {
+      refuses({ buffers: { 0: made, 1: y } }, "buffers[0].acess", "did you mean access?");
+    }
   });
 
   test("arguments that the kernel does not have, and those that it lacks, by their names", () => {

@@ -57,6 +57,14 @@ describe("a list of names", () => {
     names.check({ first: 1 });
   });
 
+  test("refuses one that is inherited, and passes known ones that are", () => {
+    names.check({ first: 1 });
+    const inherited: unknown = Object.create({ secnod: 2 });
+    const both = Object.assign(inherited as object, { first: 1 });
+    for (let i = 0; i < 2; i++) expectRefusal(() => names.check(both), "invalid-argument", "secnod", "second");
+    expect(() => names.check(Object.create({ first: 1, second: 2 }))).not.toThrow();
+  });
+
   test("is complete, or does not compile", () => {
     // @ts-expect-error: second is missing.
     new OptionNames<Options>("an example", { first: true });

@@ -82,9 +82,19 @@ test("a pass without dispatches completes", async () => {
   using device = Device.open();
   using pass = device.pass();
   expect(pass.describe()).toEqual([]);
-  expect(pass.info).toEqual({ state: "encoding", dispatches: 0, gpuStartTime: 0, gpuEndTime: 0, gpuTime: 0 });
+  const { openTime, ...info } = pass.info;
+  expect(info).toEqual({
+    state: "encoding",
+    dispatches: 0,
+    gpuStartTime: 0,
+    gpuEndTime: 0,
+    commitTime: 0,
+    gpuTime: 0,
+  });
   await pass.commit();
   expect(pass.info.state).toBe("completed");
+  expect(openTime).toBeGreaterThan(0);
+  expect(pass.info.commitTime).toBeGreaterThanOrEqual(openTime);
 });
 
 test("a pass holds 10,000 dispatches", () => {

@@ -188,6 +188,32 @@ describe("conversion on the way in and out", () => {
   });
 });
 
+describe("set with an offset", () => {
+  test.each(["f32", "f16", "bf16", "u8", "i32", "bool"] as const)(
+    "writes so many elements of %s and no other",
+    (dtype) => {
+      using tensor = device.tensor(dtype, [2, 3]).set([1, 0, 1, 0, 1, 0]);
+      tensor.set([1, 1], 3);
+      expect([...tensor.toFloat32Array()]).toEqual([1, 0, 1, 1, 1, 0]);
+      using row = tensor.slice(1);
+      row.set([0], 1).set([], 3);
+      expect([...tensor.toFloat32Array()]).toEqual([1, 0, 1, 1, 0, 0]);
+      tensor.set(tensor.view().subarray(0, 3), 1);
+      if (dtype !== "bf16") expect([...tensor.toFloat32Array()]).toEqual([1, 1, 0, 1, 0, 0]);
+    },
+  );
+
+  test("refuses what leaves the tensor, and keeps its values", () => {
+    using tensor = device.tensor("f32", [2, 2]).set([1, 2, 3, 4]);
+    expectRefusal(() => tensor.set([5, 6], 3), "invalid-argument", "values", "2 values from element 3", "length 4");
+    for (const offset of [-1, 0.5, 5, Number.NaN, "1"]) {
+      expectRefusal(() => tensor.set([5], offset as number), "invalid-argument", "offset", "from 0 to the length 4");
+    }
+    expectRefusal(() => tensor.set([5, "x"] as never, 1), "invalid-argument", "values");
+    expect([...tensor.view()]).toEqual([1, 2, 3, 4]);
+  });
+});
+
 describe("values from the tensor's own memory", () => {
   test.each(["f32", "f16", "i32", "u8"] as const)("of %s are read before they are written", (dtype) => {
     using device = Device.open();
@@ -206,6 +232,14 @@ describe("values from the tensor's own memory", () => {
     tensor.slice(1, 5).set(floats);
     expect([...tensor.slice(1, 5).toFloat32Array()]).toEqual([1, 2, 3, 4]);
   });
+});
+
+test("floats that a bf16 tensor's own elements lie over are read before they are written", () => {
+  using tensor = device.tensor("bf16", [16]);
+  const floats = new Float32Array(tensor.bytes.buffer, tensor.byteOffset, 8);
+  floats.set([1, 2, 3, 4, 5, 6, 7, 8]);
+  using middle = tensor.slice(4, 12).set(floats);
+  expect([...middle.toFloat32Array()]).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
 describe("arguments whose getters dispose the tensor", () => {

@@ -35,10 +35,14 @@ const byKind = {
     ma_pipeline_create: (handle: number) =>
       native.ma_pipeline_create(handle, Buffer.from("kv_cache_copy\0"), null, 0, scratch.bytes),
     ma_pass_create: (handle: number) => native.ma_pass_create(handle, 0, scratch.bytes),
+    ma_device_events: (handle: number) => native.ma_device_events(handle, scratch.bytes),
+    ma_buffer_adopt: (handle: number) =>
+      native.ma_buffer_adopt(handle, 0, 0n, 0n, scratch.bytes, scratch.bytes.subarray(8)),
     ma_device_close: (handle: number) => native.ma_device_close(handle),
   },
   buffer: {
     ma_buffer_info: (handle: number) => native.ma_buffer_info(handle, scratch.bytes, scratch.bytes.subarray(8)),
+    ma_buffer_share: (handle: number) => native.ma_buffer_share(handle, scratch.bytes, scratch.bytes.subarray(8)),
     ma_buffer_release: (handle: number) => native.ma_buffer_release(handle),
   },
   pipeline: {
@@ -47,6 +51,12 @@ const byKind = {
   },
   pass: {
     ma_pass_commit: (handle: number) => native.ma_pass_commit(handle),
+    ma_pass_commit_notify: (handle: number) => native.ma_pass_commit_notify(handle),
+    ma_record_scalar: (handle: number) => native.ma_record_scalar(handle, Buffer.from("n\0"), 0, 1, scratch.bytes),
+    ma_record_use: (handle: number) => native.ma_record_use(handle, 0, Buffer.from("n\0")),
+    ma_record_tensor: (handle: number) =>
+      native.ma_record_tensor(handle, Buffer.from("t\0"), new Block(structSizes.MATensor).bytes, scratch.bytes),
+    ma_record_run: (handle: number) => native.ma_record_run(handle, new Block(structSizes.MARun).bytes, scratch.bytes),
     ma_pass_wait: (handle: number) => native.ma_pass_wait(handle),
     ma_pass_info: (handle: number) => native.ma_pass_info(handle, scratch.bytes),
     ma_pass_describe: (handle: number) =>

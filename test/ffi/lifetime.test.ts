@@ -140,6 +140,17 @@ describe("left undisposed", () => {
     expect(await collectUntil(() => device.info.currentAllocatedSize === before)).toBe(true);
   });
 
+  test("tensors do not pile up in a loop that never lets the event loop run", async () => {
+    const [count, bytes] = [600, 16 << 20];
+    const child = join(import.meta.dir, "../device/undisposed-child.ts");
+    const { most } = JSON.parse(await runChecked([process.execPath, child, String(count), String(bytes)])) as {
+      most: number;
+    };
+    // Of 9,600 MiB; the collector waits for some of its own before it looks.
+    expect(most).toBeGreaterThanOrEqual(bytes);
+    expect(most).toBeLessThan(1 << 30);
+  }, 60_000);
+
   test("a slice keeps the memory of a tensor that has been collected", async () => {
     using device = Device.open();
     const slice = device.tensor("u8", [2, size]).slice(1);

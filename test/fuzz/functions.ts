@@ -1,5 +1,6 @@
-import { read } from "bun:ffi";
+import { type Pointer, read } from "bun:ffi";
 import type { Block } from "../../src/ffi/block.ts";
+import { passCodes } from "../../src/ffi/generated/codes.ts";
 import type { Native } from "../../src/ffi/library.ts";
 import { invalidSources, kernels, sources } from "./kernels.ts";
 import type { Random } from "./random.ts";
@@ -73,6 +74,9 @@ export const functions: readonly FuzzedFunction[] = [
       (scene, buffer) => scene.world.remove(buffer),
     ),
   },
+  { name: "ma_buffer_collected", weight: 4, attempt: bufferCollected },
+  { name: "ma_buffer_hold", weight: 10, pointers: [1], attempt: bufferHold },
+  { name: "ma_buffer_let_go", weight: 1, attempt: () => ({ args: [null, null], expect: "refused" }) },
   { name: "ma_buffer_written", weight: 10, attempt: bufferWritten },
   { name: "ma_source_register", weight: 2, pointers: [1, 2], attempt: sourceRegister },
   { name: "ma_kernel_names", weight: 2, pointers: [3], attempt: onDevice(textArguments) },
@@ -104,6 +108,13 @@ export const functions: readonly FuzzedFunction[] = [
   },
   { name: "ma_layout_json", weight: 1, pointers: [2], attempt: libraryText },
   { name: "ma_support_json", weight: 1, pointers: [2], attempt: libraryText },
+  {
+    name: "ma_kernels_provide",
+    weight: 1,
+    pointers: [0],
+    // An Apple GPU takes anything.
+    attempt: ({ text }) => ({ args: [text.bytes, BigInt(text.bytes.length)], expect: "any" }),
+  },
   { name: "ma_name_arguments", weight: 2, pointers: [0], attempt: nameArguments },
   { name: "ma_layout_read", weight: 10, pointers: [0, 1, 3, 5, 6], attempt: layoutRead },
 ];
@@ -177,6 +188,25 @@ function bufferCreate(scene: Scene): Attempt | undefined {
 function checkZero(address: number, length: number): void {
   const bytes = [0, length - 1].map((offset) => read.u8(address as Parameters<typeof read.u8>[0], offset));
   if (bytes.some((byte) => byte !== 0)) throw new Error(`a new buffer of ${length} bytes holds ${bytes}, not 0`);
+}
+
+/** Released, or not even there: a collector is told nothing. */
+function bufferCollected(scene: Scene): Attempt {
+  const { world } = scene;
+  const buffer = subject(scene, "buffer");
+  if (buffer === undefined) return { args: [null, world.wrongHandle("buffer")], expect: "ok" };
+  return { args: [null, buffer.handle], expect: "ok", done: () => world.remove(buffer) };
+}
+
+/** A hold, which is let go again: nobody could tell one that is over from another. */
+function bufferHold(scene: Scene): Attempt {
+  const { world, native, out } = scene;
+  const buffer = subject(scene, "buffer");
+  if (buffer === undefined) return { args: [world.wrongHandle("buffer"), out.bytes], expect: "refused" };
+  const done = () => {
+    if (native.ma_buffer_let_go(null, out.getU64(0) as Pointer) !== 0) throw new Error("a hold was not let go");
+  };
+  return { args: [buffer.handle, out.bytes], expect: "ok", done };
 }
 
 function bufferWritten(scene: Scene): Attempt {
@@ -269,23 +299,27 @@ function pipelineCreate(scene: Scene): Attempt | undefined {
 function passCreate(scene: Scene): Attempt | undefined {
   const { world, random, out } = scene;
   const device = subject(scene, "device");
-  const mode = random.below(2);
+  const isRecorded = random.chance(0.2);
+  const isProfiled = !isRecorded && random.chance(0.2);
+  const mode = random.below(2) + (isRecorded ? passCodes.recorded : 0) + (isProfiled ? passCodes.profiled : 0);
   if (device === undefined) return { args: [world.wrongHandle("device"), mode, out.bytes], expect: "refused" };
   if (random.chance(0.05))
-    return { args: [device.handle, random.between(2, 2 ** 32 - 1), out.bytes], expect: "refused" };
+    return { args: [device.handle, random.between(8, 2 ** 32 - 1), out.bytes], expect: "refused" };
   if (device.passes.length >= limits.passes) return undefined;
-  const done = () => world.add({ kind: "pass", handle: handleIn(out), device, committed: false, mayFail: false });
+  const recorded = isRecorded ? { recorded: { scalars: [], tensors: [], mayRefuse: false } } : {};
+  const state = { committed: false, mayFail: false, mayBeRefused: false, ...recorded };
+  const done = () => world.add({ kind: "pass", handle: handleIn(out), device, ...state });
   return { args: [device.handle, mode, out.bytes], expect: "ok", done };
 }
 
 function passCommit(scene: Scene): Attempt {
   const pass = subject(scene, "pass");
   if (pass === undefined) return { args: [scene.world.wrongHandle("pass")], expect: "refused" };
-  if (pass.committed) return { args: [pass.handle], expect: "refused" };
+  if (pass.committed || pass.recorded !== undefined) return { args: [pass.handle], expect: "refused" };
   const done = () => {
     pass.committed = true;
   };
-  return { args: [pass.handle], expect: "ok", done };
+  return { args: [pass.handle], expect: pass.mayBeRefused ? "any" : "ok", done };
 }
 
 function passWait(scene: Scene): Attempt {
@@ -309,10 +343,10 @@ function layoutRead({ random, shapes, out, text }: Scene): Attempt {
   };
 }
 
-function handleIn(out: Block): number {
+export function handleIn(out: Block): number {
   return out.u32[0] ?? 0;
 }
 
-function zeroTerminated(text: string): Uint8Array<ArrayBuffer> {
+export function zeroTerminated(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`${text}\0`);
 }

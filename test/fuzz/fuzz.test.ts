@@ -22,8 +22,9 @@ test("20 s of random calls: no crash, no hang, no leak, a typed status for each"
   for (const { name } of table) {
     const { ok, refused } = counts[name] ?? { ok: 0, refused: 0 };
     expect({ name, ok: ok > 0 }).toEqual({ name, ok: true });
-    // Devices are opened and closed too seldom to be sure of a refusal.
-    if (!name.startsWith("ma_device_")) expect({ name, refused: refused > 0 }).toEqual({ name, refused: true });
+    // Devices are opened and closed too seldom to be sure of a refusal; what a collector calls refuses nothing.
+    if (!name.startsWith("ma_device_") && name !== "ma_buffer_collected")
+      expect({ name, refused: refused > 0 }).toEqual({ name, refused: true });
   }
   const sum = (outcome: "ok" | "refused") => Object.values(counts).reduce((total, count) => total + count[outcome], 0);
   expect(sum("ok")).toBeGreaterThan(calls / 4);

@@ -1,3 +1,4 @@
+import { ptr } from "bun:ffi";
 import { attentionTiles } from "../../src/ops/attention/attentionTiles.ts";
 import { dtypeCodes } from "../helpers/abi.ts";
 import type { Random } from "./random.ts";
@@ -193,6 +194,21 @@ export const operations: readonly FuzzedOperation[] = [
       ["params.row_size", most],
       ["params.n_parts", 9],
       ["lse0.dtype", dtypeCodes.f16],
+    ],
+  },
+  {
+    name: "ma_apply_rope",
+    struct: "MAApplyRopeArgs",
+    valid: rope,
+    refused: [
+      ["pairing", 0],
+      ["params.rotaryDim", 3],
+      ["params.headDim", 7],
+      ["params.sequenceMajor", 2],
+      ["params.positionsPerBatch", 2],
+      ["params.attentionScale", 0],
+      ["invFreqCount", 2 ** 20],
+      ["invFreq", 0],
     ],
   },
   {
@@ -522,6 +538,52 @@ function merge(pass: LivePass, random: Random): Fields | undefined {
     ...(random.chance(0.5) ? [["lse", "f32", rows] as const] : []),
   );
   return tensors && { ...tensors, ...params({ rows, row_size, n_parts: givenOrDerived(random, parts) }) };
+}
+
+/** As many frequencies as a call may read, whatever a change makes of its numbers. */
+const frequencies = new Float32Array(new ArrayBuffer(4096)).fill(0.5);
+
+/** One stream, or two with heads of their own. */
+function rope(pass: LivePass, random: Random): Fields | undefined {
+  const dtypes = ["f32", "f16", "bf16"] as const;
+  const [from, to] = [random.pick<DType>(dtypes), random.pick<DType>(dtypes)];
+  const [batch, nTokens, nHeads, nKvHeads] = [3, 4, 5, 3].map((end) => random.between(1, end)) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const rotaryDim = 2 * random.between(1, 4);
+  const headDim = rotaryDim + 2 * random.below(3);
+  const [hasK, hasPositions] = [random.chance(0.5), random.chance(0.5)];
+  const vectors = batch * nTokens * headDim;
+  const tensors = new Places(pass, random).tensors(
+    ["q", from, vectors * nHeads],
+    ["outQ", to, vectors * nHeads],
+    ...(hasK ? [["k", from, vectors * nKvHeads] as const, ["outK", to, vectors * nKvHeads] as const] : []),
+    ...(hasPositions ? [["positions", "i32", batch * nTokens] as const] : []),
+  );
+  const numbers = {
+    batch,
+    nHeads,
+    nKvHeads: hasK ? nKvHeads : 0,
+    nTokens,
+    headDim,
+    rotaryDim,
+    sequenceMajor: random.below(2),
+    positionsPerBatch: hasPositions ? 1 : 0,
+    start: random.below(1000),
+    attentionScale: 1,
+  };
+  return (
+    tensors && {
+      ...tensors,
+      ...params(numbers),
+      pairing: random.between(1, 2),
+      invFreq: ptr(frequencies.buffer),
+      invFreqCount: rotaryDim / 2,
+    }
+  );
 }
 
 function buildMask(pass: LivePass, random: Random): Fields | undefined {

@@ -7,6 +7,7 @@ import { readDeviceInfo } from "../../src/ffi/records.ts";
 import { encoders } from "./encoders.ts";
 import { type Argument, type Attempt, type FuzzedFunction, functions, type Scene } from "./functions.ts";
 import { Random } from "./random.ts";
+import { sharedFunctions } from "./shared.ts";
 import { structShapes } from "./structs.ts";
 import type { Trace } from "./trace.ts";
 import { World } from "./world.ts";
@@ -20,7 +21,7 @@ export interface Count {
 export type Counts = Record<string, Count>;
 
 /** Every function under test. */
-export const table: readonly FuzzedFunction[] = [...functions, ...encoders];
+export const table: readonly FuzzedFunction[] = [...functions, ...sharedFunctions, ...encoders];
 const totalWeight = table.reduce((sum, { weight }) => sum + weight, 0);
 const opening = table.find(({ name }) => name === "ma_device_open") ?? fail("ma_device_open is missing");
 const nullChance = 0.03;
@@ -66,7 +67,7 @@ export class Session {
   /** Releases all that is open, and checks that each device has its memory back. */
   close(): void {
     const { world, out } = this.#scene;
-    for (const device of [...world.devices]) {
+    for (const device of world.devices) {
       for (const pass of device.passes) {
         if (pass.committed) this.#native.ma_pass_wait(pass.handle);
         this.#expectOk(this.#native.ma_pass_release(pass.handle), "ma_pass_release");
@@ -75,12 +76,15 @@ export class Session {
         this.#expectOk(this.#native.ma_pipeline_release(handle), "ma_pipeline_release");
       for (const { handle } of device.buffers)
         this.#expectOk(this.#native.ma_buffer_release(handle), "ma_buffer_release");
-      this.#drain(device.handle);
-      this.#expectOk(this.#native.ma_device_info(device.handle, out.bytes), "ma_device_info");
+    }
+    // A device may have memory of another's.
+    for (const { handle } of world.devices) this.#drain(handle);
+    for (const { handle } of world.devices) {
+      this.#expectOk(this.#native.ma_device_info(handle, out.bytes), "ma_device_info");
       const { currentAllocatedSize } = readDeviceInfo(out);
       if (currentAllocatedSize !== 0) throw new Error(`a device with nothing open holds ${currentAllocatedSize} bytes`);
-      this.#expectOk(this.#native.ma_device_close(device.handle), "ma_device_close");
     }
+    for (const { handle } of world.devices) this.#expectOk(this.#native.ma_device_close(handle), "ma_device_close");
   }
 
   /** Waits for passes that were released while they ran: a queue ends its passes in order. */

@@ -23,6 +23,10 @@ export class StructShape {
     return this.#leaves.map(({ path }) => path);
   }
 
+  isPointer(path: string): boolean {
+    return this.#byPath.get(path)?.field.type === "pointer";
+  }
+
   /** Bytes of the struct with `fields` set. */
   pack(fields: Fields): Uint8Array<ArrayBuffer> {
     const bytes = new Uint8Array(this.size);

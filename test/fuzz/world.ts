@@ -25,6 +25,15 @@ export interface LivePass {
   committed: boolean;
   /** Whether it holds a dispatch that the device may refuse to run. */
   mayFail: boolean;
+  /** Whether its commit may be refused for what others did after it was encoded. */
+  mayBeRefused: boolean;
+  /** Of a pass that is recorded: what its runs give. */
+  readonly recorded?: {
+    readonly scalars: (readonly [least: number, most: number])[];
+    readonly tensors: object[];
+    /** Whether the next operation is to take a number, which it may not know. */
+    mayRefuse: boolean;
+  };
 }
 
 export interface LiveDevice {
@@ -35,6 +44,8 @@ export interface LiveDevice {
   readonly passes: LivePass[];
   /** Names of the sources registered with it. */
   readonly sources: Set<string>;
+  /** Whether it has given its descriptor of events. */
+  hasEvents: boolean;
 }
 
 export type Live = LiveDevice | LiveBuffer | LivePipeline | LivePass;
@@ -54,7 +65,8 @@ export class World {
   }
 
   addDevice(handle: number): LiveDevice {
-    const device: LiveDevice = { kind: "device", handle, buffers: [], pipelines: [], passes: [], sources: new Set() };
+    const owned = { buffers: [], pipelines: [], passes: [] };
+    const device: LiveDevice = { kind: "device", handle, ...owned, sources: new Set(), hasEvents: false };
     this.devices.push(device);
     this.#live.set(handle, device);
     return device;
@@ -79,6 +91,12 @@ export class World {
 
   isLive(handle: number, kind: Kind): boolean {
     return this.#live.get(handle)?.kind === kind;
+  }
+
+  /** The open pass of a handle. */
+  pass(handle: unknown): LivePass | undefined {
+    const object = this.#live.get(handle as number);
+    return object?.kind === "pass" ? object : undefined;
   }
 
   /** Any open object of a kind. */

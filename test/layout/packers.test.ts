@@ -30,7 +30,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(4);
+  expect(abiVersion).toBe(5);
 });
 
 describe("sizes", () => {
@@ -43,13 +43,15 @@ describe("sizes", () => {
     HadamardQuantizeHbParams: 28,
     HadamardQuantizeSeqParams: 40,
     HadamardDequantizeParams: 36,
+    RopeParams: 40,
     AttnParams: 160,
     AttnMaskParams: 24,
     BuildMaskParams: 16,
     ClassifyMaskParams: 48,
     MATensor: 24,
     MADeviceInfo: 192,
-    MAPassInfo: 24,
+    MARun: 32,
+    MAPassInfo: 40,
     MAConstant: 48,
     MAPipelineInfo: 16,
     MABinding: 40,
@@ -58,6 +60,7 @@ describe("sizes", () => {
     MAKvCacheCopyBatchArgs: 120,
     MAKvCacheCopySeqArgs: 136,
     MAKvCacheCopyHeadMajorArgs: 88,
+    MAApplyRopeArgs: 184,
     MAHadamardQuantizeKvArgs: 240,
     MAHadamardQuantizeKvSeqArgs: 192,
     MAHadamardDequantizeKvArgs: 192,
@@ -309,6 +312,8 @@ describe("written by the library's layout, read in TypeScript", () => {
       dispatches: values.get("dispatches") ?? Number.NaN,
       gpuStartTime: start,
       gpuEndTime: end,
+      openTime: values.get("openTime") ?? Number.NaN,
+      commitTime: values.get("commitTime") ?? Number.NaN,
       gpuTime: end - start,
     });
   });

@@ -65,6 +65,7 @@ test("refused", () => {
     }
   }
   expectRefusal(call({ nLayers: -1 }), "invalid-argument", "nLayers");
+  expectRefusal(call({ nLayer: 32 }), "invalid-argument", "nLayer", "did you mean nLayers?");
   expectRefusal(call({ bits: 7 }), "unsupported", "bits", 7, "4 nibble", "6 dense");
   expectRefusal(call({ packing: "byte" }), "unsupported", "packing", "byte", 4, "5 byte");
   expectRefusal(call({ headDim: 100 }), "unsupported", "headDim", 100, 64, 80, 4096);

@@ -168,18 +168,7 @@ const dtypeCases: readonly RefusalCase[] = [
     ] as const
   ).map(([from, to]) => {
     const tensors = { src: scene.tensor(from, [4, 8]), cache: scene.tensor(to, [6, 8]) };
-    return refused(
-      "kvCacheCopy",
-      `${from} to ${to}`,
-      tensors,
-      "unsupported",
-      undefined,
-      from,
-      to,
-      "bf16",
-      "f32",
-      "f16",
-    );
+    return refused("kvCacheCopy", `${from} to ${to}`, tensors, "unsupported", "src", from, to, "bf16", "f32", "f16");
   }),
   ...(
     [
@@ -193,7 +182,7 @@ const dtypeCases: readonly RefusalCase[] = [
     (["kvCacheCopyBatch", "kvCacheCopySeq"] as const).map((op) => {
       const src = scene.tensor(from, op === "kvCacheCopySeq" ? [7, 2, 8] : [2, 8]);
       const tensors = { src, cache: scene.tensor(to, [2, 5, 8]) };
-      return refused(op, `${from} to ${to}`, tensors, "unsupported", undefined, from, to, "f32", "bf16", "f16");
+      return refused(op, `${from} to ${to}`, tensors, "unsupported", "src", from, to, "f32", "bf16", "f16");
     }),
   ),
   ...(
@@ -206,7 +195,7 @@ const dtypeCases: readonly RefusalCase[] = [
     ] as const
   ).map(([from, to]) => {
     const tensors = { src: scene.tensor(from, [2, 7, 8]), cache: scene.tensor(to, [2, 5, 8]) };
-    return refused("kvCacheCopyHeadMajor", `${from} to ${to}`, tensors, "unsupported", undefined, from, to, "bf16");
+    return refused("kvCacheCopyHeadMajor", `${from} to ${to}`, tensors, "unsupported", "src", from, to, "bf16");
   }),
 ];
 

@@ -189,7 +189,7 @@ describe("metal-attention", () => {
     const bench = run(["bench", "--help"]);
     expect([bench.exitCode, bench.stdout]).toEqual([0, expect.stringContaining("--only NAME")]);
     const wrong = run(["bench", "--only", "nothing"]);
-    expect([wrong.exitCode, wrong.stderr]).toEqual([1, expect.stringContaining('"nothing"')]);
+    expect([wrong.exitCode, wrong.stderr]).toEqual([2, expect.stringContaining('"nothing"')]);
   });
 
   test.each([[[]], [["doktor"]], [["doctor", "x"]], [["doctor", "--reprot"]]])("%p: status 2", (args) => {

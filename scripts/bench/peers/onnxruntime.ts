@@ -10,7 +10,7 @@ export async function prepareOnnxRuntime(problem: Problem, threads: number): Pro
     executionProviders: ["cpu"],
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
-    // Its threads wait in a loop for more work; not into the time of whoever comes next.
+    // Its threads spin for more work; without this, also during the next measurement.
     extra: { session: { force_spinning_stop: "1" } },
   });
   const tensor = (values: Float32Array) => new Tensor("float32", values, [1, tokens, heads * headDim]);

@@ -56,10 +56,12 @@ export const stateCodes = {
   failed: 3,
 } as const;
 
-/** How a pass is created. (`MA_PASS_*`) */
+/** How a pass is created: a sum of these. (`MA_PASS_*`) */
 export const passCodes = {
   concurrent: 0,
   serial: 1,
+  profiled: 4,
+  recorded: 2,
 } as const;
 
 /** (`MA_BINDING_*`) */
@@ -86,4 +88,10 @@ export const packingCodes = {
   nibble: 1,
   byte: 2,
   dense: 3,
+} as const;
+
+/** Which coordinates of a head vector turn together. (`MA_PAIRING_*`) */
+export const pairingCodes = {
+  half: 1,
+  interleaved: 2,
 } as const;

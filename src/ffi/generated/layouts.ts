@@ -14,6 +14,8 @@ export const layouts = {
     "40 head_dim:0 num_kv_heads:4 write_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 src_tok_offset:32 n_src_tokens:36",
   HadamardDequantizeParams:
     "36 head_dim:0 num_kv_heads:4 read_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 out_dtype:32",
+  RopeParams:
+    "40 batch:0 nHeads:4 nKvHeads:8 nTokens:12 headDim:16 rotaryDim:20 sequenceMajor:24 positionsPerBatch:28 start:32 attentionScale:36",
   AttnParams:
     "160 B:0 H:4 D:8 qL:12 kL:16 gqa_factor:20 scale:24 softcapping:28 NQ:32 NK:36 NQ_aligned:40 NK_aligned:44 qL_rem:48 kL_rem:52 qL_off:56 _pad:60 Q_strides:64 K_strides:88 V_strides:112 O_strides:136",
   AttnMaskParams: "24 M_strides:0",
@@ -25,7 +27,8 @@ export const layouts = {
   MATensor: "24 buffer:0 dtype:4 offset:8 length:16",
   MADeviceInfo:
     "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 scratchLength:128 maxThreadgroupMemoryLength:136 maxThreadsPerThreadgroup:140 hasUnifiedMemory:152 reserved:156",
-  MAPassInfo: "24 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16",
+  MARun: "32 scalars:0 tensors:8 scalarCount:16 tensorCount:20 notify:24 reserved:28",
+  MAPassInfo: "40 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16 openTime:24 commitTime:32",
   MAConstant: "48 index:0 dtype:4 components:8 reserved:12 value:16",
   MAPipelineInfo:
     "16 maxTotalThreadsPerThreadgroup:0 threadExecutionWidth:4 staticThreadgroupMemoryLength:8 reserved:12",
@@ -41,6 +44,8 @@ export const layouts = {
     "192 srcK:0 packedK:24 normsK:48 srcV:72 packedV:96 normsV:120 params:144 packing:184 batch:188",
   MAHadamardDequantizeKvArgs:
     "192 packedK:0 normsK:24 outK:48 packedV:72 normsV:96 outV:120 params:144 packing:180 batch:184 reserved:188",
+  MAApplyRopeArgs:
+    "184 q:0 outQ:24 k:48 outK:72 positions:96 params:120 pairing:160 reserved:164 invFreq:168 invFreqCount:176",
   MAFlashAttnPrefillArgs:
     "344 q:0 k:24 v:48 out:72 mask:96 tileClasses:120 params:144 maskParams:304 nKvHeads:328 causal:332 reserved:336",
   MAFlashAttnDecodeArgs:

@@ -12,6 +12,7 @@ export const structSizes = {
   HadamardQuantizeHbParams: 28,
   HadamardQuantizeSeqParams: 40,
   HadamardDequantizeParams: 36,
+  RopeParams: 40,
   AttnParams: 160,
   AttnMaskParams: 24,
   BuildMaskParams: 16,
@@ -20,7 +21,8 @@ export const structSizes = {
   MergeAttentionParams: 24,
   MATensor: 24,
   MADeviceInfo: 192,
-  MAPassInfo: 24,
+  MARun: 32,
+  MAPassInfo: 40,
   MAConstant: 48,
   MAPipelineInfo: 16,
   MABinding: 40,
@@ -32,6 +34,7 @@ export const structSizes = {
   MAHadamardQuantizeKvArgs: 240,
   MAHadamardQuantizeKvSeqArgs: 192,
   MAHadamardDequantizeKvArgs: 192,
+  MAApplyRopeArgs: 184,
   MAFlashAttnPrefillArgs: 344,
   MAFlashAttnDecodeArgs: 392,
   MAMergeAttentionArgs: 456,
@@ -303,6 +306,47 @@ export function packHadamardDequantizeParams(
   u32[at + 7] = record.n_tokens;
 }
 
+/** `apply_rope_*`: head vectors of nTokens tokens, head-major [batch, heads, nTokens, headDim] or sequence-major [batch, nTokens, heads, headDim]. 40 bytes. */
+export interface RopeParams {
+  batch: number;
+  /** of q */
+  nHeads: number;
+  /** of k; 0 without */
+  nKvHeads: number;
+  nTokens: number;
+  /** even */
+  headDim: number;
+  /** coordinates that turn, the first ones: even, at most headDim */
+  rotaryDim: number;
+  /** 1: [batch, nTokens, heads, headDim]; 0: [batch, heads, nTokens, headDim] */
+  sequenceMajor: number;
+  /** 1: positions [batch, nTokens]; 0: [nTokens], or none */
+  positionsPerBatch: number;
+  /** position of the first token; read without positions */
+  start: number;
+  /** factor of sine and cosine; usually 1 */
+  attentionScale: number;
+}
+
+/** Packs `RopeParams` at 32-bit word `at`; undefined packs zeros. */
+export function packRopeParams(block: Block, at: number, record: Readonly<RopeParams> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 10);
+    return;
+  }
+  const { u32, f32 } = block;
+  u32[at] = record.batch;
+  u32[at + 1] = record.nHeads;
+  u32[at + 2] = record.nKvHeads;
+  u32[at + 3] = record.nTokens;
+  u32[at + 4] = record.headDim;
+  u32[at + 5] = record.rotaryDim;
+  u32[at + 6] = record.sequenceMajor;
+  u32[at + 7] = record.positionsPerBatch;
+  u32[at + 8] = record.start;
+  f32[at + 9] = record.attentionScale;
+}
+
 /** `flash_attn_prefill_*`, buffer 4. 160 bytes, as in mlx-native 0.6. Strides are (batch, head, token) in elements; the innermost stride is 1. */
 export interface AttnParams {
   /** batch size */
@@ -538,6 +582,32 @@ export function packMATensor(block: Block, at: number, record: Readonly<MATensor
   u32[at + 3] = record.offsetHigh;
   u32[at + 4] = record.lengthLow;
   u32[at + 5] = record.lengthHigh;
+}
+
+/** What a run of a recorded pass gives, in the order of declaration. 32 bytes. */
+export interface MARun {
+  /** a value for each scalar */
+  scalars: number;
+  /** for each tensor another in its place, or a zeroed one for the recorded */
+  tensors: number;
+  scalarCount: number;
+  tensorCount: number;
+  /** 1: as `ma_pass_commit_notify` */
+  notify: number;
+}
+
+/** Packs `MARun` at 32-bit word `at`; undefined packs zeros. */
+export function packMARun(block: Block, at: number, record: Readonly<MARun> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 8);
+    return;
+  }
+  const { u32 } = block;
+  block.setU64(at, record.scalars);
+  block.setU64(at + 2, record.tensors);
+  u32[at + 4] = record.scalarCount;
+  u32[at + 5] = record.tensorCount;
+  u32[at + 6] = record.notify;
 }
 
 /** A function constant of a pipeline, a scalar or a vector. 48 bytes. */
@@ -861,6 +931,40 @@ export function packMAHadamardDequantizeKvArgs(
   u32[at + 46] = record.batch;
 }
 
+/** Arguments of `ma_apply_rope`. 184 bytes. q, or q and k (a zeroed k and outK mean q alone), to outQ and outK of the same shapes: f32, f16 or bf16, with one dtype for both inputs and one for both outputs. An output may be its input. `positions` i32 [nTokens] or [batch, nTokens] may be absent. */
+export interface MAApplyRopeArgs {
+  q: Readonly<MATensor> | undefined;
+  outQ: Readonly<MATensor> | undefined;
+  k: Readonly<MATensor> | undefined;
+  outK: Readonly<MATensor> | undefined;
+  positions: Readonly<MATensor> | undefined;
+  params: Readonly<RopeParams> | undefined;
+  /** MA_PAIRING_* */
+  pairing: number;
+  /** f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied */
+  invFreq: number;
+  /** elements of it, rotaryDim / 2 */
+  invFreqCount: number;
+}
+
+/** Packs `MAApplyRopeArgs` at 32-bit word `at`; undefined packs zeros. */
+export function packMAApplyRopeArgs(block: Block, at: number, record: Readonly<MAApplyRopeArgs> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 46);
+    return;
+  }
+  const { u32 } = block;
+  packMATensor(block, at, record.q);
+  packMATensor(block, at + 6, record.outQ);
+  packMATensor(block, at + 12, record.k);
+  packMATensor(block, at + 18, record.outK);
+  packMATensor(block, at + 24, record.positions);
+  packRopeParams(block, at + 30, record.params);
+  u32[at + 40] = record.pairing;
+  block.setU64(at + 42, record.invFreq);
+  block.setU64(at + 44, record.invFreqCount);
+}
+
 /** Arguments of `ma_flash_attn_prefill`. 344 bytes. `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. */
 export interface MAFlashAttnPrefillArgs {
   q: Readonly<MATensor> | undefined;
@@ -1087,15 +1191,19 @@ export function readMADeviceInfo(block: Block): MADeviceInfo {
   };
 }
 
-/** State and times of a pass. 24 bytes. */
+/** State and times of a pass, in seconds of one clock. 40 bytes. */
 export interface MAPassInfo {
   /** MA_STATE_* */
   state: number;
   /** encoded so far */
   dispatches: number;
-  /** seconds; 0 until completed */
+  /** 0 until completed */
   gpuStartTime: number;
   gpuEndTime: number;
+  /** when the pass was created */
+  openTime: number;
+  /** 0 until committed */
+  commitTime: number;
 }
 
 /** Reads `MAPassInfo`. */
@@ -1105,6 +1213,8 @@ export function readMAPassInfo(block: Block): MAPassInfo {
     dispatches: block.u32[1] as number,
     gpuStartTime: block.f64[1] as number,
     gpuEndTime: block.f64[2] as number,
+    openTime: block.f64[3] as number,
+    commitTime: block.f64[4] as number,
   };
 }
 

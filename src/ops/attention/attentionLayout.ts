@@ -12,7 +12,7 @@ export interface AttentionStrides {
 }
 
 /**
- * Where everything lies, for tensors in any order: queries, keys and values
+ * Explicit extents and strides, for tensors in any order: queries, keys and values
  * side by side in one tensor, rows with gaps, a batch that shares its keys
  * (stride 0). The shapes of the tensors then do not count, only their lengths.
  */
@@ -53,7 +53,8 @@ const strideNames = new OptionNames<AttentionStrides>("strides", { batch: true, 
 /** Whether the axes that `argument` is about are sequence-major: as `order` says, else as the whole layout. */
 export function checkAxisOrder(order: unknown, layout: boolean | StridedLayout, argument: string): boolean {
   if (order === undefined) return layout === true;
-  if (typeof layout !== "boolean") throw refused(argument, "strides in layout say where everything lies; leave it out");
+  if (typeof layout !== "boolean")
+    throw refused(argument, "layout gives strides, which order the axes already; leave it out");
   if (order !== "head-major" && order !== "sequence-major") {
     throw refused(argument, `expected "head-major" or "sequence-major", got ${display(order)}`);
   }

@@ -1,7 +1,7 @@
 import { refused } from "../../checks.ts";
 import { support } from "../../ffi/support.ts";
 
-/** How `flash_attn_prefill` cuts its work: a threadgroup owns `queryTile` rows and walks the keys `keyTile` at a time. */
+/** How `flash_attn_prefill` partitions its work: a threadgroup owns `queryTile` rows and walks the keys `keyTile` at a time. */
 export interface AttentionTiles {
   readonly queryTile: number;
   readonly keyTile: number;

@@ -47,7 +47,7 @@ export interface FlashAttnPrefillArgs {
   readonly seqLenK?: number;
   /** Slots per head in `k` and `v`. It follows from their shapes, and is checked against them when given. */
   readonly kvCapacity?: number;
-  /** Order of the axes of q, k, v and out, or where everything lies; `head-major` unless given. */
+  /** Order of the axes of q, k, v and out, or explicit strides; `head-major` unless given. */
   readonly layout?: AttentionLayout | StridedLayout;
   /** Order of the axes of q and out, where it differs from that of k and v: tokens over a head-major cache. */
   readonly qLayout?: AttentionLayout;

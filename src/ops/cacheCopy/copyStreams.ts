@@ -18,10 +18,10 @@ export interface CopyStream {
 /** One stream, or K and V with the same shapes and dtypes in one dispatch. */
 export type CopyStreams = OneOrBoth<CopyStream>;
 
-/** The names inside `k` and `v`. */
+/** @internal The names inside `k` and `v`. */
 export const copyStreamNames = new OptionNames<CopyStream>("a stream", { src: true, cache: true });
 
-/** A head-major cache, [nHeads, capacity, headDim], or with a batch before it. */
+/** @internal A head-major cache, [nHeads, capacity, headDim], or with a batch before it. */
 export function useCache(value: unknown, device: DeviceLifetime, argument: string): TensorRange {
   return useBatched(value, device, argument, 3, "[nHeads, capacity, headDim]");
 }

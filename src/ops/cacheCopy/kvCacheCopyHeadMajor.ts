@@ -5,7 +5,7 @@ import { Block } from "../../ffi/block.ts";
 import { packMAKvCacheCopyHeadMajorArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
-import { batchOf, checkAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
+import { batchOf, checkAxis, checkHeadAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
 import { useCache } from "./copyStreams.ts";
 
 /** Arguments of {@link kvCacheCopyHeadMajor}. */
@@ -63,6 +63,8 @@ export function kvCacheCopyHeadMajor(pass: Pass, args: KvCacheCopyHeadMajorArgs)
   const nHeads = fromEnd(src, 3);
   const srcSeqLen = fromEnd(src, 2);
   const headDim = fromEnd(src, 1);
+  const other = "; kvCacheCopySeq takes that order";
+  checkHeadAxis("src", src, 3, fromEnd(cache, 3), "[nHeads, srcSeqLen, headDim]", other);
   checkAxis("cache", "B", batchOf(cache, 3), batch, "src");
   checkAxis("cache", "nHeads", fromEnd(cache, 3), nHeads, "src");
   checkAxis("cache", "headDim", fromEnd(cache, 1), headDim, "src");

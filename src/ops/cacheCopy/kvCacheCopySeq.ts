@@ -1,4 +1,4 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { TensorRange } from "../../device/tensor.ts";
@@ -6,7 +6,7 @@ import { Block } from "../../ffi/block.ts";
 import { packMAKvCacheCopySeqArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
-import { batchOf, checkAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
+import { batchOf, checkAxis, checkHeadAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
 import { isDual } from "../streams.ts";
 import { type CopyStreams, copyStreamNames, useCache } from "./copyStreams.ts";
 
@@ -108,13 +108,8 @@ function useCacheOf(src: TensorRange, value: unknown, device: DeviceLifetime, pr
   const argument = `${prefix}cache`;
   const cache = useCache(value, device, argument);
   const nHeads = fromEnd(cache, 3);
-  if (nHeads !== fromEnd(src, 2) && nHeads === fromEnd(src, 3)) {
-    throw refused(
-      `${prefix}src`,
-      `expected token-major [nSrcTokens, nHeads, headDim], got [${src.shape}], which looks head-major for a cache ` +
-        `of ${nHeads} heads; kvCacheCopyHeadMajor takes that order`,
-    );
-  }
+  const other = "; kvCacheCopyHeadMajor takes that order";
+  checkHeadAxis(`${prefix}src`, src, 2, nHeads, "[nSrcTokens, nHeads, headDim]", other);
   checkAxis(argument, "B", batchOf(cache, 3), batchOf(src, 3), "its source");
   checkAxis(argument, "nHeads", nHeads, fromEnd(src, 2), "its source");
   checkAxis(argument, "headDim", fromEnd(cache, 1), fromEnd(src, 1), "its source");

@@ -35,9 +35,10 @@ const block = new Block(structSizes.MAClassifyMaskTilesArgs);
  * Finds which tiles of a mask block every key of every query, and which mask
  * nothing. {@link flashAttnPrefill} skips the former and does not read the mask
  * of the latter: the same result, sooner. Give it the classes in the same pass
- * or a later one; they are bound to the mask's memory as
- * it is then. Once an operation, a kernel or `set()` writes to it they are stale,
- * and attention refuses them. (What a view writes is not seen.)
+ * or in one that is committed later; they are bound to the mask's memory as it
+ * is then. Once an operation, a kernel or `set()` writes to it they are stale,
+ * and attention refuses them, or `commit()` where the write came after the call.
+ * (Writes through a view are not seen.)
  *
  * Errors: `invalid-argument` for a mask of another rank, or `reuse` of another
  * shape or head size; `unsupported` for a mask of another dtype or a head size

@@ -1,7 +1,14 @@
-import { display, refused } from "../../checks.ts";
+import { refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { markVersion, notOurs, tileClassesState } from "../../identity.ts";
 import { attentionTiles } from "../attention/attentionTiles.ts";
+
+/** What operations need of tile classes. */
+interface TileClassesState {
+  readonly range: TensorRange;
+  readonly maskShape: readonly number[];
+}
 
 /**
  * The class of every tile of a mask, as {@link classifyMaskTiles} finds them,
@@ -18,8 +25,7 @@ export class TileClasses {
   readonly queryTile: number;
   /** Keys of a tile. */
   readonly keyTile: number;
-  readonly #range: TensorRange;
-  readonly #maskShape: readonly number[];
+  readonly #state: TileClassesState;
 
   /** @internal Use `classifyMaskTiles`. Takes over `tensor`. */
   constructor(tensor: Tensor<"u8">, range: TensorRange, mask: TensorRange, queryTile: number, keyTile: number) {
@@ -27,38 +33,30 @@ export class TileClasses {
     this.maskShape = Object.freeze([...mask.shape]);
     this.queryTile = queryTile;
     this.keyTile = keyTile;
-    this.#range = range;
-    this.#maskShape = mask.shape;
+    this.#state = { range, maskShape: mask.shape };
+  }
+
+  /** @internal */
+  get [tileClassesState](): TileClassesState | undefined {
+    return #state in this ? this.#state : undefined;
   }
 
   /** @internal The classes that a caller passed as `argument`, once they are known to be usable on `device`. */
   static use(value: unknown, device: DeviceLifetime, argument: string): TileClasses {
-    if (typeof value !== "object" || value === null || !(#range in value)) {
-      throw refused(argument, `expected what classifyMaskTiles returns, got ${display(value)}`);
-    }
+    if (!isTileClasses(value)) throw notOurs(value, "what classifyMaskTiles returns", argument);
     Tensor.use(value.tensor, device, argument);
     return value;
   }
 
   /** @internal The classes for a mask in attention of a head size; refused where they were made for others. */
   static rangeFor(classes: TileClasses, mask: TensorRange, headDim: number, argument: string): TensorRange {
-    classes.#checkTiles(headDim, argument);
-    const made = classes.#maskShape;
+    checkTiles(classes, headDim, argument);
+    const { range, maskShape: made } = classes[tileClassesState] as TileClassesState;
     const { shape } = mask;
     let equal = made.length === shape.length;
     for (let axis = 0; equal && axis < shape.length; axis++) equal = made[axis] === shape[axis];
     if (!equal) throw refused(argument, `made for a mask of shape [${made}], got one of [${shape}]`);
-    return classes.#range;
-  }
-
-  #checkTiles(headDim: number, argument: string): void {
-    const { queryTile, keyTile } = attentionTiles(headDim);
-    if (this.queryTile === queryTile && this.keyTile === keyTile) return;
-    throw refused(
-      argument,
-      `made for tiles of ${this.queryTile} x ${this.keyTile}, a head size of ${headDim} has tiles of ` +
-        `${queryTile} x ${keyTile}; classify the mask with headDim: ${headDim}`,
-    );
+    return range;
   }
 
   /** Gives the memory back. A second call does nothing. */
@@ -69,4 +67,20 @@ export class TileClasses {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+markVersion(TileClasses);
+
+function isTileClasses(value: unknown): value is TileClasses {
+  return typeof value === "object" && value !== null && (value as Partial<TileClasses>)[tileClassesState] !== undefined;
+}
+
+function checkTiles(classes: TileClasses, headDim: number, argument: string): void {
+  const { queryTile, keyTile } = attentionTiles(headDim);
+  if (classes.queryTile === queryTile && classes.keyTile === keyTile) return;
+  throw refused(
+    argument,
+    `made for tiles of ${classes.queryTile} x ${classes.keyTile}, a head size of ${headDim} has tiles of ` +
+      `${queryTile} x ${keyTile}; classify the mask with headDim: ${headDim}`,
+  );
 }

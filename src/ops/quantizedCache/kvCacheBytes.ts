@@ -1,5 +1,6 @@
 import { checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
 import { dtypeSize } from "../../device/dtypes.ts";
+import { OptionNames } from "../../optionNames.ts";
 import {
   bytesPerRow,
   normsPerPosition,
@@ -41,6 +42,16 @@ export interface KvCacheBytes {
   readonly bitsPerValue: number;
 }
 
+const argNames = new OptionNames<KvCacheBytesArgs>("kvCacheBytes", {
+  headDim: true,
+  nKvHeads: true,
+  capacity: true,
+  nLayers: true,
+  bits: true,
+  packing: true,
+  dtype: true,
+});
+
 const plainDtypes = ["f32", "f16", "bf16"] as const;
 
 /**
@@ -56,7 +67,8 @@ const plainDtypes = ["f32", "f16", "bf16"] as const;
  * kvCacheBytes({ ...shape, bits: 4 }).total;      //  285212672, 4.25 bits per value
  */
 export function kvCacheBytes(args: KvCacheBytesArgs): KvCacheBytes {
-  const { headDim, nKvHeads, capacity, nLayers, bits, packing, dtype } = checkObject(args, "args");
+  argNames.check(checkObject(args, "args"));
+  const { headDim, nKvHeads, capacity, nLayers, bits, packing, dtype } = args;
   checkU32(headDim, "headDim");
   checkU32(nKvHeads, "nKvHeads");
   checkU32(capacity, "capacity");

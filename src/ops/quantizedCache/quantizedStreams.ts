@@ -2,7 +2,7 @@ import { checkFlag, display, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
-import { batchOf, checkAxis, fromEnd, useBatched } from "../shapes.ts";
+import { batchOf, checkAxis, checkHeadAxis, fromEnd, useBatched } from "../shapes.ts";
 import { isDual, type OneOrBoth } from "../streams.ts";
 import {
   bytesPerRow,
@@ -85,14 +85,14 @@ export const quantizedNames = {
   scaleFactorD512: true,
 } as const;
 
-/** A stream's tensors, checked. */
+/** @internal A stream's tensors, checked. */
 interface StreamRanges {
   readonly vectors: TensorRange;
   readonly packed: TensorRange;
   readonly norms: TensorRange;
 }
 
-/** The format and the tensors of a call, checked, and what their shapes say. */
+/** @internal The format and the tensors of a call, checked, and what their shapes say. */
 export interface QuantizedCall {
   readonly format: QuantizedFormat;
   readonly isSliding: number;
@@ -107,7 +107,7 @@ export interface QuantizedCall {
   readonly capacity: number;
 }
 
-/** Checks the format and the tensors that `args` names. */
+/** @internal Checks the format and the tensors that `args` names. */
 export function useQuantizedCall(
   args: (QuantizeStreams | DequantizeStreams) & QuantizedCacheArgs,
   device: DeviceLifetime,
@@ -168,6 +168,9 @@ function useStream(
   const headDim = fromEnd(vectors, 1);
 
   const packed = useBatched(stream.packed, device, packedName, 3, "[nKvHeads, capacity, bytesPerRow]");
+  if (axes.length === 3) {
+    checkHeadAxis(`${prefix}${name}`, vectors, headAxis, fromEnd(packed, 3), `[${axes.join(", ")}]`);
+  }
   checkAxis(packedName, "B", batchOf(packed, 3), batch, `${prefix}${name}`);
   checkAxis(packedName, "nKvHeads", fromEnd(packed, 3), nKvHeads, `${prefix}${name}`);
   const rowBytes = bytesPerRow(headDim, format);
@@ -182,7 +185,7 @@ function useStream(
   return { vectors, packed, norms };
 }
 
-/** The tensors of an encoding, as its argument struct has them. */
+/** @internal The tensors of an encoding, as its argument struct has them. */
 export function encodedTensors({ k, v }: QuantizedCall) {
   return {
     srcK: k.vectors,
@@ -194,7 +197,7 @@ export function encodedTensors({ k, v }: QuantizedCall) {
   };
 }
 
-/** What the parameters of every kernel of the quantized cache have. */
+/** @internal What the parameters of every kernel of the quantized cache have. */
 export function cacheParams({ headDim, nKvHeads, capacity, isSliding, scaleFactorD512 }: QuantizedCall) {
   return {
     head_dim: headDim,

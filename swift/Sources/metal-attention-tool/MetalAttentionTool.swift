@@ -1,4 +1,14 @@
 import ArgumentParser
+import CMetalAttention
+
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
+/// That of package.json.
+private let packageVersion = "0.1.0"
 
 /// The command line tool: a look at the device, the ABI and the kernels, through the C functions alone.
 @main
@@ -10,8 +20,23 @@ struct MetalAttentionTool: ParsableCommand {
       Everything here goes through the C functions of metal_attention.h, on the same device that a program gets: \
       the Apple GPU on macOS, the SoftMetal software device on Linux.
 
-      A command that fails shows the library's message and exits with status 1; a wrong argument exits with status 64.
+      A command that fails shows the library's message and exits with status 1; a wrong argument exits with status 2.
       """,
+    version: "metal-attention-tool \(packageVersion) (ABI version \(MA_ABI_VERSION))",
     subcommands: [DeviceCommand.self, LayoutCommand.self, CompileCommand.self, KernelsCommand.self]
       + softwareDeviceCommands)
+
+  static func main() {
+    do {
+      var command = try parseAsRoot()
+      try command.run()
+    } catch  where exitCode(for: error) == .validationFailure {
+      let text = Array((fullMessage(for: error) + "\n").utf8)
+      _ = write(STDERR_FILENO, text, text.count)
+      // As every program of this package does; ArgumentParser's own is 64.
+      exit(withError: ExitCode(2))
+    } catch {
+      exit(withError: error)
+    }
+  }
 }

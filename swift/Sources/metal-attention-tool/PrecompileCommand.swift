@@ -2,6 +2,7 @@ import ArgumentParser
 
 #if canImport(SoftMetal)
   import Dispatch
+  import FoundationEssentials
   import Glibc
   import MetalAttention
   import SoftMetal
@@ -13,14 +14,15 @@ import ArgumentParser
       commandName: "precompile",
       abstract: "Compile the built-in kernels ahead of time.",
       discussion: """
-        Writes one file a kernel into OUTPUT/LEVEL. In a folder named kernels beside the library file these are used \
-        in place of clang, by the highest level that the processor has. What the shader cache holds is not compiled \
-        again.
+        Writes one file a kernel into OUTPUT/LEVEL. In an archive named kernels.tar beside the library file, with \
+        names from LEVEL on, these are used in place of clang, by the highest level that the processor has. What the \
+        shader cache holds is not compiled again.
 
-        EXAMPLE: metal-attention-tool precompile --output lib/kernels --level x86-64-v3 --level x86-64-v4
+        EXAMPLE: metal-attention-tool precompile --output kernels --level x86-64-v3 --level x86-64-v4
+        tar -cf lib/kernels.tar --format=ustar -C kernels x86-64-v3 x86-64-v4
         """)
 
-    @Option(help: "An existing folder.")
+    @Option(help: "A folder, which is made where it is missing.")
     var output: String
 
     @Option(
@@ -39,6 +41,10 @@ import ArgumentParser
       // Progress is seen as it is made, in a file too.
       setvbuf(stdout, nil, _IOLBF, 0)
       let levels = levels.isEmpty ? ProcessorLevel.allCases : levels
+      if !FileManager.default.fileExists(atPath: output) {
+        try FileManager.default.createDirectory(atPath: output, withIntermediateDirectories: true)
+        print("the folder \(output) is made")
+      }
       let precompilers = try levels.map { try Precompiler($0, in: output) }
       let libraries = precompilers.flatMap { precompiler in
         BuiltInSources.compilations.map { (precompiler: precompiler, compilation: $0) }

@@ -14,9 +14,15 @@ public protocol MTLCommandBuffer: NSObjectProtocol {
   var gpuEndTime: CFTimeInterval { get }
   func makeComputeCommandEncoder() -> (any MTLComputeCommandEncoder)?
   func makeComputeCommandEncoder(dispatchType: MTLDispatchType) -> (any MTLComputeCommandEncoder)?
+  func makeComputeCommandEncoder(
+    descriptor computePassDescriptor: MTLComputePassDescriptor
+  ) -> (any MTLComputeCommandEncoder)?
+  func addCompletedHandler(_ block: @escaping MTLCommandBufferHandler)
   func commit()
   func waitUntilCompleted()
 }
+
+public typealias MTLCommandBufferHandler = (any MTLCommandBuffer) -> Void
 
 public enum MTLCommandBufferStatus: UInt {
   case notEnqueued = 0

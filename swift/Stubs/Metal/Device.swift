@@ -12,6 +12,9 @@ public protocol MTLDevice: NSObjectProtocol {
   var recommendedMaxWorkingSetSize: UInt64 { get }
   var currentAllocatedSize: Int { get }
   func supportsFamily(_ gpuFamily: MTLGPUFamily) -> Bool
+  var counterSets: [any MTLCounterSet]? { get }
+  func supportsCounterSampling(_ samplingPoint: MTLCounterSamplingPoint) -> Bool
+  func makeCounterSampleBuffer(descriptor: MTLCounterSampleBufferDescriptor) throws -> any MTLCounterSampleBuffer
   func makeCommandQueue() -> (any MTLCommandQueue)?
   func makeBuffer(length: Int, options: MTLResourceOptions) -> (any MTLBuffer)?
   func makeBuffer(bytes pointer: UnsafeRawPointer, length: Int, options: MTLResourceOptions) -> (any MTLBuffer)?

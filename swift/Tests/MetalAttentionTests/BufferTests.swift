@@ -42,4 +42,46 @@ import Testing
     #expect(info.currentAllocatedSize >= before + (1 << 20))
     expectOK(ma_buffer_release(buffer.handle))
   }
+
+  @Test func aHoldKeepsTheMemoryAfterAReleaseAndAClose() throws {
+    let other = TestDevice()
+    let buffer = other.buffer(16)
+    var hold: UnsafeMutableRawPointer?
+    expectOK(ma_buffer_hold(buffer.handle, &hold))
+    buffer.contents?.storeBytes(of: 42, as: UInt32.self)
+    expectOK(ma_buffer_release(buffer.handle))
+    expectOK(ma_device_close(other.handle))
+    #expect(buffer.contents?.load(as: UInt32.self) == 42)
+    expectOK(ma_buffer_let_go(buffer.contents, hold))
+  }
+
+  @Test func aRefusedHoldHoldsNothing() {
+    var info = MADeviceInfo()
+    let other = TestDevice()
+    let buffer = other.buffer(1 << 20)
+    expectRefused(ma_buffer_hold(buffer.handle, nil), MA_ERROR_INVALID_ARGUMENT, "hold")
+    expectOK(ma_buffer_release(buffer.handle))
+    expectOK(ma_device_info(other.handle, &info))
+    #expect(info.currentAllocatedSize == 0)
+  }
+
+  @Test func aCollectedBufferIsReleasedOnceAndInSilence() {
+    let buffer = device.buffer(16)
+    var hold: UnsafeMutableRawPointer?
+    expectRefused(ma_buffer_release(0), MA_ERROR_INVALID_HANDLE, "the handle is 0")
+    for _ in 0..<2 { expectOK(ma_buffer_collected(nil, UnsafeMutableRawPointer(bitPattern: UInt(buffer.handle)))) }
+    // What another call has left for the caller to read.
+    #expect(ma_last_error(UInt32(MA_FAILURE_MESSAGE), nil, 0) > 0)
+    expectRefused(ma_buffer_release(buffer.handle), MA_ERROR_INVALID_HANDLE)
+    expectRefused(ma_buffer_hold(buffer.handle, &hold), MA_ERROR_INVALID_HANDLE)
+    expectRefused(ma_buffer_let_go(nil, nil), MA_ERROR_INVALID_ARGUMENT, "hold")
+  }
+
+  @Test func whatIsNoArchiveOfKernelsIsRefused() {
+    let bytes = [UInt8](repeating: 7, count: 2000)
+    expectRefused(ma_kernels_provide(nil, 0), MA_ERROR_INVALID_ARGUMENT, "archive")
+    #if !canImport(Metal)
+      expectRefused(ma_kernels_provide(bytes, 2000), MA_ERROR_INVALID_ARGUMENT, "kernels.tar")
+    #endif
+  }
 }

@@ -48,7 +48,8 @@ import Testing
       run(pass)
     }
     var pass: ma_pass = 0
-    expectRefused(ma_pass_create(device.handle, 2, &pass), MA_ERROR_INVALID_ARGUMENT, "mode is 2")
+    expectRefused(ma_pass_create(device.handle, 8, &pass), MA_ERROR_INVALID_ARGUMENT, "mode is 8")
+    expectRefused(ma_pass_create(device.handle, 6, &pass), MA_ERROR_INVALID_ARGUMENT, "mode is 6")
   }
 
   @Test func whatIsReleasedInFlightStillRuns() {

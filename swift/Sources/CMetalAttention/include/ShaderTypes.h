@@ -120,6 +120,21 @@ typedef struct HadamardDequantizeParams {
   ma_u32 out_dtype;  ///< derived: that of the output, 1: f32, 2: f16, 3: bf16, as MA_DTYPE_*
 } HadamardDequantizeParams;
 
+/// `apply_rope_*`: head vectors of nTokens tokens, head-major [batch, heads, nTokens, headDim] or
+/// sequence-major [batch, nTokens, heads, headDim]. 40 bytes.
+typedef struct RopeParams {
+  ma_u32 batch;
+  ma_u32 nHeads;             ///< of q
+  ma_u32 nKvHeads;           ///< of k; 0 without
+  ma_u32 nTokens;
+  ma_u32 headDim;            ///< even
+  ma_u32 rotaryDim;          ///< coordinates that turn, the first ones: even, at most headDim
+  ma_u32 sequenceMajor;      ///< 1: [batch, nTokens, heads, headDim]; 0: [batch, heads, nTokens, headDim]
+  ma_u32 positionsPerBatch;  ///< 1: positions [batch, nTokens]; 0: [nTokens], or none
+  ma_i32 start;              ///< position of the first token; read without positions
+  ma_f32 attentionScale;     ///< factor of sine and cosine; usually 1
+} RopeParams;
+
 /// `flash_attn_prefill_*`, buffer 4. 160 bytes, as in mlx-native 0.6.
 /// Strides are (batch, head, token) in elements; the innermost stride is 1.
 typedef struct AttnParams {

@@ -99,18 +99,32 @@ enum {
   MA_STATE_FAILED = 3,
 };
 
-/// How a pass is created.
+/// How a pass is created: a sum of these.
 enum {
   MA_PASS_CONCURRENT = 0,  ///< dispatches overlap; a barrier where two conflict
   MA_PASS_SERIAL = 1,      ///< each dispatch ends before the next begins
+  MA_PASS_PROFILED = 4,    ///< the device's time of each dispatch is measured, each in an encoder of its own
+  MA_PASS_RECORDED = 2,    ///< never committed itself: each `ma_record_run` commits a pass of what it holds
 };
 
-/// State and times of a pass. 24 bytes.
+/// What a run of a recorded pass gives, in the order of declaration. 32 bytes.
+typedef struct MARun {
+  const uint32_t *scalars;  ///< a value for each scalar
+  const MATensor *tensors;  ///< for each tensor another in its place, or a zeroed one for the recorded
+  uint32_t scalarCount;
+  uint32_t tensorCount;
+  uint32_t notify;  ///< 1: as `ma_pass_commit_notify`
+  uint32_t reserved;
+} MARun;
+
+/// State and times of a pass, in seconds of one clock. 40 bytes.
 typedef struct MAPassInfo {
   uint32_t state;       ///< MA_STATE_*
   uint32_t dispatches;  ///< encoded so far
-  double gpuStartTime;  ///< seconds; 0 until completed
+  double gpuStartTime;  ///< 0 until completed
   double gpuEndTime;
+  double openTime;      ///< when the pass was created
+  double commitTime;    ///< 0 until committed
 } MAPassInfo;
 
 /// A function constant of a pipeline, a scalar or a vector. 48 bytes.
@@ -269,6 +283,29 @@ typedef struct MAHadamardDequantizeKvArgs {
   uint32_t reserved;  ///< 0
 } MAHadamardDequantizeKvArgs;
 
+/// Which coordinates of a head vector turn together.
+enum {
+  MA_PAIRING_HALF = 1,         ///< i and i + rotaryDim / 2
+  MA_PAIRING_INTERLEAVED = 2,  ///< 2 i and 2 i + 1
+};
+
+/// Arguments of `ma_apply_rope`. 184 bytes.
+/// q, or q and k (a zeroed k and outK mean q alone), to outQ and outK of the same shapes: f32, f16 or bf16, with one
+/// dtype for both inputs and one for both outputs. An output may be its input. `positions` i32 [nTokens] or [batch,
+/// nTokens] may be absent.
+typedef struct MAApplyRopeArgs {
+  MATensor q;
+  MATensor outQ;
+  MATensor k;
+  MATensor outK;
+  MATensor positions;
+  RopeParams params;
+  uint32_t pairing;      ///< MA_PAIRING_*
+  uint32_t reserved;     ///< 0
+  const void *invFreq;   ///< f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied
+  uint64_t invFreqCount; ///< elements of it, rotaryDim / 2
+} MAApplyRopeArgs;
+
 /// Arguments of `ma_flash_attn_prefill`. 344 bytes.
 /// `mask` and `tileClasses` may be
 /// absent; `maskParams` is read only with a mask.
@@ -393,12 +430,21 @@ int32_t ma_layout_json(char *buffer, uint64_t capacity, uint64_t *needed);
 int32_t ma_layout_read(const char *structName, const char *field, uint32_t element, const void *bytes, uint64_t length,
                        int64_t *integer, double *real);
 
+/// Gives the library built-in kernels that were compiled ahead of time, in place of those beside its file: the bytes of
+/// a `kernels.tar`, for a program that carries it inside. They are not copied and have to stay. An Apple GPU, which
+/// compiles for itself, does without.
+int32_t ma_kernels_provide(const void *archive, uint64_t length);
+
 /// Opens the system's default device. Each open has buffers, passes and
 /// pipelines of its own.
 int32_t ma_device_open(ma_device *device);
 /// Waits for committed passes, then frees the device and all that it owns.
 int32_t ma_device_close(ma_device device);
 int32_t ma_device_info(ma_device device, MADeviceInfo *info);
+/// Gives a socket that becomes readable when a pass sent by
+/// `ma_pass_commit_notify` has ended: for an event loop to wait on. It is the
+/// caller's, to read and to close; a device gives one.
+int32_t ma_device_events(ma_device device, int32_t *descriptor);
 
 /// Creates a zero-filled shared buffer of `length` bytes (1 to maxBufferLength).
 /// `*contents` gets its address, valid until `ma_buffer_release`.
@@ -406,6 +452,22 @@ int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, v
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
 /// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
 int32_t ma_buffer_release(ma_buffer buffer);
+/// Gives what `ma_buffer_adopt` needs to find the buffer's memory, as long as
+/// its handle is open: plain numbers below 2^53, to be sent to another thread.
+int32_t ma_buffer_share(ma_buffer buffer, uint64_t *process, uint64_t *number);
+/// Makes a buffer of `device` over the memory of another one in the same
+/// process, shared by `ma_buffer_share`. The memory goes when the last buffer
+/// over it does. Nothing orders what passes of several devices do in it.
+int32_t ma_buffer_adopt(ma_device device, ma_buffer shared, uint64_t process, uint64_t number, ma_buffer *buffer,
+                        void **contents);
+/// The same, once and in silence, for a garbage collector's callback, on any thread: `buffer` is the handle itself, and
+/// one that is released already is none. `contents` is not looked at.
+int32_t ma_buffer_collected(void *contents, void *buffer);
+/// Takes a hold of the buffer's memory: it stays, whatever is released or closed, until `*hold` goes to
+/// `ma_buffer_let_go`.
+int32_t ma_buffer_hold(ma_buffer buffer, void **hold);
+/// Ends a hold, once, on any thread: a garbage collector's callback too. `contents` is not looked at.
+int32_t ma_buffer_let_go(void *contents, void *hold);
 /// Says that the host has written `length` bytes from `offset` on: tile classes
 /// that were made from them are stale from now on.
 int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
@@ -424,14 +486,20 @@ int32_t ma_pipeline_release(ma_pipeline pipeline);
 
 /// Opens a pass: one command buffer that takes dispatches until it is committed.
 int32_t ma_pass_create(ma_device device, uint32_t mode, ma_pass *pass);
-/// Sends the pass to the device. A second commit is MA_ERROR_INVALID_STATE.
+/// Sends the pass to the device. A second commit is MA_ERROR_INVALID_STATE; so
+/// is one of a pass that reads tile classes whose own pass is not committed, or
+/// whose mask was written since.
 int32_t ma_pass_commit(ma_pass pass);
+/// The same; when the pass has ended, well or not, a byte goes to the socket of
+/// `ma_device_events`. Where many bytes lie unread some are left out: look at all passes.
+int32_t ma_pass_commit_notify(ma_pass pass);
 /// Blocks until a committed pass has ended; MA_ERROR_EXECUTION when it failed.
 int32_t ma_pass_wait(ma_pass pass);
 /// State and times, without blocking. A failed pass leaves its error in ma_last_error.
 int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
 /// What the pass holds, as JSON: an array of `{"op","kernel","form","grid","threadsPerThreadgroup",
-/// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`.
+/// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
+/// profiled pass that has completed with `"startTime"` and `"endTime"` in seconds.
 int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
 /// The bytes that dispatch `dispatch` of the pass hands to its kernel as
 /// argument `index`, with every derived field filled in: for tests, and to see
@@ -441,6 +509,23 @@ int32_t ma_pass_argument_bytes(ma_pass pass, uint32_t dispatch, uint32_t index, 
                                uint64_t *needed);
 /// Frees the pass; one in flight goes on and is freed when it ends.
 int32_t ma_pass_release(ma_pass pass);
+
+/// Declares a number of a recorded pass that each run gives, from `least` to
+/// `most`; `*scalar` gets its place among them.
+int32_t ma_record_scalar(ma_pass pass, const char *name, uint32_t least, uint32_t most, uint32_t *scalar);
+/// Has the operation that is encoded next take its argument `argument`, an
+/// integer of 32 bits, from a scalar: by its C name, or the caller's
+/// (`ma_name_arguments`). `bytes[INDEX]` stands for 4 bytes of a dispatch. The
+/// operation itself is encoded with a value that holds while recording. NULL
+/// takes back what the operation that did not come was to take.
+int32_t ma_record_use(ma_pass pass, uint32_t scalar, const char *argument);
+/// Declares a tensor that runs may replace, wherever operations use it or a
+/// part of it, by another of the same dtype and length; `*number` gets its place.
+int32_t ma_record_tensor(ma_pass pass, const char *name, const MATensor *tensor, uint32_t *number);
+/// Encodes what is recorded into a new pass and commits it; `*started` gets its
+/// handle, to wait for and to release. Operations that take a scalar or a
+/// replaced tensor are checked again.
+int32_t ma_record_run(ma_pass pass, const MARun *run, ma_pass *started);
 
 /// Encodes a registered kernel with bindings given by the caller: one for each
 /// argument that the kernel uses, and none that it does not have.
@@ -461,6 +546,8 @@ int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
 int32_t ma_flash_attn_decode(ma_pass pass, const MAFlashAttnDecodeArgs *args);
 /// Joins results of attention over parts of the keys.
 int32_t ma_merge_attention(ma_pass pass, const MAMergeAttentionArgs *args);
+/// Turns pairs of coordinates by angles that grow with the position of a token.
+int32_t ma_apply_rope(ma_pass pass, const MAApplyRopeArgs *args);
 /// Writes a causal or sliding-window mask.
 int32_t ma_build_mask(ma_pass pass, const MABuildMaskArgs *args);
 /// Writes a byte for each tile of a mask: 0 blocked throughout, 1 mixed, 2 nothing masked.

@@ -18,6 +18,7 @@ final class Device {
   let tileClasses = TileClassSet()
   let scratch = Scratch()
   private var inFlight: [any MTLCommandBuffer] = []
+  private var events: EventSocket?
 
   init() throws(StatusError) {
     guard let metal = MTLCreateSystemDefaultDevice(), let queue = metal.makeCommandQueue() else {
@@ -42,11 +43,11 @@ final class Device {
     guard let buffer = metal.makeBuffer(length: count, options: .storageModeShared) else {
       throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")
     }
-    return Buffer(device: self, metal: buffer, length: length)
+    return Buffer(device: self, metal: buffer, length: length, number: SharedMemory.nextNumber())
   }
 
   /// Opens a pass and gives its handle.
-  func openPass(concurrent: Bool) throws(StatusError) -> UInt32 {
+  func openPass(concurrent: Bool, profiled: Bool = false) throws(StatusError) -> UInt32 {
     let number = try HandleSpace.lock.withLock { () throws(StatusError) in
       try require(
         encodingPasses < Self.maxEncodingPasses, StatusCode.invalidState,
@@ -56,7 +57,7 @@ final class Device {
       return passesOpened
     }
     do throws(StatusError) {
-      let pass = try makePass(concurrent: concurrent, number: number)
+      let pass = try makePass(concurrent: concurrent, profiled: profiled, number: number)
       do throws(StatusError) {
         return try adopt(pass, in: HandleSpace.passes)
       } catch {
@@ -69,13 +70,28 @@ final class Device {
     }
   }
 
-  private func makePass(concurrent: Bool, number: UInt64) throws(StatusError) -> Pass {
-    guard let commandBuffer = queue.makeCommandBuffer(),
-      let encoder = commandBuffer.makeComputeCommandEncoder(dispatchType: concurrent ? .concurrent : .serial)
-    else {
-      throw StatusError(StatusCode.outOfMemory, "the device could not make a command buffer")
+  /// Opens a pass that is recorded, and gives its handle.
+  func openRecording(concurrent: Bool) throws(StatusError) -> UInt32 {
+    let number = HandleSpace.lock.withLock {
+      passesOpened += 1
+      return passesOpened
     }
-    return Pass(device: self, commandBuffer: commandBuffer, encoder: encoder, concurrent: concurrent, number: number)
+    return try adopt(Pass(device: self, concurrent: concurrent, number: number), in: HandleSpace.passes)
+  }
+
+  private func makePass(concurrent: Bool, profiled: Bool, number: UInt64) throws(StatusError) -> Pass {
+    let failure = StatusError(StatusCode.outOfMemory, "the device could not make a command buffer")
+    guard let commandBuffer = queue.makeCommandBuffer() else { throw failure }
+    if profiled {
+      return Pass(
+        device: self, commandBuffer: commandBuffer, encoder: nil, profile: try PassProfile(metal, commandBuffer),
+        concurrent: concurrent, number: number)
+    }
+    guard let encoder = commandBuffer.makeComputeCommandEncoder(dispatchType: concurrent ? .concurrent : .serial)
+    else { throw failure }
+    return Pass(
+      device: self, commandBuffer: commandBuffer, encoder: encoder, profile: nil, concurrent: concurrent,
+      number: number)
   }
 
   /// Gives a handle to what the device owns from now on.
@@ -84,6 +100,28 @@ final class Device {
       try require(isOpen, StatusCode.invalidHandle, "\(arg: "device"): it was closed meanwhile")
       return try table.insert(object)
     }
+  }
+
+  /// Makes the socket for the ends of passes, and gives the end of it that is
+  /// the caller's. The caller holds the lock.
+  func openEvents() throws(StatusError) -> Int32 {
+    try require(isOpen, StatusCode.invalidHandle, "\(arg: "device"): it was closed meanwhile")
+    try require(
+      events == nil, StatusCode.invalidState, "the device has given its descriptor of events before; it has one")
+    guard let (socket, descriptor) = EventSocket.makePair() else {
+      throw StatusError(StatusCode.outOfMemory, "the process may open no more files")
+    }
+    events = socket
+    return descriptor
+  }
+
+  /// Has the end of a command buffer, which is to be committed, told to the
+  /// event loop. The caller holds the lock.
+  func notify(endOf commandBuffer: any MTLCommandBuffer) throws(StatusError) {
+    guard let events else {
+      throw StatusError(StatusCode.invalidState, "nobody listens; call ma_device_events first")
+    }
+    commandBuffer.addCompletedHandler { _ in events.signal() }
   }
 
   /// Sends an encoded command buffer to the device. The caller holds the lock.
@@ -99,7 +137,7 @@ final class Device {
   /// Takes the device and all that it owns from the handle tables, then waits
   /// for what it runs.
   func close() {
-    let (buffers, passes, pipelines, running) = HandleSpace.lock.withLock {
+    let (buffers, passes, pipelines, memory, running) = HandleSpace.lock.withLock {
       isOpen = false
       let running = inFlight
       inFlight = []
@@ -109,11 +147,12 @@ final class Device {
         HandleSpace.buffers.removeAll { $0.device === self },
         passes,
         HandleSpace.pipelines.removeAll { $0.registry == ObjectIdentifier(registry) },
+        scratch.take(),
         running
       )
     }
     for commandBuffer in running { commandBuffer.waitUntilCompleted() }
     // What was removed is freed here, outside the lock and after the wait.
-    withExtendedLifetime((buffers, passes, pipelines)) {}
+    withExtendedLifetime((buffers, passes, pipelines, memory)) {}
   }
 }

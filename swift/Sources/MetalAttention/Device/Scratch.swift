@@ -5,13 +5,14 @@ final class Scratch {
   /// What stands for it in accesses; no buffer of a caller's has it.
   static let handle: UInt32 = 0
 
-  private var buffer: (any MTLBuffer)?
+  private var buffer: Buffer?
+
   /// Bytes.
-  private(set) var length: UInt64 = 0
+  var length: UInt64 { buffer?.length ?? 0 }
 
   /// At least `bytes` of it. What is in use by a pass stays until that ends.
-  func buffer(of bytes: UInt64, on device: Device) throws(StatusError) -> any MTLBuffer {
-    if let buffer, length >= bytes { return buffer }
+  func buffer(of bytes: UInt64, on device: Device) throws(StatusError) -> Buffer {
+    if let buffer, buffer.length >= bytes { return buffer }
     guard let count = Int(exactly: bytes), count <= device.maxBufferLength,
       let made = device.metal.makeBuffer(length: count, options: .storageModePrivate)
     else {
@@ -20,9 +21,15 @@ final class Scratch {
         "the device could not allocate \(bytes) bytes for the states of attention's splits; attend to fewer sequences or rows at once"
       )
     }
-    buffer = made
-    length = bytes
-    return made
+    let larger = Buffer(device: device, metal: made, length: bytes, number: SharedMemory.nextNumber())
+    buffer = larger
+    return larger
+  }
+
+  /// What a device that closes frees: it holds its device as any buffer does.
+  func take() -> Buffer? {
+    defer { buffer = nil }
+    return buffer
   }
 
   /// Bytes of it that a dispatch reads or writes.

@@ -17,4 +17,12 @@ extension Exports {
     let out = try unwrap(info, "info")
     store(device.info, to: out)
   }
+
+  static func deviceEvents(_ device: UInt32, _ descriptor: UnsafeMutablePointer<Int32>?) throws(StatusError) {
+    let out = try unwrap(descriptor, "descriptor")
+    let descriptor = try HandleSpace.lock.withLock { () throws(StatusError) in
+      try HandleSpace.devices.resolve(device, "device").openEvents()
+    }
+    store(descriptor, to: out)
+  }
 }

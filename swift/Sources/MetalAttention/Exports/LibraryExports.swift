@@ -19,6 +19,13 @@ enum Exports {
     try ArgumentNames.add(read(names, "names"))
   }
 
+  static func kernelsProvide(_ archive: UnsafeRawPointer?, _ length: UInt64) throws(StatusError) {
+    let archive = UnsafeRawBufferPointer(start: try unwrap(archive, "archive"), count: Int(clamping: length))
+    try require(
+      provideKernels(archive), StatusCode.invalidArgument,
+      "\(arg: "archive"): no tar archive of kernels, such as kernels.tar of the platform package")
+  }
+
   static func supportJson(
     _ buffer: UnsafeMutablePointer<CChar>?, _ capacity: UInt64, _ needed: UnsafeMutablePointer<UInt64>?
   ) throws(StatusError) {

@@ -1,30 +1,55 @@
 import CMetalAttention
 
-/// Arguments of an operation that takes K alone or K and V.
+/// Arguments of an operation that takes one stream or two: K, or K and V; q, or q and K.
 protocol StreamArgs {
-  var hasV: Bool { get }
+  var isDual: Bool { get }
 }
 
-extension MAKvCacheCopyBatchArgs: StreamArgs { var hasV: Bool { Tensor.isPresent(srcV) } }
-extension MAKvCacheCopySeqArgs: StreamArgs { var hasV: Bool { Tensor.isPresent(srcV) } }
-extension MAHadamardQuantizeKvArgs: StreamArgs { var hasV: Bool { Tensor.isPresent(srcV) } }
-extension MAHadamardQuantizeKvSeqArgs: StreamArgs { var hasV: Bool { Tensor.isPresent(srcV) } }
-extension MAHadamardDequantizeKvArgs: StreamArgs { var hasV: Bool { Tensor.isPresent(packedV) } }
+extension MAKvCacheCopyBatchArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
+extension MAKvCacheCopySeqArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
+extension MAHadamardQuantizeKvArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
+extension MAHadamardQuantizeKvSeqArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
+extension MAHadamardDequantizeKvArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(packedV) } }
+extension MAApplyRopeArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(k) } }
 
 /// The body of an exported operation: reads the arguments, and encodes them
 /// into the pass with `body`.
 @inline(__always)
 func encode<Args: BitwiseCopyable>(
   _ function: StaticString, _ args: UnsafePointer<Args>?, named name: Argument = "args", into pass: UInt32,
-  _ body: (Args, Pass) throws(StatusError) -> PipelineSlot?
+  _ body: @escaping (Args, Pass) throws(StatusError) -> PipelineSlot?
 ) -> Int32 {
-  status(function, withV: hasV(args)) { () throws(StatusError) in
+  status(function, withV: isDual(args)) { () throws(StatusError) in
     let args = try read(args, name)
-    try encode(into: pass) { (pass) throws(StatusError) in try body(args, pass) }
+    try encode(into: pass) { (pass) throws(StatusError) in
+      guard let recording = pass.recording else { return try body(args, pass) }
+      return try recording.record(function, args, pass, body)
+    }
   }
 }
 
-private func hasV<Args: BitwiseCopyable>(_ args: UnsafePointer<Args>?) -> Bool {
+extension Recording {
+  /// Records an operation of the C ABI.
+  fileprivate func record<Args: BitwiseCopyable>(
+    _ function: StaticString, _ args: Args, _ pass: Pass,
+    _ body: @escaping (Args, Pass) throws(StatusError) -> PipelineSlot?
+  ) throws(StatusError) -> PipelineSlot? {
+    let block: ArgumentBlock
+    if let dispatch = args as? MAKernelDispatch {
+      block = ArgumentBlock(dispatch)
+    } else {
+      block = try ArgumentBlock(args)
+    }
+    let encode: Recording.Encode = { (block, pass) throws(StatusError) in
+      try body(block.loadUnaligned(as: Args.self), pass)
+    }
+    return try record(function, withV: (args as? any StreamArgs)?.isDual ?? false, block, encode: encode) {
+      () throws(StatusError) in try body(args, pass)
+    }
+  }
+}
+
+private func isDual<Args: BitwiseCopyable>(_ args: UnsafePointer<Args>?) -> Bool {
   guard let args = try? read(args, "args") as? any StreamArgs else { return false }
-  return args.hasV
+  return args.isDual
 }

@@ -4,16 +4,29 @@ extension Exports {
   static func passCreate(_ device: UInt32, _ mode: UInt32, _ pass: UnsafeMutablePointer<UInt32>?) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
     let out = try unwrap(pass, "pass")
+    let (recorded, profiled) = (UInt32(MA_PASS_RECORDED), UInt32(MA_PASS_PROFILED))
     try require(
-      mode == UInt32(MA_PASS_CONCURRENT) || mode == UInt32(MA_PASS_SERIAL), StatusCode.invalidArgument,
-      "\(arg: "mode") is \(mode); it is 0 (concurrent) or 1 (serial)")
-    let handle = try device.openPass(concurrent: mode == UInt32(MA_PASS_CONCURRENT))
-    store(handle, to: out)
+      mode & ~(UInt32(MA_PASS_SERIAL) | recorded | profiled) == 0
+        && mode & (recorded | profiled) != recorded | profiled,
+      StatusCode.invalidArgument,
+      "\(arg: "mode") is \(mode); it is 0 (concurrent) or 1 (serial), with 2 (recorded) or 4 (profiled) added")
+    let isConcurrent = mode & UInt32(MA_PASS_SERIAL) == 0
+    if mode & recorded != 0 {
+      store(try device.openRecording(concurrent: isConcurrent), to: out)
+    } else {
+      store(try device.openPass(concurrent: isConcurrent, profiled: mode & profiled != 0), to: out)
+    }
   }
 
   static func passCommit(_ pass: UInt32) throws(StatusError) {
     try HandleSpace.lock.withLock { () throws(StatusError) in
-      try HandleSpace.passes.resolve(pass, "pass").commit()
+      try HandleSpace.passes.resolve(pass, "pass").commit(notifies: false)
+    }
+  }
+
+  static func passCommitNotify(_ pass: UInt32) throws(StatusError) {
+    try HandleSpace.lock.withLock { () throws(StatusError) in
+      try HandleSpace.passes.resolve(pass, "pass").commit(notifies: true)
     }
   }
 
@@ -23,7 +36,7 @@ extension Exports {
       try require(!pass.isEncoding, StatusCode.invalidState, "the pass is not committed; commit it, then wait")
       return pass
     }
-    pass.commandBuffer.waitUntilCompleted()
+    pass.commandBuffer?.waitUntilCompleted()
     if let failure = pass.failure { throw failure }
   }
 

@@ -61,6 +61,12 @@ enum Packing: UInt32, CaseIterable {
   case dense = 3
 }
 
+/// Which coordinates of a head vector turn together. (`MA_PAIRING_*`)
+enum Pairing: UInt32, CaseIterable {
+  case half = 1
+  case interleaved = 2
+}
+
 /// What a function of the C ABI returns.
 enum StatusCode {
   static let ok: Int32 = 0
@@ -101,12 +107,14 @@ enum Operation: UInt8 {
   case flashAttnPrefill
   case flashAttnDecode
   case mergeAttention
+  case applyRope
   case buildMask
   case classifyMaskTiles
 }
 
 /// The tensor arguments of the operations.
 enum TensorName: UInt8 {
+  case tensors
   case src
   case cache
   case srcK
@@ -121,7 +129,9 @@ enum TensorName: UInt8 {
   case outK
   case outV
   case q
+  case outQ
   case k
+  case positions
   case v
   case out
   case mask

@@ -72,6 +72,17 @@ public func layoutRead(
 }
 
 #if compiler(>=6.3)
+  @c(ma_kernels_provide)
+#else
+  @_cdecl("ma_kernels_provide")
+#endif
+public func kernelsProvide(archive: UnsafeRawPointer?, length: UInt64) -> Int32 {
+  status("ma_kernels_provide") { () throws(StatusError) in
+    try Exports.kernelsProvide(archive, length)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_device_open)
 #else
   @_cdecl("ma_device_open")
@@ -101,6 +112,17 @@ public func deviceClose(device: UInt32) -> Int32 {
 public func deviceInfo(device: UInt32, info: UnsafeMutablePointer<MADeviceInfo>?) -> Int32 {
   status("ma_device_info") { () throws(StatusError) in
     try Exports.deviceInfo(device, info)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_device_events)
+#else
+  @_cdecl("ma_device_events")
+#endif
+public func deviceEvents(device: UInt32, descriptor: UnsafeMutablePointer<Int32>?) -> Int32 {
+  status("ma_device_events") { () throws(StatusError) in
+    try Exports.deviceEvents(device, descriptor)
   }
 }
 
@@ -139,6 +161,66 @@ public func bufferInfo(
 public func bufferRelease(buffer: UInt32) -> Int32 {
   status("ma_buffer_release") { () throws(StatusError) in
     try Exports.bufferRelease(buffer)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_share)
+#else
+  @_cdecl("ma_buffer_share")
+#endif
+public func bufferShare(
+  buffer: UInt32, process: UnsafeMutablePointer<UInt64>?, number: UnsafeMutablePointer<UInt64>?
+) -> Int32 {
+  status("ma_buffer_share") { () throws(StatusError) in
+    try Exports.bufferShare(buffer, process, number)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_adopt)
+#else
+  @_cdecl("ma_buffer_adopt")
+#endif
+public func bufferAdopt(
+  device: UInt32, shared: UInt32, process: UInt64, number: UInt64, buffer: UnsafeMutablePointer<UInt32>?,
+  contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> Int32 {
+  status("ma_buffer_adopt") { () throws(StatusError) in
+    try Exports.bufferAdopt(device, shared, process, number, buffer, contents)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_collected)
+#else
+  @_cdecl("ma_buffer_collected")
+#endif
+public func bufferCollected(contents: UnsafeMutableRawPointer?, buffer: UnsafeMutableRawPointer?) -> Int32 {
+  status("ma_buffer_collected") { () throws(StatusError) in
+    try Exports.bufferCollected(contents, buffer)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_hold)
+#else
+  @_cdecl("ma_buffer_hold")
+#endif
+public func bufferHold(buffer: UInt32, hold: UnsafeMutablePointer<UnsafeMutableRawPointer?>?) -> Int32 {
+  status("ma_buffer_hold") { () throws(StatusError) in
+    try Exports.bufferHold(buffer, hold)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_buffer_let_go)
+#else
+  @_cdecl("ma_buffer_let_go")
+#endif
+public func bufferLetGo(contents: UnsafeMutableRawPointer?, hold: UnsafeMutableRawPointer?) -> Int32 {
+  status("ma_buffer_let_go") { () throws(StatusError) in
+    try Exports.bufferLetGo(contents, hold)
   }
 }
 
@@ -238,6 +320,17 @@ public func passCommit(pass: UInt32) -> Int32 {
 }
 
 #if compiler(>=6.3)
+  @c(ma_pass_commit_notify)
+#else
+  @_cdecl("ma_pass_commit_notify")
+#endif
+public func passCommitNotify(pass: UInt32) -> Int32 {
+  status("ma_pass_commit_notify") { () throws(StatusError) in
+    try Exports.passCommitNotify(pass)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_pass_wait)
 #else
   @_cdecl("ma_pass_wait")
@@ -294,6 +387,54 @@ public func passArgumentBytes(
 public func passRelease(pass: UInt32) -> Int32 {
   status("ma_pass_release") { () throws(StatusError) in
     try Exports.passRelease(pass)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_scalar)
+#else
+  @_cdecl("ma_record_scalar")
+#endif
+public func recordScalar(
+  pass: UInt32, name: UnsafePointer<CChar>?, least: UInt32, most: UInt32, scalar: UnsafeMutablePointer<UInt32>?
+) -> Int32 {
+  status("ma_record_scalar") { () throws(StatusError) in
+    try Exports.recordScalar(pass, name, least, most, scalar)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_use)
+#else
+  @_cdecl("ma_record_use")
+#endif
+public func recordUse(pass: UInt32, scalar: UInt32, argument: UnsafePointer<CChar>?) -> Int32 {
+  status("ma_record_use") { () throws(StatusError) in
+    try Exports.recordUse(pass, scalar, argument)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_tensor)
+#else
+  @_cdecl("ma_record_tensor")
+#endif
+public func recordTensor(
+  pass: UInt32, name: UnsafePointer<CChar>?, tensor: UnsafePointer<MATensor>?, number: UnsafeMutablePointer<UInt32>?
+) -> Int32 {
+  status("ma_record_tensor") { () throws(StatusError) in
+    try Exports.recordTensor(pass, name, tensor, number)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_record_run)
+#else
+  @_cdecl("ma_record_run")
+#endif
+public func recordRun(pass: UInt32, run: UnsafePointer<MARun>?, started: UnsafeMutablePointer<UInt32>?) -> Int32 {
+  status("ma_record_run") { () throws(StatusError) in
+    try Exports.recordRun(pass, run, started)
   }
 }
 
@@ -394,6 +535,15 @@ public func flashAttnDecode(pass: UInt32, args: UnsafePointer<MAFlashAttnDecodeA
 #endif
 public func mergeAttention(pass: UInt32, args: UnsafePointer<MAMergeAttentionArgs>?) -> Int32 {
   encode("ma_merge_attention", args, into: pass, MergeAttention.encode)
+}
+
+#if compiler(>=6.3)
+  @c(ma_apply_rope)
+#else
+  @_cdecl("ma_apply_rope")
+#endif
+public func applyRope(pass: UInt32, args: UnsafePointer<MAApplyRopeArgs>?) -> Int32 {
+  encode("ma_apply_rope", args, into: pass, ApplyRope.encode)
 }
 
 #if compiler(>=6.3)

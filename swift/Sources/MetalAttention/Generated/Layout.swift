@@ -94,6 +94,20 @@ extension LayoutTable {
         LayoutField("out_dtype", \HadamardDequantizeParams.out_dtype, .u32),
       ]),
     StructLayout(
+      RopeParams.self,
+      [
+        LayoutField("batch", \RopeParams.batch, .u32),
+        LayoutField("nHeads", \RopeParams.nHeads, .u32),
+        LayoutField("nKvHeads", \RopeParams.nKvHeads, .u32),
+        LayoutField("nTokens", \RopeParams.nTokens, .u32),
+        LayoutField("headDim", \RopeParams.headDim, .u32),
+        LayoutField("rotaryDim", \RopeParams.rotaryDim, .u32),
+        LayoutField("sequenceMajor", \RopeParams.sequenceMajor, .u32),
+        LayoutField("positionsPerBatch", \RopeParams.positionsPerBatch, .u32),
+        LayoutField("start", \RopeParams.start, .i32),
+        LayoutField("attentionScale", \RopeParams.attentionScale, .f32),
+      ]),
+    StructLayout(
       AttnParams.self,
       [
         LayoutField("B", \AttnParams.B, .i32),
@@ -199,12 +213,24 @@ extension LayoutTable {
         LayoutField("reserved", \MADeviceInfo.reserved, .u32, count: 9),
       ]),
     StructLayout(
+      MARun.self,
+      [
+        LayoutField("scalars", \MARun.scalars, .pointer),
+        LayoutField("tensors", \MARun.tensors, .pointer),
+        LayoutField("scalarCount", \MARun.scalarCount, .u32),
+        LayoutField("tensorCount", \MARun.tensorCount, .u32),
+        LayoutField("notify", \MARun.notify, .u32),
+        LayoutField("reserved", \MARun.reserved, .u32),
+      ]),
+    StructLayout(
       MAPassInfo.self,
       [
         LayoutField("state", \MAPassInfo.state, .u32),
         LayoutField("dispatches", \MAPassInfo.dispatches, .u32),
         LayoutField("gpuStartTime", \MAPassInfo.gpuStartTime, .f64),
         LayoutField("gpuEndTime", \MAPassInfo.gpuEndTime, .f64),
+        LayoutField("openTime", \MAPassInfo.openTime, .f64),
+        LayoutField("commitTime", \MAPassInfo.commitTime, .f64),
       ]),
     StructLayout(
       MAConstant.self,
@@ -329,6 +355,20 @@ extension LayoutTable {
         LayoutField("packing", \MAHadamardDequantizeKvArgs.packing, .u32),
         LayoutField("batch", \MAHadamardDequantizeKvArgs.batch, .u32),
         LayoutField("reserved", \MAHadamardDequantizeKvArgs.reserved, .u32),
+      ]),
+    StructLayout(
+      MAApplyRopeArgs.self,
+      [
+        LayoutField("q", \MAApplyRopeArgs.q, .structure("MATensor")),
+        LayoutField("outQ", \MAApplyRopeArgs.outQ, .structure("MATensor")),
+        LayoutField("k", \MAApplyRopeArgs.k, .structure("MATensor")),
+        LayoutField("outK", \MAApplyRopeArgs.outK, .structure("MATensor")),
+        LayoutField("positions", \MAApplyRopeArgs.positions, .structure("MATensor")),
+        LayoutField("params", \MAApplyRopeArgs.params, .structure("RopeParams")),
+        LayoutField("pairing", \MAApplyRopeArgs.pairing, .u32),
+        LayoutField("reserved", \MAApplyRopeArgs.reserved, .u32),
+        LayoutField("invFreq", \MAApplyRopeArgs.invFreq, .pointer),
+        LayoutField("invFreqCount", \MAApplyRopeArgs.invFreqCount, .u64),
       ]),
     StructLayout(
       MAFlashAttnPrefillArgs.self,

@@ -2,7 +2,7 @@
 /// never 0), slot (18 bits). Callers hold the lock of `HandleSpace`.
 ///
 /// A freed slot raises its generation, which makes its old handles stale. A
-/// generation comes round after 4,095 uses of its slot; slots are therefore
+/// generation wraps around after 4,095 uses of its slot; slots are therefore
 /// reused oldest first and only while `spareSlots` others are free.
 final class HandleTable<Object: AnyObject> {
   private struct Slot {

@@ -18,8 +18,8 @@ struct KernelArgument {
   /// Bytes, a power of two.
   let alignment: UInt64
 
-  /// Nil where the caller has nothing to bind, as for a `threadgroup` variable,
-  /// or has no way to.
+  /// Nil for what a caller does not bind, such as a `threadgroup` variable, or
+  /// cannot.
   init?(_ binding: any MTLBinding) {
     guard binding.isArgument, 0...Int(KernelBinding.maxIndex) ~= binding.index else { return nil }
     if let buffer = binding as? any MTLBufferBinding {
@@ -39,7 +39,7 @@ struct KernelArgument {
     isWritable = binding.isUsed && binding.access != .readOnly
   }
 
-  /// As the name of an argument that a call lacks.
+  /// The name of a missing argument.
   var placeInCall: Argument {
     switch kind {
     case .buffer: .binding(kind: "buffer", index: index, position: nil)

@@ -1,12 +1,12 @@
-/// Kernels that belong together: what the library knows of them, in one table
-/// a family, from which names, pipeline slots and messages are made.
+/// A family of kernels in one table, from which names, pipeline slots and
+/// messages are derived.
 struct KernelFamily {
   let name: String
   /// The shader files with the entry points of each.
   let sources: [(file: String, kernels: [String])]
   /// A variant has the values of these, the first in its lowest bits.
   var constants: [KernelConstant] = []
-  /// Element types and head sizes with kernels of their own; empty where any will do.
+  /// Element types and head sizes with specialised kernels; empty if unrestricted.
   var dtypes: [DType] = []
   var headDims: [UInt32] = []
   let operations: [Operation]
@@ -16,7 +16,7 @@ struct KernelFamily {
   /// Every family, in the order of their pipeline slots.
   static let all = [
     CopyKernel.family, FlashAttnKernel.family, DecodeKernel.family, MergeAttention.family, MaskKernel.family,
-    HadamardKernel.family,
+    HadamardKernel.family, RopeKernel.family,
   ]
 
   /// The entry points of all sources.

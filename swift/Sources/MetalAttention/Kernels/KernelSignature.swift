@@ -50,6 +50,7 @@ struct KernelSignature {
   }
 
   /// An argument that has to be bound and is not; a bit for each index that is.
+  @inline(__always)
   func missing(buffers boundBuffers: UInt32, threadgroups boundThreadgroups: UInt32) -> KernelArgument? {
     if buffers.required & ~boundBuffers == 0, threadgroups.required & ~boundThreadgroups == 0 { return nil }
     return arguments.first { argument in

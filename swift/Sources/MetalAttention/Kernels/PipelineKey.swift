@@ -1,7 +1,7 @@
-/// What a pipeline is cached by.
+/// The key under which a pipeline is cached.
 struct PipelineKey: Hashable {
   let kernel: String
-  /// Whether the library's own kernel is meant, and not one of the caller's that has its name.
+  /// Selects the built-in kernel where the caller registered one of the same name.
   private(set) var isBuiltIn: Bool
   /// In the order of their indices, each index once.
   let constants: [FunctionConstant]

@@ -10,7 +10,7 @@ enum ShaderInclude {
 
   /// The source with each `#include "HEADER"` of these headers replaced by the
   /// header's text, since a shader that is compiled from memory has no include
-  /// path. A text counts once, whatever includes it. `#line` keeps the
+  /// path. Each header is included at most once. `#line` keeps the
   /// compiler's messages at the file and line of each; an unknown header is
   /// left for the compiler to report.
   static func expand(_ source: String, name: String) -> String {
@@ -25,7 +25,7 @@ enum ShaderInclude {
       }
       if let (header, rest) = include(in: line), let text = headers[header] {
         let guardName = "MA_INCLUDED_" + header.map { $0 == "." || $0 == "/" ? "_" : $0 }
-        // Under a name of its own: a line of `name` is the text at one place.
+        // A separate label, so that a line number of `name` refers to one place.
         result += "#line 1 \"guard of \(header)\"\n#ifndef \(guardName)\n#define \(guardName)\n"
         result += expand(text, name: header)
         result += "#endif\n#line \(number) \(label)\n\(rest)\n"

@@ -5,7 +5,7 @@ final class ShaderSource {
   let name: String
   let isBuiltIn: Bool
   private let text: String
-  /// As far as they can be read from the text; exact once compiled.
+  /// Scanned from the text; exact once compiled.
   private(set) var kernelNames: [String]
   private(set) var library: (any MTLLibrary)?
 
@@ -25,7 +25,7 @@ final class ShaderSource {
     kernelNames = kernels
   }
 
-  /// What the compiler is given.
+  /// The source as the compiler gets it.
   var expanded: String { ShaderInclude.expand(text, name: name) }
 
   static var options: MTLCompileOptions {
@@ -55,8 +55,8 @@ final class ShaderSource {
 }
 
 extension StatusError {
-  /// What a compiler's error becomes: a device that cannot compile at all is
-  /// told apart from a shader that does not.
+  /// Maps a compiler's error: a device that cannot compile at all is
+  /// distinguished from a shader that fails to.
   static func compilation(of name: String, _ error: any Error) -> StatusError {
     let code = (error as? MTLLibraryError)?.code
     let isDeviceAtFault = code == .unsupported || code == .internal

@@ -6,6 +6,6 @@ struct LayoutField {
   /// Bytes, all elements together.
   let size: Int
   let type: LayoutType
-  /// Elements of an array; 1 for what is none.
+  /// Array length; 1 for a scalar.
   let count: Int
 }

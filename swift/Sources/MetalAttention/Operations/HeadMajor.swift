@@ -28,7 +28,7 @@ struct HeadMajor {
   }
 }
 
-/// What a dispatch does with a tensor that the parameters have been checked against.
+/// How a dispatch accesses a tensor, checked against the parameters.
 struct TensorUse {
   let tensor: Tensor
   let isWrite: Bool

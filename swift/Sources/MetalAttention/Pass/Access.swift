@@ -1,5 +1,5 @@
-/// The bytes of a buffer that a dispatch reads or writes. What is strided
-/// counts from its first byte to its last.
+/// The bytes of a buffer that a dispatch reads or writes. A strided tensor
+/// spans its first byte to its last.
 struct Access {
   /// Handle of the buffer; no two buffers that a pass can see share one.
   let buffer: UInt32

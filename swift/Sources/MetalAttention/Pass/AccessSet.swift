@@ -39,8 +39,7 @@ struct AccessSet {
     intervals.removeAll(keepingCapacity: true)
   }
 
-  /// The first interval that lies behind `position` of `buffer`, at least with
-  /// its last byte.
+  /// The first interval of `buffer` that ends after `position`.
   private func firstIndex(of buffer: UInt32, endingAfter position: UInt64) -> Int {
     var low = 0
     var high = intervals.count

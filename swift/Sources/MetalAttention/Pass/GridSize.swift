@@ -21,7 +21,7 @@ struct GridSize {
   @inline(__always)
   var metal: MTLSize { MTLSize(width: Int(x), height: Int(y), depth: Int(z)) }
 
-  /// At most 2^96 in principle, so counted with care.
+  /// Up to 2^96, hence overflow-checked.
   var count: Count { Count(x) * y * z }
 }
 

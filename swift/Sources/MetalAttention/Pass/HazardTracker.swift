@@ -1,7 +1,7 @@
 /// Says where dispatches that may overlap need a barrier between them.
 ///
-/// A dispatch conflicts when it reads what one since the last barrier wrote,
-/// or writes what one since then read or wrote.
+/// A dispatch conflicts with one since the last barrier if it reads what that
+/// one wrote, or writes what that one read or wrote.
 struct HazardTracker {
   private var reads = AccessSet()
   private var writes = AccessSet()

@@ -2,17 +2,21 @@ extension Pass {
   /// What the pass holds, as the JSON that `ma_pass_describe` documents.
   var json: String {
     var start = 0
+    let (accesses, times) = (accesses, times)
     return JSON.array(
-      records.map { record in
+      records.enumerated().map { number, record in
         defer { start = record.accessEnd }
-        return record.json(accesses[start..<record.accessEnd])
+        return record.json(accesses[start..<record.accessEnd], number < times.count ? times[number] : nil)
       })
   }
 }
 
 extension DispatchRecord {
-  fileprivate func json(_ accesses: ContiguousArray<Access>.SubSequence) -> String {
-    JSON.object([
+  fileprivate func json(
+    _ accesses: ContiguousArray<Access>.SubSequence, _ time: (start: Double, end: Double)?
+  ) -> String {
+    let times = time.map { [("startTime", "\($0.start)"), ("endTime", "\($0.end)")] } ?? []
+    let members: [(name: String, value: String)] = [
       ("op", JSON.string("\(operation)")),
       ("kernel", JSON.string(pipeline.takeUnretainedValue().kernel)),
       ("form", JSON.string("\(form)")),
@@ -21,7 +25,8 @@ extension DispatchRecord {
       ("reads", JSON.array(accesses.filter { !$0.isWrite }.map(\.json))),
       ("writes", JSON.array(accesses.filter(\.isWrite).map(\.json))),
       ("barrierBefore", "\(needsBarrier)"),
-    ])
+    ]
+    return JSON.object(members + times)
   }
 }
 

@@ -5,7 +5,9 @@ extension Pass {
     var info = MAPassInfo()
     info.state = state.rawValue
     info.dispatches = UInt32(clamping: records.count)
-    if state == .completed || state == .failed {
+    info.openTime = openTime
+    info.commitTime = commitTime
+    if let commandBuffer, state == .completed || state == .failed {
       info.gpuStartTime = commandBuffer.gpuStartTime
       info.gpuEndTime = commandBuffer.gpuEndTime
     }
@@ -14,13 +16,13 @@ extension Pass {
 
   /// The device's error, once the pass has failed.
   var failure: StatusError? {
-    guard !isEncoding, commandBuffer.status == .error else { return nil }
+    guard !isEncoding, let commandBuffer, commandBuffer.status == .error else { return nil }
     let reason = commandBuffer.error.map { "\($0)" } ?? "the device gave no reason"
     return StatusError(StatusCode.execution, "the pass failed: \(reason)")
   }
 
   private var state: PassState {
-    if isEncoding { return .encoding }
+    guard !isEncoding, let commandBuffer else { return .encoding }
     return switch commandBuffer.status {
     case .completed: .completed
     case .error: .failed

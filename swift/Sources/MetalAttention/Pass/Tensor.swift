@@ -54,7 +54,7 @@ struct Tensor {
       "\(name): has \(length) bytes, needs \(bytes.value): \(formula()) elements of \(dtype)")
   }
 
-  /// Checks that the elements are of the one type that an operation takes here.
+  /// Checks that the element type is the one that the operation requires.
   @inline(__always)
   func requireDType(_ expected: DType) throws(StatusError) {
     try require(dtype == expected, StatusCode.unsupported, "\(name) is \(dtype); it is \(expected)")

@@ -4,8 +4,14 @@
   @_exported import Metal
 
   let backendName = "Metal"
+
+  /// Metal compiles by itself.
+  func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { true }
 #else
   @_exported import SoftMetal
 
   let backendName = "SoftMetal"
+
+  /// Takes kernels that were compiled ahead of time. False where the archive has none.
+  func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { PrecompiledShaders.provide(archive) }
 #endif

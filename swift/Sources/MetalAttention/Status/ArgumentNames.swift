@@ -1,5 +1,5 @@
 /// How the caller names the arguments of the C functions, as told by
-/// `ma_name_arguments`. Serves messages alone.
+/// `ma_name_arguments`. Used in messages only.
 enum ArgumentNames {
   private struct Key: Hashable {
     let function: String

@@ -95,6 +95,15 @@ struct Sentence: ExpressibleByStringInterpolation {
     Sentence(left.parts + right.parts)
   }
 
+  /// The sentence with every argument under the caller's name from now on.
+  func renamed(_ known: (String) -> String?) -> Sentence {
+    Sentence(
+      parts.map { part in
+        guard case .argument(let argument) = part else { return part }
+        return .argument(.made(argument.name(known)))
+      })
+  }
+
   /// The first argument that the sentence names.
   var argument: Argument? {
     for case .argument(let name) in parts { return name }

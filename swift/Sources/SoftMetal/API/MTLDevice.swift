@@ -23,6 +23,14 @@ public protocol MTLDevice: AnyObject {
 
   func supportsFamily(_ gpuFamily: MTLGPUFamily) -> Bool
 
+  /// What can be sampled; nil for nothing.
+  var counterSets: [any MTLCounterSet]? { get }
+
+  func supportsCounterSampling(_ samplingPoint: MTLCounterSamplingPoint) -> Bool
+  func makeCounterSampleBuffer(
+    descriptor: MTLCounterSampleBufferDescriptor
+  ) throws -> any MTLCounterSampleBuffer
+
   func makeCommandQueue() -> (any MTLCommandQueue)?
 
   /// A zero-filled buffer of `length` bytes, or nil when `length` is zero,

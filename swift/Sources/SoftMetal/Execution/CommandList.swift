@@ -106,6 +106,16 @@ final class CommandList {
         pipeline: .passUnretained(pipeline), firstArgument: firstArgument, stage: stage, grid: grid))
   }
 
+  /// Has the time written once the commands so far have run.
+  func sample(_ buffer: SoftCounterSampleBuffer, at index: Int) {
+    guard 0..<buffer.sampleCount ~= index else {
+      return fail(
+        MTLCommandBufferError(
+          .internal, "sample index is \(index); the sample buffer has \(buffer.sampleCount)"))
+    }
+    storage.samples.append(SampleCommand(command: storage.commands.count, buffer: buffer, index: index))
+  }
+
   /// Orders the commands before it in front of those after it.
   func appendBarrier() {
     stage += 1

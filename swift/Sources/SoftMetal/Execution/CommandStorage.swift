@@ -9,6 +9,8 @@ final class CommandStorage {
   /// Addresses and lengths, as `DispatchCommand.firstArgument` says.
   var arguments: ContiguousArray<UInt> = []
   var bytes = ByteArena()
+  /// In the order of their commands; encoders of different stages lie around each.
+  var samples: [SampleCommand] = []
   /// What the commands use.
   var retained: ContiguousArray<AnyObject> = []
   /// Of the retained buffers, where the device guards them.
@@ -29,6 +31,7 @@ final class CommandStorage {
     commands.removeAll(keepingCapacity: true)
     arguments.removeAll(keepingCapacity: true)
     bytes.removeAll()
+    samples.removeAll(keepingCapacity: true)
     retained.removeAll(keepingCapacity: true)
     guards.removeAll(keepingCapacity: true)
   }

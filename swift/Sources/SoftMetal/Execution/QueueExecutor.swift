@@ -42,8 +42,8 @@ final class QueueExecutor: @unchecked Sendable {
   }
 
   func wait(for commandBuffer: SoftCommandBuffer) {
-    guard !commandBuffer.isFinished else { return }
-    completion.wait(until: { commandBuffer.isFinished }, then: {})
+    guard !commandBuffer.hasCompleted else { return }
+    completion.wait(until: { commandBuffer.hasCompleted }, then: {})
   }
 
   /// Ends the thread once all that is submitted has run.
@@ -67,7 +67,8 @@ final class QueueExecutor: @unchecked Sendable {
       guard !batch.isEmpty else { return }
       for commandBuffer in batch {
         commandBuffer.execute(runCommands)
-        completion.notify { commandBuffer.finish() }
+        commandBuffer.finish()
+        completion.notify { commandBuffer.release() }
       }
     }
   }
@@ -75,8 +76,11 @@ final class QueueExecutor: @unchecked Sendable {
   private func runCommands(of list: CommandStorage) -> MTLCommandBufferError? {
     // The process may have installed handlers of its own since.
     sm_watch_faults()
+    var samples = list.samples[...]
+    defer { takeSamples(&samples, before: .max) }
     guard order != .forward else {
       for number in list.commands.indices {
+        if !samples.isEmpty { takeSamples(&samples, before: number) }
         if let error = run(number, list) { return error }
       }
       return nil
@@ -84,12 +88,21 @@ final class QueueExecutor: @unchecked Sendable {
     var remaining = list.commands[...]
     while let stage = remaining.first?.stage {
       let unordered = remaining.prefix { $0.stage == stage }
+      takeSamples(&samples, before: unordered.startIndex)
       for number in reordered(unordered.indices) {
         if let error = run(number, list) { return error }
       }
       remaining = remaining[unordered.endIndex...]
     }
     return nil
+  }
+
+  /// Writes the timestamps that belong before a command.
+  private func takeSamples(_ samples: inout ArraySlice<SampleCommand>, before command: Int) {
+    while let sample = samples.first, sample.command <= command {
+      sample.buffer.write(sample.index)
+      samples.removeFirst()
+    }
   }
 
   private func reordered(_ commands: Range<Int>) -> [Int] {

@@ -16,6 +16,10 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
   private var queue: SoftCommandQueue?
   private let rawStatus = Atomic<UInt>(MTLCommandBufferStatus.notEnqueued.rawValue)
 
+  private var handlers: [MTLCommandBufferHandler] = []
+  /// Set once the handlers have returned, which those who wait do not overtake.
+  private let isHandled = Atomic<Bool>(false)
+
   // Written by the queue's thread before it sets a final status.
   private var result: MTLCommandBufferError?
   private var startTime = 0.0
@@ -36,6 +40,9 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
     rawStatus.load(ordering: .acquiring) >= MTLCommandBufferStatus.completed.rawValue
   }
 
+  /// Whether nobody has to wait any longer.
+  var hasCompleted: Bool { isHandled.load(ordering: .acquiring) }
+
   var error: (any Error)? { isFinished ? result : nil }
   var gpuStartTime: CFTimeInterval { isFinished ? startTime : 0 }
   var gpuEndTime: CFTimeInterval { isFinished ? endTime : 0 }
@@ -50,6 +57,29 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
     list.openNewEncoder().map { number in
       SoftComputeCommandEncoder(list: list, number: number, dispatchType: dispatchType)
     }
+  }
+
+  func makeComputeCommandEncoder(
+    descriptor computePassDescriptor: MTLComputePassDescriptor
+  ) -> (any MTLComputeCommandEncoder)? {
+    let attachment = computePassDescriptor.sampleBufferAttachments[0]
+    let samples = attachment.flatMap { attachment in
+      (attachment.sampleBuffer as? SoftCounterSampleBuffer).map { buffer in
+        EncoderSamples(
+          buffer: buffer, start: attachment.startOfEncoderSampleIndex, end: attachment.endOfEncoderSampleIndex)
+      }
+    }
+    return list.openNewEncoder().map { number in
+      if let samples { list.sample(samples.buffer, at: samples.start) }
+      return SoftComputeCommandEncoder(
+        list: list, number: number, dispatchType: computePassDescriptor.dispatchType, samples: samples)
+    }
+  }
+
+  /// After the commit it comes too late, and is not called.
+  func addCompletedHandler(_ block: @escaping MTLCommandBufferHandler) {
+    guard status == .notEnqueued else { return }
+    handlers.append(block)
   }
 
   /// A second commit does nothing.
@@ -67,7 +97,7 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
   func waitUntilCompleted() {
     guard status != .notEnqueued else { return }
     let deadline = Processor.time + Self.pollingTime
-    while !isFinished, Processor.time < deadline { sched_yield() }
+    while !hasCompleted, Processor.time < deadline { sched_yield() }
     executor.wait(for: self)
   }
 
@@ -86,8 +116,16 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
     executor.storage.give(list.storage)
   }
 
+  /// Sets the final status and calls the handlers, which see it.
   func finish() {
     let final: MTLCommandBufferStatus = result == nil ? .completed : .error
     rawStatus.store(final.rawValue, ordering: .releasing)
+    for handler in handlers { handler(self) }
+    handlers = []
+  }
+
+  /// Lets go of those who wait.
+  func release() {
+    isHandled.store(true, ordering: .releasing)
   }
 }

@@ -10,15 +10,18 @@ final class SoftComputeCommandEncoder: MTLComputeCommandEncoder {
   private let number: Int
   private let isSerial: Bool
   private let table = ArgumentTable()
+  private let samples: EncoderSamples?
   private var pipeline: SoftComputePipelineState?
 
-  init(list: CommandList, number: Int, dispatchType: MTLDispatchType) {
+  init(list: CommandList, number: Int, dispatchType: MTLDispatchType, samples: EncoderSamples? = nil) {
+    self.samples = samples
     self.list = list
     self.number = number
     isSerial = dispatchType == .serial
   }
 
   func endEncoding() {
+    if let samples { list.sample(samples.buffer, at: samples.end) }
     list.end(encoder: number)
   }
 

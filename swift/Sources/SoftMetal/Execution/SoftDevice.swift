@@ -10,6 +10,7 @@ final class SoftDevice: MTLDevice {
   let hasUnifiedMemory = true
   let maxThreadsPerThreadgroup = MTLSizeMake(Int(SM_MAX_THREADS), Int(SM_MAX_THREADS), Int(SM_MAX_THREADS))
   let maxThreadgroupMemoryLength = Int(SM_MAX_THREADGROUP_MEMORY)
+  private let timestamp = SoftTimestamp()
   private let memory: DeviceMemory
   private let workers: WorkerPool
   private let order: ExecutionOrder
@@ -27,6 +28,19 @@ final class SoftDevice: MTLDevice {
 
   /// Every family's features run on a CPU.
   func supportsFamily(_ gpuFamily: MTLGPUFamily) -> Bool { true }
+
+  var counterSets: [any MTLCounterSet]? { [timestamp] }
+
+  /// As an Apple GPU does.
+  func supportsCounterSampling(_ samplingPoint: MTLCounterSamplingPoint) -> Bool {
+    samplingPoint == .atStageBoundary
+  }
+
+  func makeCounterSampleBuffer(
+    descriptor: MTLCounterSampleBufferDescriptor
+  ) throws -> any MTLCounterSampleBuffer {
+    try SoftCounterSampleBuffer(descriptor)
+  }
 
   func makeCommandQueue() -> (any MTLCommandQueue)? {
     QueueExecutor(workers: workers, order: order).map { SoftCommandQueue(memory: memory, executor: $0) }

@@ -44,6 +44,23 @@ import Testing
     #expect(commands.status == .completed)
   }
 
+  @Test func handlersAreCalledOnceTheStatusIsFinal() throws {
+    let commands = try bench.commandBuffer()
+    let encoder = try #require(commands.makeComputeCommandEncoder())
+    encodeIncrement(encoder)
+    encoder.endEncoding()
+    nonisolated(unsafe) var seen: [MTLCommandBufferStatus] = []
+    for _ in 0..<2 { commands.addCompletedHandler { seen.append($0.status) } }
+    #expect(seen.isEmpty)
+    commands.commit()
+    commands.waitUntilCompleted()
+    #expect(seen == [.completed, .completed])
+    // Too late to be called.
+    commands.addCompletedHandler { seen.append($0.status) }
+    try bench.runCleanly(encode: encodeIncrement)
+    #expect(seen.count == 2)
+  }
+
   @Test func aSecondCommitDoesNothing() throws {
     let commands = try bench.commandBuffer()
     let encoder = try #require(commands.makeComputeCommandEncoder())

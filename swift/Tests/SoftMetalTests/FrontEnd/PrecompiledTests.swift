@@ -34,7 +34,50 @@ import Testing
       settings.cachePath = "/dev/null/cache"
       return try ShaderCompiler.compile(
         source: source, options: options, settings: settings,
-        precompiled: PrecompiledShaders(in: kernels, processorLevel: level))
+        precompiled: PrecompiledShaders(archive(), processorLevel: level))
+    }
+
+    /// What was compiled so far, as the packages have it.
+    func archive() -> TarArchive {
+      var bytes: [UInt8] = []
+      for level in Files.names(in: kernels) {
+        for name in Files.names(in: kernels + "/" + level) {
+          bytes += tarFile("\(level)/\(name)", Files.read("\(kernels)/\(level)/\(name)") ?? [])
+        }
+      }
+      return lasting(bytes)
+    }
+
+    /// An archive is in memory that stays.
+    func lasting(_ bytes: [UInt8]) -> TarArchive {
+      let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
+      memory.copyBytes(from: bytes)
+      return TarArchive(UnsafeRawBufferPointer(memory))
+    }
+
+    /// A header and the blocks of one file.
+    func tarFile(_ name: String, _ contents: [UInt8]) -> [UInt8] {
+      var block = [UInt8](repeating: 0, count: 512)
+      let size = String(contents.count, radix: 8)
+      for (offset, text) in [(0, name), (124, size), (156, "0"), (257, "ustar")] {
+        block.replaceSubrange(offset..<offset + text.utf8.count, with: text.utf8)
+      }
+      let padding = [UInt8](repeating: 0, count: (512 - contents.count % 512) % 512)
+      return block + contents + padding
+    }
+
+    @Test func anArchiveThatIsCutHasTheFilesBeforeTheCut() {
+      let whole = tarFile("one", [1, 2, 3]) + tarFile("two", [UInt8](repeating: 7, count: 512)) + [0, 0]
+      #expect(lasting(whole)["one"] == [1, 2, 3])
+      #expect(lasting(whole)["two"]?.count == 512)
+      #expect(lasting(whole)["three"] == nil)
+      let cut = lasting(Array(whole.prefix(512 * 3 + 511)))
+      #expect(cut["one"] == [1, 2, 3] && cut["two"] == nil)
+      var broken = whole
+      broken[124] = UInt8(ascii: "-")
+      #expect(lasting(broken).names.isEmpty)
+      #expect(lasting([]).names.isEmpty && lasting([UInt8](repeating: 0xFF, count: 2000)).names.isEmpty)
+      #expect(TarArchive(path: kernels + "/none.tar") == nil)
     }
 
     func isMissing(_ body: () throws -> CompiledShader) -> Bool {

@@ -1,6 +1,6 @@
 import CMetalAttention
 
-/// What a prefill takes: something of each of its tensors.
+/// A value for each tensor argument of a prefill.
 struct FlashAttnArguments<Each> {
   let q: Each
   let k: Each
@@ -10,7 +10,7 @@ struct FlashAttnArguments<Each> {
   let tileClasses: Each?
 }
 
-/// The tensors of a prefill, checked for themselves.
+/// The tensors of a prefill, each checked on its own.
 typealias FlashAttnTensors = FlashAttnArguments<Tensor>
 
 extension FlashAttnArguments where Each == Tensor {

@@ -13,8 +13,9 @@ enum FlashAttnPrefill {
     try FlashAttnParams.fill(&args.params, nKvHeads: args.nKvHeads, tiles)
     let params = args.params
     let accesses = try FlashAttnAccesses(tensors, args)
+    var usedClasses: MadeTileClasses?
     if let mask = accesses.mask, let tileClasses = accesses.tileClasses {
-      try pass.device.tileClasses.requireFresh(tileClasses, of: mask)
+      usedClasses = try pass.requireFresh(tileClasses, of: mask)
     }
 
     // One bit for each of FlashAttnKernel.constants.
@@ -36,6 +37,7 @@ enum FlashAttnPrefill {
     }
     if let tileClasses = tensors.tileClasses, let access = accesses.tileClasses {
       bind(tileClasses, access, at: 7, in: pass)
+      if let usedClasses { pass.usedTileClasses.append(usedClasses) }
     }
     pass.dispatch(
       .flashAttnPrefill, pipeline, .threadgroups,

@@ -1,7 +1,7 @@
-/// What the copies of every layout have in common once their parameters are
-/// checked: the kernel's variant, the arguments and the grid.
+/// Encodes a copy of any layout once its parameters are checked: kernel
+/// variant, arguments and grid.
 enum CacheCopy {
-  /// Threads that a threadgroup aims at.
+  /// Target number of threads per threadgroup.
   static let threadsPerThreadgroup: UInt32 = 1024
 
   /// - Parameter kernel: index in `CopyKernel.table`.
@@ -51,7 +51,7 @@ enum CacheCopy {
     if !extent.wrapped.isEmpty { pass.note(stream.cache.access(extent.wrapped, isWrite: true)) }
   }
 
-  /// A cache must not overlap what the same dispatch reads or writes besides.
+  /// A cache must not overlap any other tensor of the dispatch.
   @inline(__always)
   private static func requireApart(_ k: CopyStream, _ v: CopyStream?, _ extent: CopyExtent) throws(StatusError) {
     try requireApart(k.cache, extent.cache, k.source, extent.source)

@@ -53,11 +53,11 @@ struct CopyKernel {
 }
 
 extension CopyKernel {
-  /// The index in `BuiltInKernel.all` of the kernel for a layout and its dtypes.
+  /// The index in `BuiltInKernel.all` of the kernel for a layout and the dtypes of a stream.
   @inline(__always)
-  static func index(_ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool) throws(StatusError) -> Int {
-    let index = indices[key(layout, source, cache, isDual: isDual)]
-    if index < 0 { throw unsupported(layout, source, cache, isDual: isDual) }
+  static func index(_ layout: Layout, _ stream: CopyStream, isDual: Bool) throws(StatusError) -> Int {
+    let index = indices[key(layout, stream.source.dtype, stream.cache.dtype, isDual: isDual)]
+    if index < 0 { throw unsupported(layout, stream, isDual: isDual) }
     return Int(index)
   }
 
@@ -77,14 +77,14 @@ extension CopyKernel {
   }
 
   @inline(never)
-  private static func unsupported(
-    _ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool
-  ) -> StatusError {
+  private static func unsupported(_ layout: Layout, _ stream: CopyStream, isDual: Bool) -> StatusError {
+    let (source, cache) = (stream.source, stream.cache)
     let pairs = table.filter { $0.layout == layout && $0.isDual == isDual }
       .map { "\($0.source) to \($0.cache)" }
       .joined(separator: ", ")
     return StatusError(
       StatusCode.unsupported,
-      "no kernel copies \(source) to \(cache) here; supported\(isDual ? " for K and V together" : ""): \(pairs)")
+      "\(source.name) is \(source.dtype), \(cache.name) is \(cache.dtype); no kernel copies \(source.dtype) to "
+        + "\(cache.dtype) here; supported\(isDual ? " for K and V together" : ""): \(pairs)")
   }
 }

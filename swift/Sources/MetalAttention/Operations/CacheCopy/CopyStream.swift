@@ -27,10 +27,8 @@ struct CopyStream {
       hasSource && hasCache, StatusCode.invalidArgument,
       "\(hasSource ? cacheName : sourceName) is absent; give both \(sourceName) and \(cacheName), or neither")
     let stream = try CopyStream(source, sourceName, to: cache, cacheName, in: pass)
-    try require(
-      stream.source.dtype == first.source.dtype && stream.cache.dtype == first.cache.dtype, StatusCode.unsupported,
-      "V is copied from \(stream.source.dtype) to \(stream.cache.dtype), K from \(first.source.dtype) to "
-        + "\(first.cache.dtype); one dispatch needs the same dtypes for both")
+    try stream.source.requireDType(of: first.source)
+    try stream.cache.requireDType(of: first.cache)
     return stream
   }
 
@@ -45,5 +43,15 @@ struct CopyStream {
     try k.cache.requireRoom(for: cacheElements, cacheFormula())
     try v?.source.requireRoom(for: sourceElements, sourceFormula())
     try v?.cache.requireRoom(for: cacheElements, cacheFormula())
+  }
+}
+
+extension Tensor {
+  /// Checks that V's tensor has the element type of K's.
+  @inline(__always)
+  fileprivate func requireDType(of k: Tensor) throws(StatusError) {
+    try require(
+      dtype == k.dtype, StatusCode.unsupported,
+      "\(name) is \(dtype), \(k.name) is \(k.dtype); one dispatch takes K and V of the same dtypes")
   }
 }

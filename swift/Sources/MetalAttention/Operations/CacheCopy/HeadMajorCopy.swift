@@ -21,7 +21,7 @@ struct HeadMajorCopy {
   /// In `BuiltInKernel.all`.
   let kernel: Int
   let isRing: Bool
-  /// Of all batches, which lie in memory like more heads.
+  /// Heads of all batches: a batch is laid out as further heads.
   let nHeads: UInt32
   private let batch: UInt32
 
@@ -40,7 +40,7 @@ struct HeadMajorCopy {
   ) throws(StatusError) {
     self.k = k
     self.v = v
-    kernel = try CopyKernel.index(layout, k.source.dtype, k.cache.dtype, isDual: v != nil)
+    kernel = try CopyKernel.index(layout, k, isDual: v != nil)
     isRing = try CacheRange.isRing(isSliding, "isSliding")
     self.nHeads = try CacheRange.heads(nHeads, "nHeads", batch: batch)
     self.batch = batch

@@ -5,7 +5,7 @@ enum KvCacheCopy {
   @inline(__always)
   static func encode(_ args: MAKvCacheCopyArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     let stream = try CopyStream(args.src, .src, to: args.cache, .cache, in: pass)
-    let kernel = try CopyKernel.index(.rows, stream.source.dtype, stream.cache.dtype, isDual: false)
+    let kernel = try CopyKernel.index(.rows, stream, isDual: false)
     let params = args.params
     let isRing = try CacheRange.isRing(params.isSliding, "isSliding")
     if params.nNew == 0 || params.rowSize == 0 { return nil }

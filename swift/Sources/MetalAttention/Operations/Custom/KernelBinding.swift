@@ -2,7 +2,8 @@ import CMetalAttention
 
 /// An argument of a generic dispatch, checked.
 enum KernelBinding {
-  case buffer(Buffer, Access, index: Int)
+  /// Kept alive by the lock under which it is encoded.
+  case buffer(Unmanaged<Buffer>, Access, index: Int)
   case bytes(UnsafeRawBufferPointer, index: Int)
   case threadgroup(length: Int, index: Int)
 
@@ -19,11 +20,11 @@ enum KernelBinding {
   }
 
   /// - Parameter position: place in the caller's list, for messages.
+  @inline(__always)
   init(_ binding: MABinding, position: Int, in pass: Pass) throws(StatusError) {
-    let element = Argument("bindings[\(position)]")
     try require(
       binding.index <= Self.maxIndex, StatusCode.invalidArgument,
-      "\(element): index is \(binding.index); it is at most \(Self.maxIndex)")
+      "\(Argument("bindings[\(position)]")): index is \(binding.index); it is at most \(Self.maxIndex)")
     let index = Int(binding.index)
     switch BindingKind(rawValue: binding.kind) {
     case .buffer: self = try Self.buffer(binding, .binding(kind: "buffer", index: index, position: position), in: pass)
@@ -33,52 +34,59 @@ enum KernelBinding {
     case nil:
       throw StatusError(
         StatusCode.invalidArgument,
-        "\(element): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
+        "\(Argument("bindings[\(position)]")): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
     }
   }
 
+  @inline(__always)
   private static func buffer(
-    _ binding: MABinding, _ argument: Argument, in pass: Pass
+    _ binding: MABinding, _ argument: @autoclosure () -> Argument, in pass: Pass
   ) throws(StatusError) -> KernelBinding {
     guard let buffer = HandleSpace.buffers.find(binding.buffer)?.takeUnretainedValue() else {
       throw StatusError(
         StatusCode.invalidHandle,
-        "\(argument): \(binding.buffer) is not the handle of an open buffer; it may have been released")
+        "\(argument()): \(binding.buffer) is not the handle of an open buffer; it may have been released")
     }
     try require(
       buffer.device === pass.device, StatusCode.invalidHandle,
-      "\(argument): its buffer belongs to another device than the pass")
+      "\(argument()): its buffer belongs to another device than the pass")
     let readWrite = UInt32(MA_ACCESS_READ | MA_ACCESS_WRITE)
     try require(
       binding.access != 0 && binding.access & ~readWrite == 0, StatusCode.invalidArgument,
-      "\(argument): access is \(binding.access); it is 1 (read), 2 (write) or 3 (both)")
-    try require(binding.length > 0, StatusCode.invalidArgument, "\(argument): length is 0; bind at least 1 byte")
+      "\(argument()): access is \(binding.access); it is 1 (read), 2 (write) or 3 (both)")
+    try require(binding.length > 0, StatusCode.invalidArgument, "\(argument()): length is 0; bind at least 1 byte")
     let (end, overflow) = binding.offset.addingReportingOverflow(binding.length)
     try require(
       !overflow && end <= buffer.length, StatusCode.bufferTooSmall,
-      "\(argument): \(binding.length) bytes from offset \(binding.offset) leave its buffer of \(buffer.length) bytes")
-    // What is read and written is ordered as what is written.
+      "\(argument()): \(binding.length) bytes from offset \(binding.offset) leave its buffer of \(buffer.length) bytes")
+    // Read-write access is ordered as a write.
     let isWrite = binding.access & UInt32(MA_ACCESS_WRITE) != 0
     let access = Access(buffer: binding.buffer, isWrite: isWrite, start: binding.offset, end: end)
-    return .buffer(buffer, access, index: Int(binding.index))
+    return .buffer(.passUnretained(buffer), access, index: Int(binding.index))
   }
 
-  private static func bytes(_ binding: MABinding, _ argument: Argument) throws(StatusError) -> KernelBinding {
+  @inline(__always)
+  private static func bytes(_ binding: MABinding, _ argument: @autoclosure () -> Argument) throws(StatusError)
+    -> KernelBinding
+  {
     guard let bytes = binding.bytes else {
-      throw StatusError(StatusCode.invalidArgument, "\(argument): bytes is NULL")
+      throw StatusError(StatusCode.invalidArgument, "\(argument()): bytes is NULL")
     }
     try require(
       binding.length > 0 && binding.length <= maxBytes, StatusCode.invalidArgument,
-      "\(argument): length is \(binding.length) bytes; it is 1 to \(maxBytes)")
+      "\(argument()): length is \(binding.length) bytes; it is 1 to \(maxBytes)")
     return .bytes(UnsafeRawBufferPointer(start: bytes, count: Int(binding.length)), index: Int(binding.index))
   }
 
-  private static func threadgroup(_ binding: MABinding, _ argument: Argument) throws(StatusError) -> KernelBinding {
+  @inline(__always)
+  private static func threadgroup(_ binding: MABinding, _ argument: @autoclosure () -> Argument) throws(StatusError)
+    -> KernelBinding
+  {
     try require(
       binding.length > 0 && binding.length % 16 == 0, StatusCode.invalidArgument,
-      "\(argument): length is \(binding.length) bytes; threadgroup memory is a positive multiple of 16")
+      "\(argument()): length is \(binding.length) bytes; threadgroup memory is a positive multiple of 16")
     guard let length = Int(exactly: binding.length) else {
-      throw StatusError(StatusCode.overflow, "\(argument): length \(binding.length) leaves 63 bits")
+      throw StatusError(StatusCode.overflow, "\(argument()): length \(binding.length) leaves 63 bits")
     }
     return .threadgroup(length: length, index: Int(binding.index))
   }

@@ -5,6 +5,12 @@ enum KernelDispatch {
   /// Two argument tables of 31 places: buffers with bytes, threadgroup memory.
   static let maxBindings: UInt32 = 62
 
+  /// The bindings of the dispatch that is being encoded; guarded by the lock of
+  /// `HandleSpace`.
+  private nonisolated(unsafe) static let scratch = UnsafeMutablePointer<KernelBinding>.allocate(
+    capacity: Int(maxBindings))
+
+  @inline(__always)
   static func encode(_ dispatch: MAKernelDispatch, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     let pipeline = try HandleSpace.pipelines.resolve(dispatch.pipeline, "pipeline")
     try require(
@@ -25,7 +31,7 @@ enum KernelDispatch {
     for binding in bindings {
       switch binding {
       case .buffer(let buffer, let access, let index):
-        pass.bind(buffer, offset: access.start, at: index)
+        pass.bind(buffer.takeUnretainedValue(), offset: access.start, at: index)
         pass.note(access)
       case .bytes(let bytes, let index):
         pass.bind(bytes, at: index)
@@ -37,6 +43,7 @@ enum KernelDispatch {
     return nil
   }
 
+  @inline(__always)
   private static func requireSizes(
     _ form: DispatchForm, _ grid: GridSize, _ threads: GridSize, _ pipeline: Pipeline, _ device: Device
   ) throws(StatusError) {
@@ -67,32 +74,35 @@ enum KernelDispatch {
   }
 
   /// Reads the caller's bindings, each once.
+  @inline(__always)
   private static func bindings(
     of dispatch: MAKernelDispatch, in pass: Pass
-  ) throws(StatusError) -> ContiguousArray<KernelBinding> {
+  ) throws(StatusError) -> UnsafeBufferPointer<KernelBinding> {
     try require(
       dispatch.bindingCount <= maxBindings, StatusCode.invalidArgument,
       "\(arg: "bindingCount") is \(dispatch.bindingCount); it is at most \(maxBindings)")
-    var bindings = ContiguousArray<KernelBinding>()
-    if dispatch.bindingCount == 0 { return bindings }
+    let count = Int(dispatch.bindingCount)
+    let bindings = UnsafeBufferPointer(start: scratch, count: count)
+    if count == 0 { return bindings }
     let list = UnsafeRawPointer(try unwrap(dispatch.bindings, "bindings"))
-    bindings.reserveCapacity(Int(dispatch.bindingCount))
-    for position in 0..<Int(dispatch.bindingCount) {
+    for position in 0..<count {
       let binding = list.loadUnaligned(
         fromByteOffset: position * MemoryLayout<MABinding>.stride, as: MABinding.self)
-      bindings.append(try KernelBinding(binding, position: position, in: pass))
+      scratch[position] = try KernelBinding(binding, position: position, in: pass)
     }
     return bindings
   }
 
-  /// Checks what concerns the arguments together.
+  /// Checks the arguments as a set.
+  @inline(__always)
   private static func requireArguments(
-    _ bindings: ContiguousArray<KernelBinding>, _ pipeline: Pipeline, _ device: Device
+    _ bindings: UnsafeBufferPointer<KernelBinding>, _ pipeline: Pipeline, _ device: Device
   ) throws(StatusError) {
     var arguments: UInt32 = 0
     var threadgroups: UInt32 = 0
     var memory = Count(pipeline.staticThreadgroupMemoryLength)
-    for (position, binding) in bindings.enumerated() {
+    for position in bindings.indices {
+      let binding = bindings[position]
       let isNew: Bool
       switch binding {
       case .buffer(_, _, let index), .bytes(_, let index): isNew = take(index, from: &arguments)
@@ -110,6 +120,7 @@ enum KernelDispatch {
         + "this device allows \(device.maxThreadgroupMemoryLength)")
   }
 
+  @inline(__always)
   private static func take(_ index: Int, from used: inout UInt32) -> Bool {
     let bit: UInt32 = 1 << UInt32(index)
     defer { used |= bit }

@@ -2,7 +2,10 @@
 /// names the kernel's own arguments where they disagree.
 enum SignatureCheck {
   /// Checks one binding: that the kernel has the argument, and what it may do with it.
-  static func requireFit(_ binding: KernelBinding, _ name: Argument, of pipeline: Pipeline) throws(StatusError) {
+  @inline(__always)
+  static func requireFit(_ binding: KernelBinding, _ name: @autoclosure () -> Argument, of pipeline: Pipeline)
+    throws(StatusError)
+  {
     switch binding {
     case .buffer(_, let access, let index):
       let table = pipeline.signature.buffers
@@ -10,23 +13,24 @@ enum SignatureCheck {
       let limit = table.limits[index]
       guard table.present & bit != 0, access.isWrite || table.writable & bit == 0,
         access.end - access.start >= limit.minimumLength, access.start & (limit.alignment - 1) == 0
-      else { throw refusal(of: access, index, name, pipeline) }
+      else { throw refusal(of: access, index, name(), pipeline) }
     case .bytes(let bytes, let index):
       let table = pipeline.signature.buffers
       let bit: UInt32 = 1 << UInt32(index)
       guard table.present & bit != 0, table.writable & bit == 0,
         UInt64(bytes.count) >= table.limits[index].minimumLength
-      else { throw refusal(of: bytes, index, name, pipeline) }
+      else { throw refusal(of: bytes, index, name(), pipeline) }
     case .threadgroup(let length, let index):
       let table = pipeline.signature.threadgroups
       guard table.present >> UInt32(index) & 1 != 0, UInt64(length) >= table.limits[index].minimumLength
       else {
-        throw tooSmall(UInt64(length), .threadgroup, index, name, pipeline)
+        throw tooSmall(UInt64(length), .threadgroup, index, name(), pipeline)
       }
     }
   }
 
   /// Checks that every argument that the kernel uses is bound; the sets have a bit for each index that is.
+  @inline(__always)
   static func requireComplete(
     buffers: UInt32, threadgroups: UInt32, of pipeline: Pipeline
   ) throws(StatusError) {

@@ -121,7 +121,7 @@ enum FlashAttnDecode {
 /// Where the states of blocks lie in the scratch of a device: first of all
 /// blocks of all queries maximum and sum, then what they add up to.
 private struct States {
-  let buffer: any MTLBuffer
+  let buffer: Buffer
   /// Bytes before the sums of rows.
   let outputs: UInt64
   private let length: UInt64

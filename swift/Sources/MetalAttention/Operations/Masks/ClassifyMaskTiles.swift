@@ -46,7 +46,7 @@ enum ClassifyMaskTiles {
       UInt32(bitPattern: params.NK), UInt32(bitPattern: params.NQ), UInt32(truncatingIfNeeded: planeCount.value))
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     pass.dispatch(.classifyMaskTiles, pipeline, .threads, grid: grid, threads: threads)
-    pass.device.tileClasses.add(written, of: read, in: pass)
+    pass.addTileClasses(written, of: read)
     return nil
   }
 

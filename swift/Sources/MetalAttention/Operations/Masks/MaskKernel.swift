@@ -43,8 +43,8 @@ enum MaskKernel {
   }
 }
 
-/// The planes [qL, kL] that a mask has of its own: a stride of 0 shares one
-/// among all batches or heads.
+/// The distinct planes [qL, kL] of a mask: a stride of 0 shares one among all
+/// batches or heads.
 struct MaskPlanes {
   private let batches: UInt32
   private let heads: UInt32

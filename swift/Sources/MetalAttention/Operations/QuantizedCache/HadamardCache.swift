@@ -1,7 +1,7 @@
 import CMetalAttention
 
-/// What the parameters of every kernel on a quantized cache have;
-/// `ShaderTypes.h` says what it means.
+/// The parameters common to all kernels of the quantized cache, as
+/// `ShaderTypes.h` documents them.
 protocol HadamardParams {
   var head_dim: UInt32 { get }
   var num_kv_heads: UInt32 { get }
@@ -16,7 +16,7 @@ extension HadamardQuantizeSeqParams: HadamardParams {}
 extension HadamardDequantizeParams: HadamardParams {}
 
 extension Packing {
-  /// Bits of a code, as far as there are kernels.
+  /// Supported code widths in bits.
   var widths: [UInt32] {
     switch self {
     case .nibble: [4]

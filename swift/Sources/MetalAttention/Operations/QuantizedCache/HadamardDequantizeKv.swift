@@ -20,7 +20,7 @@ enum HadamardDequantizeKv {
     try k.values.requireRoom(for: out, formula())
     try v?.values.requireRoom(for: out, formula())
 
-    // The batch lies in memory like more heads.
+    // The batch is laid out as further heads.
     params.num_kv_heads = cache.packed.nHeads
     let dispatch = HadamardDispatch(
       operation: .dequantizeKv, task: .decode, cache: cache, k: k, v: v, values: (out.value, 0..<out.value),

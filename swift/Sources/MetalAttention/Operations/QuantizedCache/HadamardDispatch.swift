@@ -1,7 +1,7 @@
-/// What encoding and decoding have in common once their parameters are
-/// checked: the cache's tensors, the kernel, the arguments and the grid.
+/// Encodes a dispatch of either direction once its parameters are checked: the
+/// cache's tensors, kernel, arguments and grid.
 struct HadamardDispatch {
-  /// Threads that a threadgroup aims at where vectors need none of their own.
+  /// Target number of threads per threadgroup where head vectors share one.
   private static let threadsPerThreadgroup: UInt32 = 256
 
   let operation: Operation

@@ -24,7 +24,7 @@ enum HadamardKernel {
 
   /// Head sizes with kernels of their own.
   static let headDims: [UInt32] = [64, 80, 96, 112, 128, 192, 256, 512]
-  /// The powers of two that any other head size is one of.
+  /// Range of the powers of two that the generic kernels take.
   static let otherHeadDims: ClosedRange<UInt32> = 4...4096
 
   /// The entry points of a task for one head size, by packing and then head size.
@@ -70,9 +70,9 @@ enum HadamardKernel {
 extension HadamardKernel {
   /// How the threads of a dispatch share the head vectors.
   enum Threads {
-    /// So many consecutive threads each, in threadgroups of a multiple of them.
+    /// A number of consecutive threads per head vector; threadgroups are a multiple of it.
     case perVector(UInt32)
-    /// A threadgroup each, of at most so many threads, with so many bytes of memory.
+    /// One threadgroup per head vector: its maximum of threads, its bytes of threadgroup memory.
     case threadgroup(atMost: UInt32, memory: Int)
   }
 
@@ -82,7 +82,7 @@ extension HadamardKernel {
       // Coordinates, and beside them their squares.
       return .threadgroup(atMost: min(headDim, 256), memory: Int(headDim) * (task == .decode ? 4 : 8))
     }
-    // A SIMD group, whose lanes exchange values; or lanes that exchange nothing.
+    // A SIMD group that shuffles values between lanes, or independent lanes.
     if task == .token { return .perVector(32) }
     return .perVector(headDim <= 64 ? 1 : headDim <= 128 ? 2 : headDim <= 256 ? 4 : 8)
   }

@@ -28,7 +28,7 @@ enum HadamardQuantizeKv {
       operation: .hadamardQuantizeKv, task: .token, cache: cache, k: k, v: v,
       values: (token.value, 0..<token.value), position: params.write_pos, count: 1)
     if let scratch { dispatch.probe = try probe(scratch, args, cache) }
-    // The batch lies in memory like more heads.
+    // The batch is laid out as further heads.
     if format.packing == .nibble {
       var params = args.params
       params.num_kv_heads = heads

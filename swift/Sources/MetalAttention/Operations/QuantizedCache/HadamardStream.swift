@@ -6,7 +6,7 @@ struct HadamardStream {
   typealias Arguments = (values: MATensor, packed: MATensor, norms: MATensor)
   private typealias Names = (values: TensorName, packed: TensorName, norms: TensorName)
 
-  /// What the vectors are to a call.
+  /// Role of the vectors in a call.
   enum Role {
     case source
     case result

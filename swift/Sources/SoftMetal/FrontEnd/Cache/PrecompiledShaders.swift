@@ -1,37 +1,50 @@
 import CSoftMetal
-import Glibc
+import Synchronization
 
-/// Shaders that were compiled before the library was shipped, in folders beside
-/// it that are only read:
+/// Shaders that were compiled before the library was shipped, in a tar archive:
 ///
-///     kernels/LEVEL/KEY    in the format of `CacheEntry`
+///     LEVEL/KEY    in the format of `CacheEntry`
 ///
 /// The key has neither compiler nor processor in it, so no clang is needed to
 /// find an entry. It has no lowered text either: what a source is lowered to is
-/// settled by the library, and folder and library are made together.
-struct PrecompiledShaders: Sendable {
-  private let folder: String
+/// settled by the library, and archive and library are made together.
+package struct PrecompiledShaders: Sendable {
+  private let archive: TarArchive
+  private let level: ProcessorLevel
 
-  /// The folder of `parent` for the highest level that a processor of level `number` has; nil without one.
-  init?(in parent: String, processorLevel number: Int32 = sm_x86_64_level()) {
+  /// Those for the highest level that a processor of level `number` has; nil where there is none.
+  init?(_ archive: TarArchive, processorLevel number: Int32 = sm_x86_64_level()) {
     let usable = ProcessorLevel.allCases.reversed().filter { $0.number <= number }
-    let folders = usable.map { Self.folder(of: $0, in: parent) }
-    guard let folder = folders.first(where: { access($0, R_OK | X_OK) == 0 }) else { return nil }
-    self.folder = folder
+    let level = usable.first { level in archive.names.contains { $0.hasPrefix(level.rawValue + "/") } }
+    guard let level else { return nil }
+    self.archive = archive
+    self.level = level
   }
 
-  /// Those that came with this library.
-  static let installed: PrecompiledShaders? = HostIdentity.libraryPath
-    .flatMap { path in path.lastIndex(of: "/").map { path[..<$0] } }
-    .flatMap { PrecompiledShaders(in: $0 + "/kernels") }
+  /// Given by the program, in place of those beside the library.
+  private static let provided = Mutex<PrecompiledShaders?>(nil)
 
-  static func folder(of level: ProcessorLevel, in parent: String) -> String {
-    parent + "/" + level.rawValue
+  /// Those in the archive beside the library.
+  private static let shipped: PrecompiledShaders? = HostIdentity.libraryPath
+    .flatMap { path in path.lastIndex(of: "/").map { path[..<$0] } }
+    .flatMap { TarArchive(path: $0 + "/kernels.tar") }
+    .flatMap { PrecompiledShaders($0) }
+
+  /// Those in use.
+  static var installed: PrecompiledShaders? { provided.withLock { $0 } ?? shipped }
+
+  /// Takes the archive that a program carries. False where it has no files.
+  package static func provide(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    let archive = TarArchive(bytes)
+    guard !archive.names.isEmpty else { return false }
+    // An archive without this processor's level leaves the compiler to serve.
+    provided.withLock { $0 = PrecompiledShaders(archive) }
+    return true
   }
 
   /// A damaged entry counts as none.
   func load(key: String) -> CacheEntry.Content? {
-    Files.read(folder + "/" + key).flatMap { CacheEntry.decode($0) }
+    archive["\(level.rawValue)/\(key)"].flatMap { CacheEntry.decode($0) }
   }
 
   /// Identifies what a source is compiled to for some processor.

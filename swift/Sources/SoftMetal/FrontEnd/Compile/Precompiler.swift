@@ -1,7 +1,7 @@
 import CSoftMetal
 import Glibc
 
-/// Compiles shaders ahead of time into a folder that `PrecompiledShaders` reads.
+/// Compiles shaders ahead of time into a folder, of which `PrecompiledShaders` reads an archive.
 ///
 /// What is compiled goes through the cache, so that only what changed is
 /// compiled again.
@@ -22,7 +22,7 @@ package struct Precompiler: Sendable {
   /// - Throws: `ShaderCompilerError`.
   package init(_ level: ProcessorLevel, in parent: String) throws {
     self.level = level
-    folder = PrecompiledShaders.folder(of: level, in: parent)
+    folder = parent + "/" + level.rawValue
     guard sm_x86_64_level() > 0 else {
       throw ShaderCompilerError(kind: .hostFailure, message: "\(level.rawValue) is not of this machine's architecture")
     }

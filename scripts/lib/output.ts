@@ -1,0 +1,16 @@
+import { mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { UsageError } from "./command.ts";
+
+/** Makes a folder that will be written into, and says so where it was missing. Call it before the work. */
+export function prepareFolder(folder: string): void {
+  if (mkdirSync(folder, { recursive: true }) !== undefined) console.log(`the folder ${folder} is made`);
+}
+
+/** Makes the folder of a file that will be written. Refuses a file that is a folder itself. */
+export function prepareFile(file: string, option: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(`${option} is ${JSON.stringify(file)}, which is a folder; name a file`);
+  }
+  prepareFolder(dirname(file));
+}

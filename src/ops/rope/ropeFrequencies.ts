@@ -1,0 +1,252 @@
+import { checkObject, display, refused } from "../../checks.ts";
+import { OptionNames } from "../../optionNames.ts";
+
+/** What every kind of rotary embedding has. */
+interface RopeBase {
+  /** Coordinates that turn, an even number: headDim, or a part of it. */
+  readonly rotaryDim: number;
+  /** Base of the frequencies, for example 10,000 or 500,000. */
+  readonly theta: number;
+}
+
+/** RoFormer (Su et al. 2021): pair i turns by theta^(-2 i / rotaryDim) a position. */
+export interface DefaultRope extends RopeBase {
+  readonly type: "default";
+}
+
+/** Position interpolation (Chen et al. 2023): every frequency divided by `factor`. */
+export interface LinearRope extends RopeBase {
+  readonly type: "linear";
+  readonly factor: number;
+}
+
+/**
+ * Llama 3.1 (model card and reference code, 2024): long waves divided by
+ * `factor`, short ones kept, those between blended by their wavelength.
+ */
+export interface Llama3Rope extends RopeBase {
+  readonly type: "llama3";
+  readonly factor: number;
+  readonly lowFreqFactor: number;
+  readonly highFreqFactor: number;
+  /** Positions that the model was trained on. */
+  readonly originalMaxPositions: number;
+}
+
+/**
+ * YaRN (Peng et al. 2023): pairs that turn more than `betaFast` times over the
+ * trained positions are kept, those below `betaSlow` are divided by `factor`,
+ * with a ramp between; attention is scaled by 0.1 ln(factor) + 1, or by the
+ * quotient of that for `mscale` and for `mscaleAllDim` (DeepSeek).
+ */
+export interface YarnRope extends RopeBase {
+  readonly type: "yarn";
+  readonly factor: number;
+  readonly originalMaxPositions: number;
+  /** 32 unless given. */
+  readonly betaFast?: number;
+  /** 1 unless given. */
+  readonly betaSlow?: number;
+  /** Whether the ends of the ramp are whole pairs; true unless given. */
+  readonly truncate?: boolean;
+  readonly mscale?: number;
+  readonly mscaleAllDim?: number;
+  readonly attentionScale?: number;
+}
+
+/**
+ * LongRoPE (Ding et al. 2024): each frequency divided by a factor of its own,
+ * of two lists, by whether a sequence is longer than the trained positions.
+ * Attention is scaled by sqrt(1 + ln(factor) / ln(originalMaxPositions)).
+ */
+export interface LongRope extends RopeBase {
+  readonly type: "longrope";
+  readonly shortFactor: readonly number[];
+  readonly longFactor: readonly number[];
+  readonly originalMaxPositions: number;
+  /** Positions of the extended model over those it was trained on. */
+  readonly factor: number;
+  /** Tokens of the longest sequence to come, which decides the list. */
+  readonly sequenceLength: number;
+  readonly attentionScale?: number;
+}
+
+/**
+ * Proportional (Gemma 4): the frequencies of the whole head, of which only the
+ * first `rotatedPairs` turn; the others are 0, so that their pairs stay. With
+ * half pairing, rotaryDim is headDim.
+ */
+export interface ProportionalRope extends RopeBase {
+  readonly type: "proportional";
+  readonly rotatedPairs: number;
+  /** Divisor of every frequency; 1 unless given. */
+  readonly factor?: number;
+}
+
+export type RopeFrequenciesArgs = DefaultRope | LinearRope | Llama3Rope | YarnRope | LongRope | ProportionalRope;
+
+/** What {@link applyRope} takes: spread it into the arguments. */
+export interface RopeFrequencies {
+  /** Radians from one position to the next, of each pair: [rotaryDim / 2]. */
+  readonly invFreq: Float32Array;
+  /** Factor of sine and cosine. */
+  readonly attentionScale: number;
+}
+
+const base = { type: true, rotaryDim: true, theta: true } as const;
+const argNames = {
+  default: new OptionNames<DefaultRope>("ropeFrequencies", base),
+  linear: new OptionNames<LinearRope>("ropeFrequencies", { ...base, factor: true }),
+  llama3: new OptionNames<Llama3Rope>("ropeFrequencies", {
+    ...base,
+    factor: true,
+    lowFreqFactor: true,
+    highFreqFactor: true,
+    originalMaxPositions: true,
+  }),
+  yarn: new OptionNames<YarnRope>("ropeFrequencies", {
+    ...base,
+    factor: true,
+    originalMaxPositions: true,
+    betaFast: true,
+    betaSlow: true,
+    truncate: true,
+    mscale: true,
+    mscaleAllDim: true,
+    attentionScale: true,
+  }),
+  longrope: new OptionNames<LongRope>("ropeFrequencies", {
+    ...base,
+    shortFactor: true,
+    longFactor: true,
+    originalMaxPositions: true,
+    factor: true,
+    sequenceLength: true,
+    attentionScale: true,
+  }),
+  proportional: new OptionNames<ProportionalRope>("ropeFrequencies", { ...base, rotatedPairs: true, factor: true }),
+};
+
+/**
+ * The frequencies of a model's rotary embedding, by the published formulas, in
+ * float64 rounded once to f32.
+ *
+ * Errors: `invalid-argument` for a type, size or factor outside its range.
+ *
+ * @example
+ * const rope = ropeFrequencies({
+ *   type: "llama3", rotaryDim: 128, theta: 500_000,
+ *   factor: 8, lowFreqFactor: 1, highFreqFactor: 4, originalMaxPositions: 8192,
+ * });
+ * applyRope(pass, { x: q, start: 17, pairing: "half", ...rope });
+ */
+export function ropeFrequencies(args: RopeFrequenciesArgs): RopeFrequencies {
+  checkObject(args, "args");
+  const names = argNames[args.type];
+  if (!Object.hasOwn(argNames, args.type)) {
+    throw refused("type", `expected one of ${Object.keys(argNames).join(", ")}, got ${display(args.type)}`);
+  }
+  (names as OptionNames<RopeFrequenciesArgs>).check(args);
+  checkRotaryDim(args.rotaryDim);
+  checkPositive(args.theta, "theta");
+  const frequencies = Array.from({ length: args.rotaryDim / 2 }, (_, i) => args.theta ** ((-2 * i) / args.rotaryDim));
+  switch (args.type) {
+    case "default":
+      return { invFreq: Float32Array.from(frequencies), attentionScale: 1 };
+    case "linear": {
+      const factor = checkPositive(args.factor, "factor");
+      return { invFreq: Float32Array.from(frequencies, (f) => f / factor), attentionScale: 1 };
+    }
+    case "llama3":
+      return { invFreq: llama3(args, frequencies), attentionScale: 1 };
+    case "yarn":
+      return { invFreq: yarn(args, frequencies), attentionScale: yarnScale(args) };
+    case "longrope":
+      return { invFreq: longrope(args, frequencies), attentionScale: longropeScale(args) };
+    case "proportional": {
+      const { rotatedPairs } = args;
+      if (!Number.isInteger(rotatedPairs) || rotatedPairs < 0 || rotatedPairs > frequencies.length) {
+        throw refused("rotatedPairs", `expected 0 to ${frequencies.length} pairs, got ${display(rotatedPairs)}`);
+      }
+      const factor = checkPositive(args.factor ?? 1, "factor");
+      return {
+        invFreq: Float32Array.from(frequencies, (f, i) => (i < rotatedPairs ? f / factor : 0)),
+        attentionScale: 1,
+      };
+    }
+  }
+}
+
+function llama3(args: Llama3Rope, frequencies: readonly number[]): Float32Array {
+  const factor = checkPositive(args.factor, "factor");
+  const low = checkPositive(args.lowFreqFactor, "lowFreqFactor");
+  const high = checkPositive(args.highFreqFactor, "highFreqFactor");
+  if (high <= low) throw refused("highFreqFactor", `${high} is not above lowFreqFactor ${low}`);
+  const positions = checkPositive(args.originalMaxPositions, "originalMaxPositions");
+  return Float32Array.from(frequencies, (f) => {
+    const turns = (positions * f) / (2 * Math.PI);
+    const kept = Math.min(1, Math.max(0, (turns - low) / (high - low)));
+    return kept * f + ((1 - kept) * f) / factor;
+  });
+}
+
+function yarn(args: YarnRope, frequencies: readonly number[]): Float32Array {
+  const { theta, rotaryDim, truncate = true } = args;
+  const factor = checkPositive(args.factor, "factor");
+  const positions = checkPositive(args.originalMaxPositions, "originalMaxPositions");
+  const fast = checkPositive(args.betaFast ?? 32, "betaFast");
+  const slow = checkPositive(args.betaSlow ?? 1, "betaSlow");
+  if (fast < slow) throw refused("betaFast", `${fast} is below betaSlow ${slow}`);
+  /** The pair, as a fraction, that turns this often over the trained positions. */
+  const pairOf = (turns: number): number =>
+    (rotaryDim * Math.log(positions / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const [first, last] = truncate ? [Math.floor(pairOf(fast)), Math.ceil(pairOf(slow))] : [pairOf(fast), pairOf(slow)];
+  const low = Math.max(first, 0);
+  const high = Math.min(last, rotaryDim - 1);
+  const width = high === low ? 0.001 : high - low;
+  return Float32Array.from(frequencies, (f, i) => {
+    const ramp = Math.min(1, Math.max(0, (i - low) / width));
+    return (f / factor) * ramp + f * (1 - ramp);
+  });
+}
+
+function yarnScale({ factor, mscale, mscaleAllDim, attentionScale }: YarnRope): number {
+  if (attentionScale !== undefined) return checkPositive(attentionScale, "attentionScale");
+  const scale = (m: number): number => (factor <= 1 ? 1 : 0.1 * m * Math.log(factor) + 1);
+  return mscale !== undefined && mscaleAllDim !== undefined ? scale(mscale) / scale(mscaleAllDim) : scale(1);
+}
+
+function longrope(args: LongRope, frequencies: readonly number[]): Float32Array {
+  const positions = checkPositive(args.originalMaxPositions, "originalMaxPositions");
+  const isLong = checkPositive(args.sequenceLength, "sequenceLength") > positions;
+  const name = isLong ? "longFactor" : "shortFactor";
+  const factors = args[name];
+  if (!Array.isArray(factors) || factors.length !== frequencies.length) {
+    throw refused(
+      name,
+      `expected ${frequencies.length} factors, got ${Array.isArray(factors) ? factors.length : display(factors)}`,
+    );
+  }
+  return Float32Array.from(frequencies, (f, i) => f / checkPositive(factors[i], `${name}[${i}]`));
+}
+
+function longropeScale({ factor, originalMaxPositions, attentionScale }: LongRope): number {
+  if (attentionScale !== undefined) return checkPositive(attentionScale, "attentionScale");
+  checkPositive(factor, "factor");
+  return factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
+}
+
+/** Coordinates that turn: an even number. */
+export function checkRotaryDim(value: unknown): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value < 2 || value % 2 !== 0 || value > 0xffff_fffe) {
+    throw refused("rotaryDim", `expected an even number from 2 on, got ${display(value)}`);
+  }
+  return value;
+}
+
+function checkPositive(value: unknown, argument: string): number {
+  if (typeof value !== "number" || !Number.isFinite(value) || value <= 0) {
+    throw refused(argument, `expected a finite number above 0, got ${display(value)}`);
+  }
+  return value;
+}

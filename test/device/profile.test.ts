@@ -1,0 +1,160 @@
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openWith, openWithThreads } from "../../scripts/lib/open-device.ts";
+import { Spin } from "../../scripts/lib/spin.ts";
+import { Device, kvCacheCopy } from "../../src/index.ts";
+import { rejectionOf, thrownBy } from "../helpers/errors.ts";
+
+describe("a profiled pass", () => {
+  test("tells the device's time of each dispatch, which add up to that of the pass", async () => {
+    using device = openWithThreads(1);
+    const spin = new Spin(device);
+    using pass = device.pass({ profile: true });
+    const milliseconds = [1, 8, 2];
+    for (const time of milliseconds) spin.encode(pass, time / 1e3);
+    expect(pass.describe()[0]?.microseconds).toBeUndefined();
+    await pass.commit();
+    const times = pass.describe().map(({ microseconds = 0 }) => microseconds / 1e3);
+    for (const [i, least] of milliseconds.entries()) expect(times[i]).toBeGreaterThan(0.7 * least);
+    expect(times[1]).toBeGreaterThan(2 * (times[0] as number));
+    const sum = times.reduce((a, b) => a + b);
+    expect(sum).toBeGreaterThan(0.9e3 * pass.info.gpuTime);
+    expect(sum).toBeLessThan(1.01e3 * pass.info.gpuTime);
+  });
+
+  test.each(["concurrent", "serial"] as const)("gives the same results and the same description (%s)", (mode) => {
+    using device = Device.open();
+    const src = device.tensor("f32", [2, 4]).set([1, 2, 3, 4, 5, 6, 7, 8]);
+    const described = [false, true].map((profile) => {
+      using cache = device.tensor("f32", [4, 4]);
+      using pass = device.pass({ mode, profile });
+      for (let i = 0; i < 100; i++) kvCacheCopy(pass, { src, cache, writePos: i, isSliding: true });
+      pass.commitAndWait();
+      // Copy 99 fills slots 3 and 0; the others keep the second row of theirs.
+      expect([...cache.toFloat32Array()]).toEqual([5, 6, 7, 8, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4]);
+      return pass.describe().map(({ op, barrierBefore }) => ({ op, barrierBefore }));
+    });
+    expect(described[1]).toEqual(described[0] as NonNullable<(typeof described)[0]>);
+  });
+
+  test("has times for thousands of dispatches, and bytes a second", () => {
+    using device = Device.open();
+    const src = device.tensor("f32", [1, 1024]);
+    const cache = device.tensor("f32", [4, 1024]);
+    using pass = device.pass({ profile: true });
+    for (let i = 0; i < 3000; i++) kvCacheCopy(pass, { src, cache, writePos: i % 4 });
+    pass.commitAndWait();
+    const dispatches = pass.describe();
+    expect(dispatches.length).toBe(3000);
+    for (const { microseconds, gbPerSecond } of dispatches) {
+      expect(microseconds).toBeGreaterThan(0);
+      // 4 KiB read and 4 KiB written.
+      expect(((gbPerSecond ?? 0) * (microseconds ?? 0)) / 8.192).toBeCloseTo(1, 2);
+    }
+  });
+
+  test("without dispatches completes", async () => {
+    using device = Device.open();
+    using pass = device.pass({ profile: true });
+    await pass.commit();
+    expect(pass.describe()).toEqual([]);
+  });
+
+  test("that is never committed leaves no trace", () => {
+    using device = Device.open();
+    const [src, cache] = [device.tensor("f32", [1, 4]), device.tensor("f32", [4, 4])];
+    for (let i = 0; i < 100; i++) {
+      using pass = device.pass({ profile: true });
+      if (i % 2 === 0) kvCacheCopy(pass, { src, cache, writePos: 1 });
+    }
+  });
+
+  test("cannot be recorded: a recording has no such option", () => {
+    using device = Device.open();
+    expect(thrownBy(() => device.record(() => {}, { profile: true } as never)).code).toBe("invalid-argument");
+  });
+});
+
+test("a description prints as a table whose ranges can be read", () => {
+  using device = Device.open();
+  const [src, cache] = [device.tensor("f32", [1, 4]), device.tensor("f32", [4, 4])];
+  using pass = device.pass();
+  kvCacheCopy(pass, { src, cache, writePos: 1 });
+  const [{ reads, writes } = { reads: [], writes: [] }] = pass.describe();
+  expect(Bun.inspect(writes[0])).toBe(`${writes[0]?.buffer}: 16 + 16`);
+  expect(Bun.inspect.table(pass.describe())).toContain(`[ ${reads[0]?.buffer}: 0 + 16 ]`);
+});
+
+describe("a trace", () => {
+  test("has the host's lanes and the device's, each dispatch inside its pass, by operation and kernel", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "metal-attention-trace-"));
+    try {
+      using device = openWithThreads(1);
+      const spin = new Spin(device);
+      const [src, cache] = [device.tensor("f32", [1, 4]), device.tensor("f32", [4, 4])];
+      using pass = device.pass({ profile: true });
+      spin.encode(pass, 2e-3);
+      kvCacheCopy(pass, { src, cache, writePos: 1 });
+      await pass.commit();
+      const path = join(folder, "pass.trace.json");
+      await pass.trace(path);
+      const { traceEvents } = (await Bun.file(path).json()) as { traceEvents: TraceEvent[] };
+      const spans = traceEvents.filter(({ ph }) => ph === "X");
+      const lane = ({ pid, tid }: TraceEvent) =>
+        traceEvents.find((event) => event.name === "thread_name" && event.pid === pid && event.tid === tid)?.args[
+          "name"
+        ];
+      expect(spans.map((span) => [lane(span), span.name])).toEqual([
+        ["encode", "encode 2 dispatches"],
+        ["queue", "queue"],
+        ["pass", "pass"],
+        ["kernel", "spin"],
+        ["kvCacheCopy", "kv_cache_copy_f32"],
+      ]);
+      const [encode, queue, whole, first, second] = spans as [Span, Span, Span, Span, Span];
+      for (const { dur } of spans as Span[]) expect(dur).toBeGreaterThanOrEqual(0);
+      expect(queue.ts).toBeCloseTo(encode.ts + encode.dur, 0);
+      expect(whole.ts).toBeGreaterThanOrEqual(queue.ts);
+      expect(first.ts).toBeGreaterThanOrEqual(whole.ts - 1);
+      expect(second.ts).toBeGreaterThanOrEqual(first.ts + first.dur - 1);
+      expect(second.ts + second.dur).toBeLessThanOrEqual(whole.ts + whole.dur + 1);
+      expect(second.args).toMatchObject({ bytes: 32, op: "kvCacheCopy", grid: [1, 1, 1] });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test("of a pass that was not profiled, or has not completed, is refused", async () => {
+    using device = Device.open();
+    const spin = new Spin(device);
+    using plain = spin.pass(1e-4);
+    await plain.commit();
+    expect((await rejectionOf(plain.trace("never.json"))).code).toBe("invalid-state");
+    using profiled = device.pass({ profile: true });
+    spin.encode(profiled, 1e-4);
+    expect((await rejectionOf(profiled.trace("never.json"))).code).toBe("invalid-state");
+    expect(await Bun.file("never.json").exists()).toBe(false);
+  });
+});
+
+interface TraceEvent {
+  readonly name: string;
+  readonly ph: string;
+  readonly pid: number;
+  readonly tid: number;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+type Span = TraceEvent & { readonly ts: number; readonly dur: number };
+
+test("a pass whose dispatches the device cannot encode is refused, not run in part", () => {
+  using device = openWith({ SOFTMETAL_FAIL: "encoder:2" });
+  if (device.info.backend !== "SoftMetal") return;
+  const [src, cache] = [device.tensor("f32", [1, 4]).set([1, 2, 3, 4]), device.tensor("f32", [4, 4])];
+  using pass = device.pass({ profile: true });
+  for (let writePos = 0; writePos < 3; writePos++) kvCacheCopy(pass, { src, cache, writePos });
+  expect(thrownBy(() => pass.commitAndWait()).code).toBe("out-of-memory");
+  expect([...cache.toFloat32Array()]).toEqual(new Array(16).fill(0));
+});

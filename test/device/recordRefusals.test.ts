@@ -1,0 +1,138 @@
+import { describe, expect, test } from "bun:test";
+import {
+  buildSlidingWindowMask,
+  classifyMaskTiles,
+  Device,
+  flashAttnPrefill,
+  kvCacheCopy,
+  kvCacheCopySeq,
+  type RecordingPass,
+} from "../../src/index.ts";
+import { expectRefusal, thrownBy } from "../helpers/errors.ts";
+import { copyScene, values } from "../helpers/recorded.ts";
+
+describe("while recording", () => {
+  test("an error of the callback ends it, and a promise is refused", () => {
+    using s = copyScene();
+    expect(() =>
+      s.device.record(() => {
+        throw new RangeError("mine");
+      }),
+    ).toThrow(RangeError);
+    expectRefusal(() => s.device.record(async () => {}), "invalid-argument", "encode", "promise");
+    expectRefusal(() => s.device.record(3 as never), "invalid-argument", "encode", 3);
+  });
+
+  test("a refused operation leaves no trace, nor what it would have taken", () => {
+    using s = copyScene();
+    using step = s.device.record((pass) => {
+      const writePos = pass.parameter("writePos", { min: 1, max: 3 });
+      expect(thrownBy(() => kvCacheCopy(pass, { src: s.cache, cache: s.cache, writePos })).code).toBe("overflow");
+      expect(
+        thrownBy(() => kvCacheCopySeq(pass, { src: 3 as never, cache: s.cache, seqPosStart: writePos })).code,
+      ).toBe("invalid-argument");
+      kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos: 0 });
+    });
+    expect(step.describe()).toHaveLength(1);
+    step.commitAndWait({ writePos: 3 });
+    expect(values(s.cache)).toEqual([1, 2, 0, 0, 0, 0, 0, 0]);
+  });
+
+  test("a parameter is no number: not to compute with, not elsewhere, not in another pass", () => {
+    using s = copyScene();
+    using other = s.device.pass();
+    s.device
+      .record((pass) => {
+        const n = pass.parameter("n", { min: 0, max: 3 });
+        expectRefusal(() => n + 1, "invalid-argument", "n", "no value while recording");
+        expectRefusal(() => s.src.slice(n), "invalid-argument", "start", "parameter n");
+        expectRefusal(
+          () => kvCacheCopy(other, { src: s.src, cache: s.cache, writePos: n }),
+          "invalid-argument",
+          "writePos",
+          "another pass",
+        );
+        expectRefusal(() => pass.parameter("n", { min: 0, max: 1 }), "invalid-argument", "name", "n is declared");
+        expectRefusal(() => pass.parameter("m", { min: 2, max: 1 }), "invalid-argument", "least", 2, 1);
+        expectRefusal(() => pass.parameter("", { min: 0, max: 1 }), "invalid-argument", "name");
+        expectRefusal(() => pass.parameter("m", { min: 0, max: 1, value: 2 }), "invalid-argument", "value", 2);
+      })
+      .dispose();
+    expect(other.describe()).toEqual([]);
+  });
+
+  test("the pass is not committed itself, and takes nothing once the recording has ended", () => {
+    using s = copyScene();
+    let kept: RecordingPass | undefined;
+    using step = s.device.record((pass) => {
+      kept = pass;
+      expect(thrownBy(() => pass.commitAndWait()).code).toBe("invalid-state");
+    });
+    expect(thrownBy(() => kvCacheCopy(kept as RecordingPass, { src: s.src, cache: s.cache, writePos: 0 })).code).toBe(
+      "disposed",
+    );
+    step.commitAndWait();
+    expect(step.describe()).toEqual([]);
+  });
+});
+
+describe("tile classes", () => {
+  function attention(device: Device) {
+    const tensor = () => device.tensor("f16", [1, 1, 32, 64]);
+    return { q: tensor(), k: tensor(), v: tensor(), out: tensor(), mask: device.tensor("bool", [32, 32]) };
+  }
+
+  test("that recorded attention reads are refused once the mask is written", () => {
+    using device = Device.open();
+    const { mask, ...tensors } = attention(device);
+    using first = device.pass();
+    buildSlidingWindowMask(first, { mask, window: 4 });
+    const tileClasses = classifyMaskTiles(first, { mask, headDim: 64 });
+    first.commitAndWait();
+    using step = device.record((pass) => flashAttnPrefill(pass, { ...tensors, mask, tileClasses }));
+    step.commitAndWait();
+    mask.set(new Array(32 * 32).fill(true));
+    expectRefusal(() => step.commitAndWait(), "invalid-argument", "tileClasses", "stale");
+  });
+
+  test("that only a recording makes serve no other pass until it runs", () => {
+    using device = Device.open();
+    const { mask, ...tensors } = attention(device);
+    using first = device.pass();
+    buildSlidingWindowMask(first, { mask, window: 4 });
+    const tileClasses = classifyMaskTiles(first, { mask, headDim: 64 });
+    first.commitAndWait();
+    mask.set(new Array(32 * 32).fill(true));
+    using step = device.record((pass) => {
+      classifyMaskTiles(pass, { mask, headDim: 64, reuse: tileClasses });
+      flashAttnPrefill(pass, { ...tensors, mask, tileClasses });
+    });
+    using other = device.pass();
+    expectRefusal(
+      () => flashAttnPrefill(other, { ...tensors, mask, tileClasses }),
+      "invalid-argument",
+      "tileClasses",
+      "stale",
+    );
+    step.commitAndWait();
+    flashAttnPrefill(other, { ...tensors, mask, tileClasses });
+    other.commitAndWait();
+  });
+
+  test("stay as they were where a run is refused", () => {
+    using device = Device.open();
+    const { mask, ...tensors } = attention(device);
+    using first = device.pass();
+    const tileClasses = classifyMaskTiles(first, { mask, headDim: 64 });
+    first.commitAndWait();
+    const [src, cache] = [device.tensor("f32", [1, 2]), device.tensor("f32", [4, 2])];
+    using step = device.record((pass) => {
+      buildSlidingWindowMask(pass, { mask, window: 4 });
+      kvCacheCopy(pass, { src, cache, writePos: pass.parameter("writePos", { min: 0, max: 9 }) });
+    });
+    expect(thrownBy(() => step.commitAndWait({ writePos: 9 })).code).toBe("overflow");
+    using second = device.pass();
+    flashAttnPrefill(second, { ...tensors, mask, tileClasses });
+    second.commitAndWait();
+  });
+});

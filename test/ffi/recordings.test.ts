@@ -1,0 +1,102 @@
+import { expect, test } from "bun:test";
+import { Block } from "../../src/ffi/block.ts";
+import { dtypeCodes, passCodes } from "../../src/ffi/generated/codes.ts";
+import { packMAKvCacheCopyArgs, packMARun, packMATensor, structSizes } from "../../src/ffi/generated/structs.ts";
+import { loadLibrary } from "../../src/ffi/library.ts";
+import { checkStatus } from "../../src/ffi/status.ts";
+import { readText } from "../../src/ffi/text.ts";
+import { expectRefusal } from "../helpers/errors.ts";
+
+const native = loadLibrary();
+
+/** A recorded pass of the C ABI that copies a row of two floats to a slot of four. */
+function scene() {
+  const out = new Block(16);
+  const take = (status: number): number => {
+    checkStatus(native, status);
+    return out.u32[0] as number;
+  };
+  const device = take(native.ma_device_open(out.bytes));
+  const buffer = (length: bigint) => take(native.ma_buffer_create(device, length, out.bytes, out.bytes.subarray(8)));
+  const [src, cache] = [buffer(8n), buffer(32n)];
+  const pass = take(native.ma_pass_create(device, passCodes.recorded, out.bytes));
+  const tensor = (handle: number, length: number) => ({
+    buffer: handle,
+    dtype: dtypeCodes.f32,
+    offsetLow: 0,
+    offsetHigh: 0,
+    lengthLow: length,
+    lengthHigh: 0,
+  });
+  const args = new Block(structSizes.MAKvCacheCopyArgs);
+  packMAKvCacheCopyArgs(args, 0, {
+    src: tensor(src, 8),
+    cache: tensor(cache, 32),
+    params: { writePos: 1, rowSize: 2, nNew: 1, cacheCap: 4, isSliding: 0 },
+  });
+  const copy = () => checkStatus(native, native.ma_kv_cache_copy(pass, args.bytes));
+  const run = (fields: Partial<Parameters<typeof packMARun>[2]> = {}) => {
+    const block = new Block(structSizes.MARun);
+    packMARun(block, 0, { scalars: 0, tensors: 0, scalarCount: 0, tensorCount: 0, notify: 0, ...fields });
+    return take(native.ma_record_run(pass, block.bytes, out.bytes));
+  };
+  const describe = (handle: number): unknown =>
+    JSON.parse(
+      readText((text, capacity, needed) =>
+        checkStatus(native, native.ma_pass_describe(handle, text, capacity, needed)),
+      ),
+    );
+  const close = { [Symbol.dispose]: () => void native.ma_device_close(device) };
+  return { device, src, cache, pass, tensor, copy, run, describe, take, out, close };
+}
+
+test("a run is a pass of its own: waited for, described as recorded, released", () => {
+  const { close, copy, run, describe, pass, out } = scene();
+  using _ = close;
+  copy();
+  const [first, second] = [run(), run()];
+  expect(first).not.toBe(second);
+  for (const started of [first, second]) {
+    checkStatus(native, native.ma_pass_wait(started));
+    expect(describe(started)).toEqual(describe(pass));
+    const bytes = new Block(64);
+    checkStatus(native, native.ma_pass_argument_bytes(started, 0, 2, bytes.bytes, 64n, out.bytes));
+    expect([...bytes.u32.subarray(0, 5)]).toEqual([1, 2, 1, 4, 0]);
+    checkStatus(native, native.ma_pass_release(started));
+  }
+});
+
+test("a released buffer makes a run an error that names the operation", () => {
+  const { close, copy, run, src } = scene();
+  using _ = close;
+  copy();
+  copy();
+  checkStatus(native, native.ma_buffer_release(src));
+  expectRefusal(run, "invalid-handle", undefined, "operation 0 (ma_kv_cache_copy)", "released");
+});
+
+test("what does not suit the recording is refused", () => {
+  const { close, copy, run, pass, tensor, cache, take, device, out } = scene();
+  using _ = close;
+  copy();
+  expectRefusal(() => run({ scalarCount: 1 }), "invalid-argument", "scalarCount", 1, 0);
+  expectRefusal(() => run({ tensorCount: 1 }), "invalid-argument", "tensorCount", 1, 0);
+  expectRefusal(() => run({ notify: 2 }), "invalid-argument", "notify", 2);
+  expectRefusal(() => run({ notify: 1 }), "invalid-state", undefined, "ma_device_events");
+  const packed = new Block(structSizes.MATensor);
+  packMATensor(packed, 0, tensor(cache, 33));
+  const name = Buffer.from("cache\0");
+  expectRefusal(
+    () => checkStatus(native, native.ma_record_tensor(pass, name, packed.bytes, out.bytes)),
+    "buffer-too-small",
+    "tensor",
+    33,
+    32,
+  );
+  const plain = take(native.ma_pass_create(device, passCodes.concurrent, out.bytes));
+  const record = () => checkStatus(native, native.ma_record_scalar(plain, name, 0, 1, out.bytes));
+  expectRefusal(record, "invalid-state", "pass", "not recorded");
+  expectRefusal(() => checkStatus(native, native.ma_pass_commit(pass)), "invalid-state", undefined, "recorded");
+  // And the recording runs as before.
+  checkStatus(native, native.ma_pass_wait(run()));
+});

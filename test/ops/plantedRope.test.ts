@@ -1,0 +1,111 @@
+import { afterAll, expect } from "bun:test";
+import { Device } from "../../src/index.ts";
+import { referenceApplyRope } from "../../src/reference/index.ts";
+import { plant, type ShaderPatch } from "../helpers/shaders.ts";
+import { testTable } from "../helpers/table.ts";
+
+// Mistakes planted in the shader, which the oracle must see.
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+interface Mistake extends ShaderPatch {
+  readonly name: string;
+}
+
+const [batch, nHeads, nKvHeads, nTokens, headDim] = [2, 5, 3, 3, 12];
+const invFreq = Float32Array.of(1, 0.3, 0.01);
+const attentionScale = 1.25;
+/** Far enough for an angle that is not reduced to be off. */
+const positions = Int32Array.of(5, 16_000_001, -7, 2, 9, 1_234_567);
+
+/** Largest error of q and k, over both pairings and layouts. */
+function largestError(kernel: string): number {
+  let largest = 0;
+  for (const isInterleaved of [false, true]) {
+    for (const isSequenceMajor of [false, true]) {
+      const streams = [nHeads, nKvHeads].map((heads) => {
+        const x = device.tensor("f32", [batch * heads * nTokens * headDim]);
+        x.set(Float32Array.from({ length: x.length }, (_, i) => Math.sin(i * 1.7)));
+        return { heads, x, out: device.tensor("f32", x.shape), values: Float64Array.from(x.toFloat32Array()) };
+      });
+      const [q, k] = streams as [(typeof streams)[0], (typeof streams)[0]];
+      const constants = [isInterleaved, true, true].map(
+        (value, i) => ({ index: 400 + i, dtype: "bool", value }) as const,
+      );
+      using pipeline = device.pipeline(kernel, { constants });
+      const words = [batch, nHeads, nKvHeads, nTokens, headDim, 2 * invFreq.length, isSequenceMajor ? 1 : 0, 1, 0, 0];
+      const params = new Uint32Array(words);
+      new Float32Array(params.buffer)[9] = attentionScale;
+      using pass = device.pass();
+      pass.dispatch(pipeline, {
+        buffers: [q.x, q.out, k.x, k.out, device.tensor("i32", [6]).set(positions)],
+        bytes: { 5: invFreq, 6: params },
+        grid: [headDim / 2, batch * nTokens, Math.ceil((nHeads + nKvHeads) / 4)],
+        threads: [headDim / 2, 1, 1],
+      });
+      pass.commitAndWait();
+      for (const { heads, values, out } of streams) {
+        const shape = { batch, nHeads: heads, nTokens, headDim, isSequenceMajor, isInterleaved };
+        const position = (b: number, t: number): number => positions[b * nTokens + t] ?? 0;
+        const wanted = referenceApplyRope(values, { ...shape, invFreq, attentionScale, position });
+        out.toFloat32Array().forEach((got, i) => {
+          const error = Math.abs(got - (wanted[i] as number));
+          largest = Math.max(largest, Number.isNaN(error) ? Number.POSITIVE_INFINITY : error);
+        });
+      }
+    }
+  }
+  return largest;
+}
+
+const kernel = "apply_rope_f32";
+const largestAllowed = 2e-6;
+
+testTable("the shader as it is", [{ name: "passes" }], () => {
+  expect(largestError(plant(device, "apply_rope.metal", kernel, []))).toBeLessThan(largestAllowed);
+});
+
+const mistakes: readonly Mistake[] = [
+  { name: "turned the other way", find: /fma\(x, angle\.x, -\(y/, replace: "fma(x, angle.x, (y" },
+  { name: "the second coordinate not turned", find: /fma\(y, angle\.x, x \* angle\.y\)/, replace: "y" },
+  {
+    name: "sine and cosine exchanged",
+    find: /float2\(cospi\(half_turns\), sinpi/,
+    replace: "float2(sinpi(half_turns), cospi",
+  },
+  { name: "the rest of a product dropped", find: /rint\(product\)\) \+ product_rest/, replace: "rint(product))" },
+  { name: "the rest of the frequency dropped", find: / \+ position \* turns_rest/, replace: "" },
+  { name: "the rest of 1 / (2 pi) dropped", find: / \+ frequency \* kTurnsPerRadianRest/, replace: "" },
+  { name: "the scale not applied", find: /params\.attentionScale \* rotation/, replace: "rotation" },
+  { name: "pairs one further apart", find: /index, index \+ pairs, angle/, replace: "index, index + pairs + 1, angle" },
+  {
+    name: "neighbours one further",
+    find: /2 \* index, 2 \* index \+ 1, angle/,
+    replace: "2 * index + 1, 2 * index + 2, angle",
+  },
+  { name: "one pair too many turns", find: /index >= pairs/, replace: "index > pairs" },
+  { name: "one pair too few turns", find: /index >= pairs/, replace: "index >= pairs - 1" },
+  { name: "what does not turn is left out", find: /to\[first \+ 1\] = To::encode\(y\)/, replace: "" },
+  { name: "positions of the first batch for all", find: /params\.positionsPerBatch \?/, replace: "false ?" },
+  {
+    name: "the last head of a group left out",
+    find: /i < kHeadsPerThread; i\+\+/,
+    replace: "i < kHeadsPerThread - 1; i++",
+  },
+  {
+    name: "the last head of k left out",
+    find: /head < params\.nHeads \+ params\.nKvHeads/,
+    replace: "head + 1 < params.nHeads + params.nKvHeads",
+  },
+  { name: "k at the heads of q", find: /head - params\.nHeads, params\.nKvHeads/, replace: "head, params.nKvHeads" },
+  {
+    name: "k with the heads of q in a row",
+    find: /head - params\.nHeads, params\.nKvHeads/,
+    replace: "head - params.nHeads, params.nHeads",
+  },
+  { name: "the layouts exchanged", find: /params\.sequenceMajor \?/, replace: "!params.sequenceMajor ?" },
+];
+testTable("a mistake is found", mistakes, (mistake) => {
+  expect(largestError(plant(device, "apply_rope.metal", kernel, [mistake]))).toBeGreaterThan(4 * largestAllowed);
+});
