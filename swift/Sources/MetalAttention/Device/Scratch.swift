@@ -21,7 +21,8 @@ final class Scratch {
         "the device could not allocate \(bytes) bytes for the states of attention's splits; attend to fewer sequences or rows at once"
       )
     }
-    let larger = Buffer(device: device, metal: made, length: bytes, number: SharedMemory.nextNumber())
+    // Nothing shares it: memory that may be shared has numbers from 1 on.
+    let larger = Buffer(device: device, metal: made, length: bytes, number: 0)
     buffer = larger
     return larger
   }
