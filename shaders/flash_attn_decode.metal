@@ -38,8 +38,8 @@
 using namespace metal;
 
 /// Formats of K and V: of a dense one MA_DTYPE_*, of codes what CodeRows says.
-constant uint k_format [[function_constant(400)]];
-constant uint v_format [[function_constant(401)]];
+constant uint k_format [[function_constant(420)]];
+constant uint v_format [[function_constant(421)]];
 
 /// The products of 32 keys with the queries, from rows of K: for step n of a leaf in products[n].
 /// Lane l has the row of key l of the leaf in `row`, and its norm in `norm`.

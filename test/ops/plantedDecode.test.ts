@@ -66,8 +66,8 @@ function failure(entry: DecodeCase, file: string, patches: readonly ShaderPatch[
     const ofFile = i === 0 ? attendFile : reduceFile;
     const name = ofFile === file ? plant(device, ofFile, kernel, patches) : kernel;
     const constants = [
-      { index: 400, dtype: "u32", value: formatOf(entry.k) },
-      { index: 401, dtype: "u32", value: formatOf(entry.v) },
+      { index: 420, dtype: "u32", value: formatOf(entry.k) },
+      { index: 421, dtype: "u32", value: formatOf(entry.v) },
     ] as const;
     const pipeline = device.pipeline(name, i === 0 ? { constants: [...constants] } : {});
     const params = argumentBytes(native, handle, i, 5);

@@ -8,7 +8,7 @@ enum DecodeKernel {
       ("flash_attn_decode_reduce.metal", reduceNames),
     ],
     // Formats of K and V, as `DecodeFormat.constant` has them.
-    constants: [.number(400, bits: 4), .number(401, bits: 4)],
+    constants: [.number(420, bits: 4), .number(421, bits: 4)],
     dtypes: [.f32, .f16, .bf16],
     headDims: headDims,
     operations: [.flashAttnDecode],
