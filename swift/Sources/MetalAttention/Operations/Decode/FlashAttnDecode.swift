@@ -25,6 +25,7 @@ enum FlashAttnDecode {
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let queries = args.batch * params.n_heads * params.n_q
     if geometry.blocks == 1 {
+      pass.use(pipeline)
       bind(tensors, params, in: pass)
       note(tensors, in: pass)
       attend(pipeline, params, geometry, batch: args.batch, in: pass)
@@ -34,6 +35,7 @@ enum FlashAttnDecode {
     let reduceSlot = DecodeKernel.reduce(tensors.valueDim)
     guard let reduce = pass.device.registry.pipeline(reduceSlot) else { return reduceSlot }
     let scratch = try States(queries: queries, blocks: geometry.blocks, valueDim: tensors.valueDim, of: pass.device)
+    pass.use(pipeline)
     bind(tensors, params, in: pass)
     pass.bind(scratch.buffer, offset: 0, at: 13)
     pass.bind(scratch.buffer, offset: scratch.outputs, at: 14)
@@ -109,7 +111,6 @@ enum FlashAttnDecode {
   private static func attend(
     _ pipeline: Pipeline, _ params: FlashAttnDecodeParams, _ geometry: DecodeGeometry, batch: UInt32, in pass: Pass
   ) {
-    pass.use(pipeline)
     let units = geometry.blocks * geometry.tiles
     pass.dispatch(
       .flashAttnDecode, pipeline, .threadgroups,
