@@ -46,10 +46,10 @@ enum FlashAttnDecode {
     pass.use(reduce)
     pass.bind(scratch.buffer, offset: 0, at: 0)
     pass.bind(scratch.buffer, offset: scratch.outputs, at: 1)
-    bind(tensors.sinks ?? tensors.q, at: 2, in: pass)
+    bind(tensors.sinks, or: tensors.q, at: 2, in: pass)
     pass.bind(params, at: 5)
     bind(tensors.out, at: 6, in: pass)
-    bind(tensors.lse ?? tensors.out, at: 7, in: pass)
+    bind(tensors.lse, or: tensors.out, at: 7, in: pass)
     pass.note(scratch.access(isWrite: false))
     if let sinks = tensors.sinks { pass.note(sinks.whole(isWrite: false)) }
     noteOutputs(tensors, in: pass)
@@ -74,25 +74,31 @@ enum FlashAttnDecode {
   private static func bind(_ tensors: DecodeArguments, _ params: FlashAttnDecodeParams, in pass: Pass) {
     bind(tensors.q, at: 0, in: pass)
     bind(tensors.k.rows, at: 1, in: pass)
-    // A kernel's buffers are bound whether it reads them or not.
-    bind(tensors.k.norms ?? tensors.q, at: 2, in: pass)
+    bind(tensors.k.norms, or: tensors.q, at: 2, in: pass)
     bind(tensors.v.rows, at: 3, in: pass)
-    bind(tensors.v.norms ?? tensors.q, at: 4, in: pass)
+    bind(tensors.v.norms, or: tensors.q, at: 4, in: pass)
     pass.bind(params, at: 5)
     bind(tensors.out, at: 6, in: pass)
-    bind(tensors.lse ?? tensors.out, at: 7, in: pass)
-    bind(tensors.seqLens ?? tensors.q, at: 8, in: pass)
-    bind(tensors.blockTable ?? tensors.q, at: 9, in: pass)
-    bind(tensors.sinks ?? tensors.q, at: 10, in: pass)
-    bind(tensors.alibiSlopes ?? tensors.q, at: 11, in: pass)
-    bind(tensors.treeMask ?? tensors.q, at: 12, in: pass)
-    bind(tensors.out, at: 13, in: pass)
-    bind(tensors.out, at: 14, in: pass)
+    bind(tensors.lse, or: tensors.out, at: 7, in: pass)
+    bind(tensors.seqLens, or: tensors.q, at: 8, in: pass)
+    bind(tensors.blockTable, or: tensors.q, at: 9, in: pass)
+    bind(tensors.sinks, or: tensors.q, at: 10, in: pass)
+    bind(tensors.alibiSlopes, or: tensors.q, at: 11, in: pass)
+    bind(tensors.treeMask, or: tensors.q, at: 12, in: pass)
+    bind(nil, or: tensors.out, at: 13, in: pass)
+    bind(nil, or: tensors.out, at: 14, in: pass)
   }
 
   @inline(__always)
   private static func bind(_ tensor: Tensor, at index: Int, in pass: Pass) {
     pass.bind(tensor.buffer, offset: tensor.offset, at: index)
+  }
+
+  /// A kernel's buffers are bound whether it reads them or not: what is absent to the start of another's memory, which
+  /// is aligned for any type.
+  @inline(__always)
+  private static func bind(_ tensor: Tensor?, or other: Tensor, at index: Int, in pass: Pass) {
+    pass.bind((tensor ?? other).buffer, offset: tensor?.offset ?? 0, at: index)
   }
 
   @inline(__always)

@@ -40,7 +40,7 @@ enum MergeAttention {
     }
     pass.bind(params, at: 16)
     pass.bind(out.buffer, offset: out.offset, at: 17)
-    pass.bind((lse ?? out).buffer, offset: (lse ?? out).offset, at: 18)
+    pass.bind((lse ?? out).buffer, offset: lse?.offset ?? 0, at: 18)
     for part in parts {
       pass.note(part.out.whole(isWrite: false))
       pass.note(part.lse.whole(isWrite: false))
