@@ -7,7 +7,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const folder = join(import.meta.dir, "../swift/Sources/CSoftMetal/opencl");
+const folder = join(import.meta.dir, "../swift/Sources/CSoftMetal/msl");
 const lineLength = 120;
 
 /** All lists of `length` indices below `width`. */
@@ -24,7 +24,7 @@ function entry(indices: readonly number[]): string {
 
 function header(width: number): string {
   const entries = [2, 3, 4].flatMap((length) => tuples(width, length)).map(entry);
-  const lines = [`// Swizzles of ${width} components, written by scripts/swizzles.ts.`, ""];
+  const lines = [`// Swizzles of ${width} components, written by scripts/swizzles.ts.`, "// clang-format off", ""];
   for (const text of entries) {
     const line = lines.at(-1) ?? "";
     if (line !== "" && line.length + 1 + text.length <= lineLength) lines[lines.length - 1] = `${line} ${text}`;
@@ -33,4 +33,4 @@ function header(width: number): string {
   return `${lines.join("\n")}\n`;
 }
 
-for (const width of [2, 3, 4]) writeFileSync(join(folder, `opencl_swizzles_${width}`), header(width));
+for (const width of [2, 3, 4]) writeFileSync(join(folder, `softmetal_swizzles_${width}`), header(width));

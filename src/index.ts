@@ -17,7 +17,7 @@ export type { BufferRange, DispatchDescription } from "./device/describe.ts";
 export { Device, type DeviceOptions, type RecordOptions } from "./device/device.ts";
 export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./device/dispatch.ts";
 export { type DType, type DTypeViews, dtypeSize } from "./device/dtypes.ts";
-export type { Pipeline, PipelineOptions } from "./device/kernels.ts";
+export type { Pipeline, PipelineOptions, SourceOptions } from "./device/kernels.ts";
 export type { Pass, PassOptions } from "./device/pass.ts";
 export type { ParameterOptions, RecordedPass, RecordingPass, RunValues } from "./device/recording.ts";
 export type { SharedTensor } from "./device/share.ts";

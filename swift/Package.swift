@@ -29,7 +29,7 @@ var targets: [Target] = [
 #if os(Linux)
   let device: [Target.Dependency] = ["SoftMetal"]
   targets += [
-    .target(name: "CSoftMetal", exclude: ["msl", "opencl", "lanes"], cxxSettings: [.unsafeFlags(["-O3"])]),
+    .target(name: "CSoftMetal", exclude: ["msl", "lanes"], cxxSettings: [.unsafeFlags(["-O3"])]),
     .target(
       name: "SoftMetal", dependencies: ["CSoftMetal"],
       swiftSettings: metalLanguageMode, plugins: ["EmbedTexts"]),

@@ -17,7 +17,8 @@ import { recordedSteps } from "./recorded-step.ts";
 import { rope } from "./rope.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderWarm } from "./shader-warm.ts";
-import { barrier256, fibreSwitch, simdSum } from "./synchronisation.ts";
+import { simdgroupLoops } from "./simdgroup-loops.ts";
+import { barrier256, simdSum } from "./synchronisation.ts";
 import { tinyDispatches } from "./tiny-dispatch.ts";
 
 /** Every benchmark, in the order of the report. */
@@ -38,11 +39,11 @@ export const benchmarks: readonly Benchmark[] = [
   shaderCold,
   shaderWarm,
   loadToFirstResult,
-  fibreSwitch,
   barrier256,
   simdSum,
   mmaMatrixStyle,
   mmaElementStyle,
+  ...simdgroupLoops,
   plainLoop,
   ...tinyDispatches,
 ];

@@ -1,4 +1,4 @@
-/** What synchronisation costs on the software device: a switch, a barrier, a function of the SIMD group. */
+/** What synchronisation costs on the software device: a barrier, a function of the SIMD group. */
 import { type Benchmark, usualRounds } from "./benchmark.ts";
 import { prepareKernels } from "./kernel.ts";
 
@@ -23,8 +23,8 @@ function synchronisation(
   name: string,
   about: string,
   baselineAbout: string,
-  measured: { kernel: string; threads: number; per: number },
-  baseline: { kernel: string; threads: number; per: number },
+  measured: { kernel: string; threads: number },
+  baseline: { kernel: string; threads: number },
 ): Benchmark {
   return {
     name,
@@ -35,8 +35,8 @@ function synchronisation(
     warmUp: true,
     prepare() {
       const kernels = prepareKernels(source, 4096);
-      const nanoseconds = ({ kernel, threads, per }: typeof measured) =>
-        (kernels.seconds({ kernel, grid: threads, threads }) * 1e9) / (repeats * per);
+      const nanoseconds = ({ kernel, threads }: typeof measured) =>
+        (kernels.seconds({ kernel, grid: threads, threads }) * 1e9) / repeats;
       return {
         measure: () => nanoseconds(measured),
         baseline: () => nanoseconds(baseline),
@@ -46,23 +46,14 @@ function synchronisation(
   };
 }
 
-const simdgroupBarrier = { kernel: "bench_simdgroup_barrier", threads: 32, per: 1 };
-
-/** One of the 32 switches of a simdgroup_barrier. */
-export const fibreSwitch = synchronisation(
-  "fibre-switch",
-  "one fibre to the next, a 32nd of simdgroup_barrier",
-  "one of the 256 switches of a threadgroup barrier",
-  { ...simdgroupBarrier, per: 32 },
-  { kernel: "bench_threadgroup_barrier", threads: 256, per: 256 },
-);
+const simdgroupBarrier = { kernel: "bench_simdgroup_barrier", threads: 32 };
 
 /** A barrier of 256 threads. */
 export const barrier256 = synchronisation(
   "barrier-256",
   "threadgroup_barrier of 256 threads",
-  "simdgroup_barrier of one SIMD group",
-  { kernel: "bench_threadgroup_barrier", threads: 256, per: 1 },
+  "an addition and simdgroup_barrier of one SIMD group",
+  { kernel: "bench_threadgroup_barrier", threads: 256 },
   simdgroupBarrier,
 );
 
@@ -70,7 +61,7 @@ export const barrier256 = synchronisation(
 export const simdSum = synchronisation(
   "simd-sum",
   "simd_sum of a float in 32 lanes",
-  "simdgroup_barrier: the synchronisation alone",
-  { kernel: "bench_simd_sum", threads: 32, per: 1 },
+  "an addition and simdgroup_barrier",
+  { kernel: "bench_simd_sum", threads: 32 },
   simdgroupBarrier,
 );

@@ -14,6 +14,8 @@ export interface Installation {
   readonly settings: Readonly<Record<string, string>>;
   readonly library: { readonly places: readonly string[]; readonly abiVersion: number | undefined };
   readonly device: DeviceInfo | undefined;
+  /** What runs kernels of one's own whose lanes work together; why there is none, where none can be compiled. */
+  readonly executor: string | undefined;
   /** Structs whose layouts were compared. */
   readonly structs: number;
   readonly problems: readonly Problem[];
@@ -44,10 +46,27 @@ export function inspectInstallation(): { installation: Installation; device: Dev
     settings: settings(),
     library: { places, abiVersion: layouts?.abiVersion },
     device: device?.info,
+    executor: device === undefined ? undefined : executorOfOwnKernels(),
     structs: layouts?.structs ?? 0,
     problems,
   };
   return { installation, device };
+}
+
+const sample = `
+#include <metal_stdlib>
+kernel void doctor_sum(device float *x [[buffer(0)]]) { x[0] = metal::simd_sum(x[0]); }`;
+
+/** By a small kernel, on a device of its own: a device keeps what is registered. */
+function executorOfOwnKernels(): string {
+  try {
+    using device = Device.open();
+    device.registerSource("doctor.metal", sample);
+    using pipeline = device.pipeline("doctor_sum");
+    return pipeline.executor;
+  } catch (error) {
+    return `none: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 function versions(): Record<string, string> {

@@ -5,12 +5,13 @@ import type { Installation } from "./installation.ts";
 
 /** An installation as a person reads it. */
 export function formatInstallation(installation: Installation): string {
-  const { versions, settings, library, device, structs } = installation;
+  const { versions, settings, library, device, executor, structs } = installation;
   return [
     ...section("versions", pairs(versions)),
     ...section("settings", pairs(settings)),
     ...section("library, every place looked at", library.places),
     ...section("device", device === undefined ? ["none was opened"] : pairs(deviceLines(device))),
+    ...section("kernels of one's own that use lanes run as", executor === undefined ? [] : [executor]),
     ...section("layouts", [structs === 0 ? "not compared" : `${structs} structs compared with the library's`]),
   ].join("\n");
 }

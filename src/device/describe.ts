@@ -20,6 +20,8 @@ export interface DispatchDescription {
   readonly op: string;
   /** Name of the kernel that runs. */
   readonly kernel: string;
+  /** What runs it: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason. */
+  readonly executor: string;
   /** What `grid` counts. */
   readonly form: DispatchForm;
   readonly grid: Extent3;
@@ -54,7 +56,7 @@ class PrintedRange implements BufferRange {
   }
 }
 
-/** The dispatches of a pass with their times. */
+/** @internal The dispatches of a pass with their times. */
 export function timedDispatches({ native, handle }: PassLifetime): TimedDispatch[] {
   const json = readText((buffer, capacity, needed) =>
     checkStatus(native, native.ma_pass_describe(handle, buffer, capacity, needed)),
@@ -70,7 +72,7 @@ export function timedDispatches({ native, handle }: PassLifetime): TimedDispatch
   });
 }
 
-/** The dispatches of a pass. */
+/** @internal The dispatches of a pass. */
 export function describePass(pass: PassLifetime): DispatchDescription[] {
   return timedDispatches(pass).map(({ startTime, endTime, ...dispatch }) => dispatch);
 }

@@ -9,7 +9,14 @@ import { checkStatus } from "../ffi/status.ts";
 import { setRecorder } from "../parameter.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
-import { createPipeline, kernelNames, type Pipeline, type PipelineOptions, registerSource } from "./kernels.ts";
+import {
+  createPipeline,
+  kernelNames,
+  type Pipeline,
+  type PipelineOptions,
+  registerSource,
+  type SourceOptions,
+} from "./kernels.ts";
 import { BufferMemory, checkMade, DeviceLifetime, disposedError, net, PassLifetime } from "./lifetime.ts";
 import { deviceOptions, parseOptions, passOptions, recordOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
@@ -194,9 +201,12 @@ export class Device {
    *
    * @example
    * device.registerSource("scale.metal", await Bun.file("scale.metal").text());
+   * @example
+   * // Again, when the file has changed.
+   * device.registerSource("scale.metal", await Bun.file("scale.metal").text(), { replace: true });
    */
-  registerSource(name: string, source: string): void {
-    registerSource(this.#usable(), name, source);
+  registerSource(name: string, source: string, options: SourceOptions = {}): void {
+    registerSource(this.#usable(), name, source, options);
   }
 
   /** Names of all kernels, built in and registered. */
@@ -206,7 +216,7 @@ export class Device {
 
   /**
    * A kernel by name with its function constants, compiled or found compiled: one of a registered source, or else a
-   * built-in one.
+   * built-in one; with `builtIn` that alone.
    *
    * Errors: `kernel-not-found` with the known names, `shader-compilation` with
    * the compiler's log, `invalid-argument` for a constant that does not fit.

@@ -11,7 +11,7 @@ import { didYouMean } from "../optionNames.ts";
 import type { Device } from "./device.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
 import { checkMade, type DeviceLifetime, disposedError, net, PipelineLifetime } from "./lifetime.ts";
-import { parseOptions, pipelineOptions } from "./options.ts";
+import { parseOptions, pipelineOptions, sourceOptions } from "./options.ts";
 
 /** A value of a type for `[[function_constant(index)]]`, or the 2 to 4 values of a vector. */
 interface ConstantOf<D extends ConstantDType, V extends ConstantScalar> {
@@ -25,6 +25,7 @@ type LongDType = "u64" | "i64";
 /**
  * Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`. A vector of the shader's,
  * such as `uint2` or `half4`, takes an array of 2 to 4; 64-bit integers take a bigint, or a number that is exact.
+ * `builtIn` asks for the library's own kernel, also where a registered source has one of its name.
  */
 export interface PipelineOptions {
   readonly constants?:
@@ -34,6 +35,15 @@ export interface PipelineOptions {
         | ConstantOf<Exclude<ConstantDType, "bool" | LongDType>, number>
       )[]
     | undefined;
+  readonly builtIn?: boolean | undefined;
+}
+
+/**
+ * Options of `Device.registerSource`: with `replace` the source takes the place of the one of the same name. Pipelines
+ * that there are go on as they are.
+ */
+export interface SourceOptions {
+  readonly replace?: boolean | undefined;
 }
 
 /**
@@ -47,13 +57,19 @@ export class Pipeline {
   readonly kernel: string;
   /** Threads and threadgroup memory that it allows. */
   readonly info: PipelineInfo;
+  /**
+   * What runs the kernel: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason why its lanes
+   * run one by one.
+   */
+  readonly executor: string;
   readonly #lifetime: PipelineLifetime;
 
   /** @internal Use `Device.pipeline`. */
-  constructor(device: Device, lifetime: PipelineLifetime, kernel: string, info: PipelineInfo) {
+  constructor(device: Device, lifetime: PipelineLifetime, kernel: string, info: PipelineInfo, executor: string) {
     this.device = device;
     this.kernel = kernel;
     this.info = info;
+    this.executor = executor;
     this.#lifetime = checkMade(lifetime, PipelineLifetime, "Device.pipeline()");
     net.register(this, lifetime, this);
   }
@@ -100,10 +116,17 @@ export class Pipeline {
 markVersion(Pipeline);
 
 /** @internal Registers shader source on a device. */
-export function registerSource({ native, handle }: DeviceLifetime, name: string, source: string): void {
+export function registerSource(
+  { native, handle }: DeviceLifetime,
+  name: string,
+  source: string,
+  options: SourceOptions,
+): void {
   const label = encodeText(checkText(name, "name"));
   const text = encodeText(checkText(source, "source"));
-  checkStatus(native, native.ma_source_register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength)));
+  const { replace } = parseOptions(sourceOptions, options, "options");
+  const register = replace ? native.ma_source_replace : native.ma_source_register;
+  checkStatus(native, register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength)));
 }
 
 /** @internal Compiles a kernel of a device, or finds it compiled. */
@@ -115,16 +138,20 @@ export function createPipeline(
 ): Pipeline {
   const { native } = device;
   const label = encodeText(checkText(kernel, "kernel"));
-  const { constants } = parseOptions(pipelineOptions, options, "options");
+  const { constants, builtIn } = parseOptions(pipelineOptions, options, "options");
   const packed = packConstants(constants);
   const out = new Block(8);
   const { bytes } = label.block;
-  const status = native.ma_pipeline_create(device.handle, bytes, packed.bytes, constants.length, out.bytes);
+  const create = builtIn ? native.ma_pipeline_create_built_in : native.ma_pipeline_create;
+  const status = create(device.handle, bytes, packed.bytes, constants.length, out.bytes);
   if (status !== 0) throw pipelineError(device, status, kernel);
   const lifetime = new PipelineLifetime(device, out.u32[0] as number);
   const info = new Block(structSizes.MAPipelineInfo);
   checkStatus(native, native.ma_pipeline_info(lifetime.handle, info.bytes));
-  return new Pipeline(owner, lifetime, kernel, readMAPipelineInfo(info));
+  const executor = readText((buffer, capacity, needed) =>
+    checkStatus(native, native.ma_pipeline_executor(lifetime.handle, buffer, capacity, needed)),
+  );
+  return new Pipeline(owner, lifetime, kernel, readMAPipelineInfo(info), executor);
 }
 
 /** @internal The names of all kernels of a device. */

@@ -105,4 +105,10 @@ const functionConstant = z.discriminatedUnion("dtype", [
 /** Options of `Device.pipeline`. */
 export const pipelineOptions = fields("Device.pipeline", {
   constants: z._default(z.array(functionConstant), []),
+  builtIn: z._default(z.boolean(), false),
+});
+
+/** Options of `Device.registerSource`. */
+export const sourceOptions = fields("Device.registerSource", {
+  replace: z._default(z.boolean(), false),
 });

@@ -23,9 +23,18 @@ const sharedTensor = z.strictObject({
  * Where another device of the same process finds a tensor: plain data, for
  * `postMessage`. It holds no memory.
  */
-export type SharedTensor = Readonly<z.output<typeof sharedTensor>>;
+export interface SharedTensor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** From the start of the buffer. */
+  readonly byteOffset: number;
+  /** The buffer's handle, and the process and the number that tell it from others of the same handle. */
+  readonly buffer: number;
+  readonly process: number;
+  readonly number: number;
+}
 
-/** What another device needs to find a tensor. */
+/** @internal What another device needs to find a tensor. */
 export function shareTensor(
   { device, handle }: BufferMemory,
   dtype: DType,
@@ -37,7 +46,7 @@ export function shareTensor(
   return { dtype, shape: [...shape], byteOffset, buffer: handle, process: out.getU64(0), number: out.getU64(2) };
 }
 
-/** What a tensor is made of that another device has shared. */
+/** @internal What a tensor is made of that another device has shared. */
 export interface AdoptedTensor {
   readonly memory: BufferMemory;
   readonly dtype: DType;
@@ -45,7 +54,7 @@ export interface AdoptedTensor {
   readonly byteOffset: number;
 }
 
-/** Takes a share in the memory of a shared tensor. */
+/** @internal Takes a share in the memory of a shared tensor. */
 export function adoptTensor(device: DeviceLifetime, description: SharedTensor): AdoptedTensor {
   const { dtype, shape, byteOffset, ...shared } = parseOptions(sharedTensor, description, "description");
   const axes = checkShape(shape);

@@ -213,8 +213,7 @@ describe("a run", () => {
     () => {
       const { exitCode, stdout } = demo("--help");
       expect(exitCode).toBe(0);
-      for (const part of ["usage: scripts/demo", "--input", "--output", "2,048", "1,024"])
-        expect(stdout).toContain(part);
+      for (const part of ["usage: demo", "--input", "--output", "2,048", "1,024"]) expect(stdout).toContain(part);
     },
     limit,
   );

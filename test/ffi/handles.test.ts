@@ -47,6 +47,7 @@ const byKind = {
   },
   pipeline: {
     ma_pipeline_info: (handle: number) => native.ma_pipeline_info(handle, scratch.bytes),
+    ma_pipeline_executor: (handle: number) => native.ma_pipeline_executor(handle, null, 0n, scratch.bytes.subarray(8)),
     ma_pipeline_release: (handle: number) => native.ma_pipeline_release(handle),
   },
   pass: {

@@ -2,6 +2,7 @@ import { type Pointer, read } from "bun:ffi";
 import type { Block } from "../../src/ffi/block.ts";
 import { passCodes } from "../../src/ffi/generated/codes.ts";
 import type { Native } from "../../src/ffi/library.ts";
+import { dtypeCodes } from "../helpers/abi.ts";
 import { invalidSources, kernels, sources } from "./kernels.ts";
 import type { Random } from "./random.ts";
 import type { StructShape } from "./structs.ts";
@@ -79,9 +80,12 @@ export const functions: readonly FuzzedFunction[] = [
   { name: "ma_buffer_let_go", weight: 1, attempt: () => ({ args: [null, null], expect: "refused" }) },
   { name: "ma_buffer_written", weight: 10, attempt: bufferWritten },
   { name: "ma_source_register", weight: 2, pointers: [1, 2], attempt: sourceRegister },
+  { name: "ma_source_replace", weight: 1, pointers: [1, 2], attempt: sourceReplace },
   { name: "ma_kernel_names", weight: 2, pointers: [3], attempt: onDevice(textArguments) },
   { name: "ma_pipeline_create", weight: 6, pointers: [1, 4], attempt: pipelineCreate },
+  { name: "ma_pipeline_create_built_in", weight: 1, pointers: [1, 4], attempt: builtInCreate },
   { name: "ma_pipeline_info", weight: 20, pointers: [1], attempt: on("pipeline", ({ out }) => [out.bytes]) },
+  { name: "ma_pipeline_executor", weight: 5, pointers: [3], attempt: on("pipeline", textArguments) },
   {
     name: "ma_pipeline_release",
     weight: 2,
@@ -264,6 +268,36 @@ function sourceRegister(scene: Scene): Attempt | undefined {
   }
   const expect = device.sources.has(source.name) ? "refused" : "ok";
   return { args: [device.handle, ...args], expect, done: () => device.sources.add(source.name) };
+}
+
+/** Of kernels that are not built in. */
+function builtInCreate(scene: Scene): Attempt | undefined {
+  const { world, random, shapes, out } = scene;
+  const device = subject(scene, "device");
+  const shape = shapes.get("MAConstant");
+  if (shape === undefined || (device !== undefined && device.pipelines.length >= limits.pipelines)) return undefined;
+  const flag = (index: number) => shape.pack({ index, dtype: dtypeCodes.bool, components: 1, "value[0]": 0 });
+  const constants = new Uint8Array(Buffer.concat([flag(0), flag(1)]));
+  const call = (handle: number, name: string) => [handle, zeroTerminated(name), constants, 2, out.bytes] as const;
+  const kernel = "kv_cache_copy";
+  if (device === undefined) return { args: call(world.wrongHandle("device"), kernel), expect: "refused" };
+  // None of the caller's is built in.
+  if (random.chance(0.5)) return { args: call(device.handle, "fuzz_count"), expect: "refused" };
+  const done = () => {
+    world.add({ kind: "pipeline", handle: handleIn(out), device, kernel });
+  };
+  return { args: call(device.handle, kernel), expect: "ok", done };
+}
+
+/** With the same text, so that what is known of the sources stays true. */
+function sourceReplace(scene: Scene): Attempt | undefined {
+  const { world, random } = scene;
+  const device = subject(scene, "device");
+  const source = random.pick(sources);
+  const text = Buffer.from(source.text);
+  const args = [zeroTerminated(source.name), text, BigInt(text.length)];
+  if (device === undefined) return { args: [world.wrongHandle("device"), ...args], expect: "refused" };
+  return { args: [device.handle, ...args], expect: "ok", done: () => device.sources.add(source.name) };
 }
 
 function pipelineCreate(scene: Scene): Attempt | undefined {

@@ -190,7 +190,7 @@ function fail(text: string): never {
 
 /** An empty list and an empty text may be at NULL. */
 function isOptional(name: string, index: number, args: readonly Argument[]): boolean {
-  return name === "ma_pipeline_create" && index === 2 && args[3] === 0;
+  return name.startsWith("ma_pipeline_create") && index === 2 && args[3] === 0;
 }
 
 /** Threads and open files of this process. */

@@ -35,8 +35,8 @@ export async function differingSeeds(first: number, count: number): Promise<numb
 
 /** The smallest kernel found in the one of `seed` that differs still, as source. */
 export async function shrunk(seed: number): Promise<string> {
-  const name = `random_${seed}`;
+  const kernel = randomKernel(`random_${seed}`, seed);
   const differs = async (statements: RandomKernel["statements"]) =>
-    (await differing([{ name, statements }]).catch(() => [])).length > 0;
-  return kernelText({ name, statements: await shrink(randomKernel(name, seed).statements, differs) });
+    (await differing([{ ...kernel, statements }]).catch(() => [])).length > 0;
+  return kernelText({ ...kernel, statements: await shrink(kernel.statements, differs) });
 }

@@ -7,6 +7,7 @@
  * a barrier before the next.
  */
 import { seededBits } from "../../scripts/lib/random.ts";
+import { matrixDeclarations, matrixStatement, matrixSum } from "./matrices.ts";
 
 /** A statement: lines around the statements inside it. */
 export interface Statement {
@@ -19,6 +20,8 @@ export interface Statement {
 export interface RandomKernel {
   readonly name: string;
   readonly statements: readonly Statement[];
+  /** With 8x8 matrices, which need whole SIMD groups. */
+  readonly hasMatrices: boolean;
 }
 
 const integers = ["uint", "int", "ushort", "short", "uchar", "char", "ulong", "long"] as const;
@@ -61,10 +64,11 @@ class KernelGenerator {
   private divergent = 0;
 
   constructor(
-    private readonly below: (count: number) => number,
+    readonly below: (count: number) => number,
     private readonly withBarriers: boolean,
+    private readonly hasMatrices: boolean,
   ) {
-    this.canReturn = !withBarriers;
+    this.canReturn = !withBarriers && !hasMatrices;
   }
 
   private pick<T>(items: readonly T[]): T {
@@ -121,7 +125,7 @@ class KernelGenerator {
     }
   }
 
-  private number(depth: number): string {
+  number(depth: number): string {
     if (depth <= 0 || this.chance(15)) {
       return this.pick(["p", "q", "(float)r", "(float)s", "1.5f", "-0.25f", "number_of(in[lane])"]);
     }
@@ -147,7 +151,7 @@ class KernelGenerator {
     }
   }
 
-  private condition(depth: number): string {
+  condition(depth: number): string {
     switch (this.below(6)) {
       case 0:
         return `(lane & ${this.pick(["1u", "3u", "8u", "16u"])}) != 0`;
@@ -232,6 +236,7 @@ class KernelGenerator {
   private statement(depth: number): Statement {
     const kind = this.below(100);
     const isUniform = this.chance(35);
+    if (this.hasMatrices && this.divergent === 0 && this.chance(50)) return matrixStatement(this);
     // Where all lanes reconverge.
     const reconverge = isUniform || this.divergent > 0 ? "" : " threadgroup_barrier(mem_flags::mem_none);";
     if (depth > 0 && kind < 22) {
@@ -279,14 +284,15 @@ class KernelGenerator {
   }
 
   kernel(name: string): RandomKernel {
-    return { name, statements: this.block(3, 6) };
+    const { hasMatrices } = this;
+    return { name, statements: this.block(3, hasMatrices ? 10 : 6), hasMatrices };
   }
 }
 
 export function randomKernel(name: string, seed: number): RandomKernel {
   const bits = seededBits(seed);
   const below = (count: number): number => bits() % count;
-  return new KernelGenerator(below, below(3) === 0).kernel(name);
+  return new KernelGenerator(below, below(3) === 0, below(4) === 0).kernel(name);
 }
 
 function text(statements: readonly Statement[], indent: string): string {
@@ -300,7 +306,7 @@ function text(statements: readonly Statement[], indent: string): string {
 }
 
 /** The body of a kernel: what is between its braces. */
-export function bodyText({ statements }: RandomKernel): string {
+export function bodyText({ statements, hasMatrices }: RandomKernel): string {
   const stored = variables.map(([name, type], index) => {
     const isFloat = type === "float" || type === "half" || type === "bfloat";
     return `out[i * ${outputCount}u + ${4 + index}u] = ${isFloat ? `bits_of((float)${name})` : `(uint)${name} ^ (uint)((ulong)${name} >> 32)`};`;
@@ -313,8 +319,8 @@ export function bodyText({ statements }: RandomKernel): string {
   return `  uint t[8]; for (uint k = 0; k < 8u; ++k) { t[k] = in[k] + lane; }
   const uint uni = in[7];
   ${initial.join("\n  ")}
-${text(statements, "  ")}
-  for (uint k = 0; k < 8u; ++k) { a = a * 31u + t[k]; }
+${hasMatrices ? `${matrixDeclarations}\n` : ""}${text(statements, "  ")}
+${hasMatrices ? `${matrixSum}\n` : ""}  for (uint k = 0; k < 8u; ++k) { a = a * 31u + t[k]; }
   ${stored.join("\n  ")}`;
 }
 

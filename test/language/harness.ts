@@ -135,17 +135,20 @@ export function languageSuite(name: string, prelude: string, cases: readonly Cas
   kernelSuite(
     name,
     suiteSource(prelude, cases, name),
-    cases.map((each, index) => {
-      const { threads = each.expected.length, threadgroup, shared, ...rest } = each;
-      return {
-        ...rest,
-        kernel: `${name}_${index}`,
-        grid: threads,
-        threads: threadgroup ?? Math.min(threads, 1024),
-        ...(shared === undefined ? {} : { threadgroupMemory: { 0: shared } }),
-      };
-    }),
+    cases.map((each, index) => kernelOf(each, `${name}_${index}`)),
   );
+}
+
+/** A case of statements as one of the kernel that was made of them. */
+export function kernelOf(each: Case, kernel: string): KernelCase {
+  const { threads = each.expected.length, threadgroup, shared, ...rest } = each;
+  return {
+    ...rest,
+    kernel,
+    grid: threads,
+    threads: threadgroup ?? Math.min(threads, 1024),
+    ...(shared === undefined ? {} : { threadgroupMemory: { 0: shared } }),
+  };
 }
 
 /** Declares one test a case, on kernels of `source`. */
@@ -213,7 +216,8 @@ export function run(target: Device, each: KernelCase): Values {
   return Array.from(new elements[type](result.buffer) as unknown as ArrayLike<number | bigint>);
 }
 
-function compare(output: Values, each: KernelCase): void {
+/** Fails at the first value that is not the one expected, nor as near as the case allows. */
+export function compare(output: Values, each: KernelCase): void {
   const actual = each.arrange?.(output) ?? output;
   each.expected.forEach((want, k) => {
     const got = actual[k] as number | bigint;

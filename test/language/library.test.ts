@@ -91,7 +91,7 @@ const cases: Case[] = [
   },
   {
     name: "traits: kinds of types, logic on traits, arrays, sequences, void_t",
-    code: `const int n[] = {is_fundamental_v<int>, is_fundamental_v<float4>, is_compound_v<device int *>, is_object_v<int>, is_empty_v<true_type>, is_trivial_v<int>, is_standard_layout_v<Nothing>, is_pod_v<float>,
+    code: `const int n[] = {is_fundamental_v<int>, is_fundamental_v<float4>, is_compound_v<device int *>, is_object_v<int>, is_trivial_v<true_type>, is_trivial_v<int>, is_standard_layout_v<Nothing>, is_pod_v<float>,
         is_null_pointer_v<decltype(nullptr)>, is_constructible_v<float, int>, is_constructible_v<Nothing, int>, conjunction_v<true_type, false_type>, disjunction_v<true_type, false_type>, negation_v<false_type>,
         int(rank_v<int[2][3]>), int(extent_v<int[5]>), int(extent_v<int[5][7], 1>), int(alignment_of_v<float4>), is_same_v<remove_extent_t<int[3]>, int>, is_same_v<add_pointer_t<int>, thread int *>, has_x<Point>::value, has_x<Nothing>::value,
         total(make_integer_sequence<int, 5>()), int(make_index_sequence<3>::size()), is_four<float4>::value + is_four<float>{}}; out[i] = n[i];`,
@@ -112,6 +112,7 @@ languageSuite(
   `struct Nothing {};
 struct Point { int x; };
 template <typename T, typename = void> struct has_x : false_type {};
+template <typename...> using void_t = void;
 template <typename T> struct has_x<T, void_t<decltype(T::x)>> : true_type {};
 template <int... I> int total(integer_sequence<int, I...>) { return (I + ... + 0); }
 template <typename T> struct is_four : bool_constant<sizeof(T) == 16> {};

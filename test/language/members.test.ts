@@ -176,7 +176,7 @@ const refused: Record<string, readonly [string, RegExp]> = {
   "a function of a name that others qualify": ["device Named *p = (device Named *)out; p->set(1);", /set/],
   "a function without a qualifier called by one for device memory": [
     "device Calling *p = (device Calling *)out; p->go();",
-    /'plain' is not qualified for an object in device memory/,
+    /not qualified for an object in device memory/,
   ],
 };
 Object.entries(refused).forEach(([name, [code, says]], index) => {

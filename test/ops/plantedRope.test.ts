@@ -25,9 +25,15 @@ function largestError(kernel: string): number {
   for (const isInterleaved of [false, true]) {
     for (const isSequenceMajor of [false, true]) {
       const streams = [nHeads, nKvHeads].map((heads) => {
-        const x = device.tensor("f32", [batch * heads * nTokens * headDim]);
+        // Room for the heads of q and k together, so that a mistake reads and writes inside.
+        const x = device.tensor("f32", [batch * (nHeads + nKvHeads) * nTokens * headDim]);
         x.set(Float32Array.from({ length: x.length }, (_, i) => Math.sin(i * 1.7)));
-        return { heads, x, out: device.tensor("f32", x.shape), values: Float64Array.from(x.toFloat32Array()) };
+        return {
+          heads,
+          x,
+          out: device.tensor("f32", x.shape),
+          values: Float64Array.from(x.toFloat32Array()).subarray(0, batch * heads * nTokens * headDim),
+        };
       });
       const [q, k] = streams as [(typeof streams)[0], (typeof streams)[0]];
       const constants = [isInterleaved, true, true].map(
@@ -49,8 +55,9 @@ function largestError(kernel: string): number {
         const shape = { batch, nHeads: heads, nTokens, headDim, isSequenceMajor, isInterleaved };
         const position = (b: number, t: number): number => positions[b * nTokens + t] ?? 0;
         const wanted = referenceApplyRope(values, { ...shape, invFreq, attentionScale, position });
-        out.toFloat32Array().forEach((got, i) => {
-          const error = Math.abs(got - (wanted[i] as number));
+        const got = out.toFloat32Array();
+        wanted.forEach((want, i) => {
+          const error = Math.abs((got[i] as number) - want);
           largest = Math.max(largest, Number.isNaN(error) ? Number.POSITIVE_INFINITY : error);
         });
       }

@@ -48,8 +48,10 @@ function measure(structs: readonly Struct[]): number[][] {
   const source = new Source();
   const lines = structs.flatMap((each) => {
     const name = source.define(each);
-    const offsets = Object.keys(each.offsets).map((field) => `__builtin_offsetof(${name}, ${field})`);
-    return [`sizeof(${name})`, `alignof(${name})`, ...offsets].map((value) => `*out++ = uint(${value});`);
+    const offsets = Object.keys(each.offsets).map(
+      (field) => `(device uchar *)&((device ${name} *)out)->${field} - (device uchar *)out`,
+    );
+    return [`sizeof(${name})`, `alignof(${name})`, ...offsets].map((value) => `*next++ = uint(${value});`);
   });
   const label = `measure${Bun.hash(lines.join("")).toString(36)}`;
   device.registerSource(
@@ -58,6 +60,7 @@ function measure(structs: readonly Struct[]): number[][] {
 using namespace metal;
 ${source.structs.join("\n")}
 kernel void ${label}(device uint *out [[buffer(0)]]) {
+device uint *next = out;
 ${lines.join("\n")}
 }`,
   );

@@ -73,7 +73,9 @@ test("compile makes a pipeline of every entry point, those named by macros too",
     ...["compile", path, "--constant", "3=bool:true", "--constant", "4=u32:1,2"],
     ...["--constant", "5=f16:1,2,3,4.5", "--constant", "6=i64:-9223372036854775808"],
   );
-  expect(stdout).toMatch(/^ {2}ok {6}one: up to 1024 threads, SIMD width 32, 0 bytes of threadgroup memory$/m);
+  expect(stdout).toMatch(
+    /^ {2}ok {6}one: up to 1024 threads, SIMD width 32, 0 bytes of threadgroup memory; runs as loop$/m,
+  );
   expect(stdout).toMatch(/^ {2}ok {6}two: /m);
   expect(exitCode).toBe(0);
   expect(run("compile", path).exitCode).toBe(0); // without a value the constant is false
@@ -96,7 +98,7 @@ test("compile finds the headers that shaders share, and no others", () => {
   // The second time a header says nothing, and lines behind it keep their numbers.
   const includes = ['#include "hadamard_formats.h" // codes', '#include "hadamard_formats.h"'];
   const bad = shader("include.metal", ...includes, "kernel void k(device float *x [[buffer(0)]]) { x[0] = missing; }");
-  expect(run("compile", bad).stdout).toMatch(/include\.metal:5:55: error: .*'missing'\n.* x\[0\] = missing; /);
+  expect(run("compile", bad).stdout).toMatch(/include\.metal:5:55: error: .*'missing'.*\n.* x\[0\] = missing; /);
   const unknown = run("compile", shader("unknown.metal", '#include "unknown.h"'));
   expect(unknown).toMatchObject({ exitCode: 1, stdout: expect.stringContaining("'unknown.h' file not found") });
 });

@@ -15,7 +15,7 @@ struct EmbedTexts: BuildToolPlugin {
       let include = "Sources/CSoftMetal/include"
       let headers = "Sources/CSoftMetal"
       sources = [
-        "\(headers)/msl", "\(headers)/opencl", "\(include)/softmetal.h", "\(include)/softmetal_worker.h",
+        "\(headers)/msl", "\(include)/softmetal.h", "\(include)/softmetal_worker.h",
       ]
     default:
       Diagnostics.error("EmbedTexts has no texts for the target \(target.name)")

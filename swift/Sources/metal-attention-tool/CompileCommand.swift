@@ -14,7 +14,7 @@ struct CompileCommand: ParsableCommand {
     abstract: "Compile every entry point of Metal shader files.",
     discussion: """
       Each file is registered on a device of its own, as a program would do it, and a pipeline is made of each kernel \
-      in it. One line a kernel says what its pipeline allows; a kernel that does not compile shows the compiler's \
+      in it. One line a kernel says what its pipeline allows and what runs it; a kernel that does not compile shows the compiler's \
       messages. The status is 0 when every kernel of every file compiled, and 1 otherwise.
 
       Function constants that are not given are false or 0. The files of the library itself can be compiled too: \
@@ -72,8 +72,8 @@ struct CompileCommand: ParsableCommand {
     var lastMessage = ""
     for kernel in kernels {
       do {
-        let info = try device.compile(kernel: kernel, constants: given + others)
-        print("  ok      \(original(kernel)): \(describe(info))")
+        let (info, executor) = try device.compile(kernel: kernel, constants: given + others)
+        print("  ok      \(original(kernel)): \(describe(info)); runs as \(executor)")
       } catch {
         failures += 1
         print("  failed  \(original(kernel))")

@@ -45,13 +45,13 @@ final class OpenDevice {
     }
   }
 
-  /// Compiles one kernel and gives the pipeline back; what it allows is returned.
-  func compile(kernel: String, constants: [MAConstant]) throws -> MAPipelineInfo {
+  /// Compiles one kernel and gives the pipeline back; what it allows and what runs it are returned.
+  func compile(kernel: String, constants: [MAConstant]) throws -> (info: MAPipelineInfo, executor: String) {
     var pipeline: ma_pipeline = 0
     try check(ma_pipeline_create(handle, kernel, constants, UInt32(constants.count), &pipeline))
     defer { _ = ma_pipeline_release(pipeline) }
     var info = MAPipelineInfo()
     try check(ma_pipeline_info(pipeline, &info))
-    return info
+    return (info, try libraryText { ma_pipeline_executor(pipeline, $0, $1, $2) })
   }
 }

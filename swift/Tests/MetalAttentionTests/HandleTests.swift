@@ -20,7 +20,8 @@ import Testing
       ma_buffer_info(handle, &length, &contents), ma_buffer_release(handle),
       ma_source_register(handle, "a", "b", 1), ma_kernel_names(handle, nil, 0, &count),
       ma_pipeline_create(handle, "a", nil, 0, &out), ma_pipeline_info(handle, &pipelineInfo),
-      ma_pipeline_release(handle), ma_pass_create(handle, 0, &out), ma_pass_commit(handle), ma_pass_wait(handle),
+      ma_pipeline_executor(handle, nil, 0, &count), ma_pipeline_release(handle), ma_pass_create(handle, 0, &out),
+      ma_pass_commit(handle), ma_pass_wait(handle),
       ma_pass_info(handle, &passInfo), ma_pass_describe(handle, nil, 0, &count), ma_pass_release(handle),
       ma_kv_cache_copy(handle, &args), ma_device_close(handle),
     ]

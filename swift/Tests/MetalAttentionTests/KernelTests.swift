@@ -86,7 +86,7 @@ import Testing
     expectOK(dispatch(pass, pipeline, a, b))
     expectOK(dispatch(pass, pipeline, b, c, offset: 100))
     let description = text { ma_pass_describe(pass, $0, $1, $2) }
-    #expect(description.contains("\"op\":\"kernel\",\"kernel\":\"scale\",\"form\":\"threads\",\"grid\":[4,1,1]"))
+    #expect(description.contains("\"op\":\"kernel\",\"kernel\":\"scale\",\"executor\":\"loop\",\"form\":\"threads\",\"grid\":[4,1,1]"))
     #expect(description.hasSuffix("\"barrierBefore\":true}]"))
     run(pass)
     #expect(b.array(UInt32.self) == [4, 7, 10, 13])

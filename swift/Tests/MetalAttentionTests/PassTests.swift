@@ -111,7 +111,7 @@ import Testing
     expectOK(ma_kv_cache_copy(pass, &second))
     let description = text { ma_pass_describe(pass, $0, $1, $2) }
     let common =
-      "\"op\":\"kvCacheCopy\",\"kernel\":\"kv_cache_copy_f32\",\"form\":\"threads\","
+      "\"op\":\"kvCacheCopy\",\"kernel\":\"kv_cache_copy_f32\",\"executor\":\"loop\",\"form\":\"threads\","
       + "\"grid\":[1,1,1],\"threadsPerThreadgroup\":[1,1,1],"
     #expect(
       description == "[{\(common)\"reads\":[{\"buffer\":\(a.handle),\"offset\":0,\"length\":16}],"

@@ -475,13 +475,22 @@ int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
 /// Registers shader source under `name` (for messages). Compiled on first use.
 /// A kernel name that another registered source already has is refused; a built-in kernel may have it.
 int32_t ma_source_register(ma_device device, const char *name, const char *source, uint64_t length);
+/// Registers a source in place of the one that has the same name, if any: pipelines made from then on are of the new
+/// text, those that there are go on.
+int32_t ma_source_replace(ma_device device, const char *name, const char *source, uint64_t length);
 /// The names of all kernels, built in and registered, one a line.
 /// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
 int32_t ma_kernel_names(ma_device device, char *buffer, uint64_t capacity, uint64_t *needed);
 /// Compiles (or finds) the pipeline of a kernel with function constants: of a registered source, or else built in.
 int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
                            ma_pipeline *pipeline);
+/// The same of a built-in kernel, whatever kernels of its name are registered.
+int32_t ma_pipeline_create_built_in(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
+                                    ma_pipeline *pipeline);
 int32_t ma_pipeline_info(ma_pipeline pipeline, MAPipelineInfo *info);
+/// What runs the kernel, as text: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason.
+/// Writes as `ma_kernel_names` does.
+int32_t ma_pipeline_executor(ma_pipeline pipeline, char *buffer, uint64_t capacity, uint64_t *needed);
 int32_t ma_pipeline_release(ma_pipeline pipeline);
 
 /// Opens a pass: one command buffer that takes dispatches until it is committed.
@@ -497,8 +506,8 @@ int32_t ma_pass_commit_notify(ma_pass pass);
 int32_t ma_pass_wait(ma_pass pass);
 /// State and times, without blocking. A failed pass leaves its error in ma_last_error.
 int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
-/// What the pass holds, as JSON: an array of `{"op","kernel","form","grid","threadsPerThreadgroup",
-/// "reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
+/// What the pass holds, as JSON: an array of `{"op","kernel","executor","form","grid",
+/// "threadsPerThreadgroup","reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
 /// profiled pass that has completed with `"startTime"` and `"endTime"` in seconds.
 int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
 /// The bytes that dispatch `dispatch` of the pass hands to its kernel as

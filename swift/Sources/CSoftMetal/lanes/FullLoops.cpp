@@ -27,6 +27,8 @@ std::vector<BasicBlock *> candidates(Function &function, bool mayAssume) {
     BasicBlock *header = loop->getHeader();
     const auto *branch = dyn_cast<BranchInst>(header->getTerminator());
     if (!branch || !branch->isConditional() || loop->getExitingBlock() != header) continue;
+    // The second loop begins with the header that the first has left by.
+    if (any_of(*header, [](const Instruction &instruction) { return instruction.mayHaveSideEffects(); })) continue;
     size_t size = 0;
     bool hasBarrier = false;
     for (const BasicBlock *block : loop->blocks()) {

@@ -25,6 +25,7 @@ bool isIgnored(Intrinsic::ID id) {
 }  // namespace
 
 void Widener::widen(Instruction &instruction) {
+  if (isLazy(&instruction)) return;
   if (auto *call = dyn_cast<CallBase>(&instruction)) return widenCall(*call);
   if (isa<FenceInst>(instruction)) {
     builder_.Insert(instruction.clone());
@@ -220,12 +221,8 @@ void Widener::widenBitcast(Instruction &cast) {
   Value *from = cast.getOperand(0);
   Type *to = cast.getType();
   const auto *source = dyn_cast<FixedVectorType>(from->getType()), *target = dyn_cast<FixedVectorType>(to);
-  if (isMatrix(&cast)) {
-    Type *element = to->isDoubleTy()  ? builder_.getFloatTy()
-                    : to->isFloatTy() ? static_cast<Type *>(builder_.getInt16Ty())
-                                      : laneType(to);
-    return set(cast, {builder_.CreateBitCast(matrix(from), FixedVectorType::get(element, 64))});
-  }
+  if (isMatrix(&cast))
+    return set(cast, {builder_.CreateBitCast(matrix(from), FixedVectorType::get(elementType(to), 64))});
   const unsigned fromCount = source ? source->getNumElements() : 1, toCount = target ? target->getNumElements() : 1;
   Parts results;
   if (fromCount == toCount) {

@@ -42,12 +42,16 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
     case Primitive::barrier:
       return barrier(call);
     case Primitive::matrixLoad:
-      return set(call, {matrixLoad(call)});
+      return matrixLoad(call);
     case Primitive::matrixStore:
       return matrixStore(call);
+    case Primitive::shareLoad:
+      return shareLoad(call);
+    case Primitive::shareStore:
+      return shareStore(call);
     case Primitive::matrixMultiply:
-      return set(call, {multiply(matrix(call.getArgOperand(0)), matrix(call.getArgOperand(1)),
-                                 matrix(call.getArgOperand(2)))});
+      if (!tiles_->isDeferred(&call)) multiply(*tiles_->groupOf(&call));
+      return;
     case Primitive::regular:
     case Primitive::group:
     case Primitive::simdgroup:
@@ -92,16 +96,18 @@ Value *Widener::lastActive(Value *value) {
   return builder_.CreateExtractElement(vector(value), lane);
 }
 
+/// What lanes that are not active have is undefined: all bits set, a NaN, so that whoever uses it finds out.
 Value *Widener::shuffle(CallBase &call) {
   Value *value = call.getArgOperand(0), *lane = call.getArgOperand(1);
   const Shape place = shapes_.of(lane);
   if (shapes_.of(value).isUniform()) return scalar(value);
+  Value *from = vector(value);
+  from = builder_.CreateSelect(mask_, from, Constant::getAllOnesValue(from->getType()));
   if (place.isUniform()) {
     Value *index = builder_.CreateAnd(scalar(lane), width - 1);
-    return builder_.CreateExtractElement(vector(value), index);
+    return builder_.CreateExtractElement(from, index);
   }
   Value *indices = builder_.CreateAnd(vector(lane), ConstantInt::get(vectorType(lane->getType()), width - 1));
-  Value *from = vector(value);
   // A permutation known at compile time.
   if (auto *known = dyn_cast<ConstantDataVector>(indices)) {
     SmallVector<int, width> places;

@@ -3,6 +3,7 @@
 /// A lane's share of a matrix is one value for the front end. Here the shares of all lanes are the matrix, and they
 /// become lanes' values only where something looks at elements.
 #include "Widen.hpp"
+#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -26,6 +27,13 @@ bool isShare(const Type *type) {
 
 bool isCarrier(const Type *type) { return type->isDoubleTy() || type->isFloatTy(); }
 
+/// Whether a load says that it turns rows into columns; where that is not known, its rows have been chosen already.
+bool isTransposed(const Value *load) {
+  if (primitiveOf(load) != Primitive::matrixLoad) return false;
+  const auto *transposed = dyn_cast<ConstantInt>(cast<CallBase>(load)->getArgOperand(2));
+  return transposed && transposed->isOne();
+}
+
 bool isMatrixUse(const User *user) {
   const Primitive primitive = primitiveOf(user);
   return primitive == Primitive::matrixMultiply || primitive == Primitive::matrixStore;
@@ -38,6 +46,7 @@ bool Widener::mayBeMatrix(const Instruction &instruction) const {
   if (!isShare(instruction.getType()) || shapes_.of(&instruction).kind != Shape::varying) return false;
   const Primitive primitive = primitiveOf(&instruction);
   if (primitive == Primitive::matrixLoad || primitive == Primitive::matrixMultiply) return true;
+  if (primitive == Primitive::shareLoad) return shapes_.of(instruction.getOperand(0)).isUniform();
   if (const auto *cast = dyn_cast<BitCastInst>(&instruction)) {
     if (!isShare(cast->getSrcTy())) return false;
     if (isCarrier(cast->getDestTy()) && cast->getSrcTy()->isVectorTy())
@@ -106,20 +115,120 @@ Value *Widener::toMatrix(Value *even, Value *odd) {
   return builder_.CreateShuffleVector(even, odd, places);
 }
 
+/// Whether a matrix is computed where it is asked for: a cast of one, in the block of the cast.
+bool Widener::isLazy(const Value *value) const {
+  return isa<CastInst>(value) && isMatrix(value) && (tiles_->groupOf(value) || !slots_.contains(value));
+}
+
 /// The value as 64 elements, whatever it is held as.
 Value *Widener::matrix(Value *value) {
-  if (isMatrix(value)) return parts(value)[0];
   Type *type = value->getType();
+  if (isMatrix(value)) {
+    if (tiles_->groupOf(value)) return joined(rows({value}));
+    if (current_.contains(value)) return current_[value][0];
+    Value *result;
+    if (const auto loaded = loadedRows_.find(value); loaded != loadedRows_.end()) {
+      result = joined(loaded->second);
+      if (isTransposed(value)) result = transpose(result);
+    } else if (isLazy(value)) {
+      auto *cast = llvm::cast<CastInst>(value);
+      result = castOf(*cast, matrix(cast->getOperand(0)));
+    } else {
+      return parts(value)[0];
+    }
+    current_[value] = {result};
+    return result;
+  }
   if (!isCarrier(type)) return toMatrix(vector(value, 0), vector(value, 1));
   // The bits of a share: two elements.
-  Type *element = type->isDoubleTy() ? builder_.getFloatTy() : static_cast<Type *>(builder_.getInt16Ty());
-  Value *both = builder_.CreateBitCast(vector(value), FixedVectorType::get(element, elements));
+  Value *both = builder_.CreateBitCast(vector(value), FixedVectorType::get(elementType(type), elements));
   SmallVector<int, width> even, odd;
   for (unsigned lane = 0; lane < width; ++lane) {
     even.push_back(int(2 * lane));
     odd.push_back(int(2 * lane + 1));
   }
   return toMatrix(builder_.CreateShuffleVector(both, even), builder_.CreateShuffleVector(both, odd));
+}
+
+/// A cast of some of a matrix's elements.
+Value *Widener::castOf(CastInst &conversion, Value *from) {
+  if (!isa<BitCastInst>(conversion)) return element(conversion, {from}, nullptr);
+  const unsigned count = cast<FixedVectorType>(from->getType())->getNumElements();
+  return builder_.CreateBitCast(from, FixedVectorType::get(elementType(conversion.getType()), count));
+}
+
+/// The rows of one matrix, or of two side by side.
+Widener::Parts Widener::rows(ArrayRef<Value *> tiles) {
+  const auto all = [&](const auto &holds) { return all_of(tiles, holds); };
+  if (const Tiles::Group *group = tiles_->groupOf(tiles[0])) {
+    const Parts &known = parts(group->front());
+    if (std::equal(tiles.begin(), tiles.end(), group->begin(), group->end(),
+                   [](const Value *tile, const Value *sum) { return Tiles::sumOf(tile) == sum; }))
+      return known;
+    if (tiles.size() == 1) {
+      SmallVector<int, side> places;
+      for (int i = 0; i < side; ++i) places.push_back(Tiles::sumOf(tiles[0]) == (*group)[0] ? i : side + i);
+      Parts half;
+      for (Value *row : known) half.push_back(builder_.CreateShuffleVector(row, places));
+      return half;
+    }
+  } else if (auto *cast = dyn_cast<CastInst>(tiles[0]); cast && all([&](Value *tile) {
+                                                          const auto *other = dyn_cast<CastInst>(tile);
+                                                          return other && isLazy(tile) && !tiles_->groupOf(tile) &&
+                                                                 other->getParent() == blocks_.order[size_t(index_)] &&
+                                                                 other->getOpcode() == cast->getOpcode() &&
+                                                                 other->getType() == cast->getType() &&
+                                                                 other->getSrcTy() == cast->getSrcTy();
+                                                        })) {
+    SmallVector<Value *, 2> sources;
+    for (Value *tile : tiles) sources.push_back(llvm::cast<CastInst>(tile)->getOperand(0));
+    Parts result = rows(sources);
+    for (Value *&row : result) row = castOf(*cast, row);
+    return result;
+  } else if (all([&](Value *tile) {
+               return loadedRows_.contains(tile) && isTransposed(tile) == isTransposed(tiles[0]);
+             })) {
+    Parts result = loadedRows_[tiles[0]];
+    if (tiles.size() == 2) result = sideBySide(result, loadedRows_[tiles[1]]);
+    return isTransposed(tiles[0]) ? transposedRows(std::move(result)) : result;
+  }
+  return tiles.size() == 1 ? rowsOf(matrix(tiles[0])) : sideBySide(rows(tiles[0]), rows(tiles[1]));
+}
+
+Widener::Parts Widener::rowsOf(Value *matrix) {
+  Parts result;
+  for (int i = 0; i < side; ++i) {
+    SmallVector<int, side> places;
+    for (int k = 0; k < side; ++k) places.push_back(i * side + k);
+    result.push_back(builder_.CreateShuffleVector(matrix, places));
+  }
+  return result;
+}
+
+Widener::Parts Widener::sideBySide(const Parts &left, const Parts &right) {
+  Parts result;
+  for (int i = 0; i < side; ++i) result.push_back(concatenateVectors(builder_, {left[i], right[i]}));
+  return result;
+}
+
+Value *Widener::joined(Parts rows) { return concatenateVectors(builder_, rows); }
+
+/// Interleaves rows i and i + 4 three times, which exchanges the bits of row and column. Matrices side by side stay so.
+Widener::Parts Widener::transposedRows(Parts rows) {
+  const int count = int(cast<FixedVectorType>(rows[0]->getType())->getNumElements());
+  for (int step = 0; step < 3; ++step) {
+    Parts next;
+    for (int i = 0; i < side; ++i) {
+      SmallVector<int, 2 * side> places;
+      for (int k = 0; k < count; ++k) {
+        const int from = k / side * side + i % 2 * side / 2 + k % side / 2;
+        places.push_back(k % 2 == 0 ? from : count + from);
+      }
+      next.push_back(builder_.CreateShuffleVector(rows[i / 2], rows[i / 2 + side / 2], places));
+    }
+    rows = std::move(next);
+  }
+  return rows;
 }
 
 Value *Widener::transpose(Value *matrix) {
@@ -129,69 +238,114 @@ Value *Widener::transpose(Value *matrix) {
 }
 
 /// Rows of eight elements, `stride` elements apart.
-Value *Widener::matrixLoad(CallBase &call) {
-  Type *element = call.getType()->isDoubleTy() ? builder_.getFloatTy() : static_cast<Type *>(builder_.getInt16Ty());
+void Widener::matrixLoad(CallBase &call) {
+  Type *element = elementType(call.getType());
   const Align align(element->getPrimitiveSizeInBits() / 8);
   Value *pointer = lastActive(call.getArgOperand(0)), *stride = lastActive(call.getArgOperand(1));
-  Value *transposed = lastActive(call.getArgOperand(2));
-  SmallVector<Value *, side> rows;
+  Parts rows;
   for (int i = 0; i < side; ++i) {
     Value *row = builder_.CreateGEP(element, pointer, builder_.CreateMul(stride, builder_.getInt64(i)));
     rows.push_back(builder_.CreateAlignedLoad(FixedVectorType::get(element, side), row, align));
   }
-  for (unsigned count = side; count > 1; count /= 2) {
-    const unsigned size = elements / count;
-    SmallVector<int, elements> places;
-    for (unsigned i = 0; i < 2 * size; ++i) places.push_back(int(i));
-    for (unsigned i = 0; i < count / 2; ++i)
-      rows[i] = builder_.CreateShuffleVector(rows[2 * i], rows[2 * i + 1], places);
+  if (!isa<Constant>(call.getArgOperand(2))) {
+    Value *whole = joined(rows);
+    rows = rowsOf(builder_.CreateSelect(lastActive(call.getArgOperand(2)), transpose(whole), whole));
   }
-  return builder_.CreateSelect(transposed, transpose(rows[0]), rows[0]);
+  loadedRows_[&call] = rows;
+  if (slots_.contains(&call)) set(call, {matrix(&call)});
 }
 
 void Widener::matrixStore(CallBase &call) {
-  Value *value = matrix(call.getArgOperand(0));
-  Type *element = value->getType()->getScalarType();
+  Value *value = call.getArgOperand(0), *isTransposed = call.getArgOperand(3);
+  Type *element = elementType(value->getType());
   const Align align(element->getPrimitiveSizeInBits() / 8);
   Value *pointer = lastActive(call.getArgOperand(1)), *stride = lastActive(call.getArgOperand(2));
-  value = builder_.CreateSelect(lastActive(call.getArgOperand(3)), transpose(value), value);
+  Parts stored;
+  if (const auto *known = dyn_cast<Constant>(isTransposed); known && known->isNullValue()) {
+    stored = rows(value);
+  } else {
+    Value *whole = matrix(value);
+    stored = rowsOf(builder_.CreateSelect(lastActive(isTransposed), transpose(whole), whole));
+  }
   for (int i = 0; i < side; ++i) {
-    SmallVector<int, side> places;
-    for (int k = 0; k < side; ++k) places.push_back(i * side + k);
     Value *row = builder_.CreateGEP(element, pointer, builder_.CreateMul(stride, builder_.getInt64(i)));
-    builder_.CreateAlignedStore(builder_.CreateShuffleVector(value, places), row, align);
+    builder_.CreateAlignedStore(stored[i], row, align);
   }
 }
 
-/// a * b + c, two rows of the result in a vector of 16: for each k, the two rows' factors of `a`, each spread over
-/// eight places, times row k of `b` twice.
-Value *Widener::multiply(Value *a, Value *b, Value *c) {
-  constexpr int pair = 2 * side;
-  SmallVector<Value *, side> rows;
+/// Where the lanes' elements of matrices in private memory are.
+Value *Widener::sharePlaces(Value *matrices, unsigned component) {
+  SmallVector<Constant *, width> offsets;
+  for (unsigned lane = 0; lane < width; ++lane) {
+    const unsigned place = unsigned(placeOf(lane, component));
+    offsets.push_back(builder_.getInt64(place / side * privateRowBytes + place % side * 4));
+  }
+  return builder_.CreateGEP(builder_.getInt8Ty(), matrices, ConstantVector::get(offsets));
+}
+
+void Widener::shareLoad(CallBase &call) {
+  Value *pointer = call.getArgOperand(0);
+  Type *element = builder_.getFloatTy();
+  Parts result;
+  if (!shapes_.of(pointer).isUniform()) {
+    Type *type = FixedVectorType::get(element, width);
+    for (unsigned i = 0; i < 2; ++i)
+      result.push_back(
+          builder_.CreateMaskedGather(type, sharePlaces(vector(pointer), i), Align(4), mask_, PoisonValue::get(type)));
+    return set(call, std::move(result));
+  }
+  for (unsigned i = 0; i < side; ++i) {
+    Value *row = builder_.CreateConstGEP1_32(builder_.getInt8Ty(), scalar(pointer), i * privateRowBytes);
+    result.push_back(builder_.CreateAlignedLoad(FixedVectorType::get(element, side), row, Align(side * 4)));
+  }
+  loadedRows_[&call] = std::move(result);
+  if (slots_.contains(&call)) set(call, {matrix(&call)});
+}
+
+/// The elements of lanes that are not there stay.
+void Widener::shareStore(CallBase &call) {
+  Value *value = call.getArgOperand(0), *pointer = call.getArgOperand(1);
+  if (!shapes_.of(pointer).isUniform()) {
+    for (unsigned i = 0; i < 2; ++i)
+      builder_.CreateMaskedScatter(vector(value, i), sharePlaces(vector(pointer), i), Align(4), mask_);
+    return;
+  }
+  const Parts stored = rows(value), masks = rowsOf(toMatrix(mask_, mask_));
+  const Align align(side * 4);
+  for (unsigned i = 0; i < side; ++i) {
+    Value *row = builder_.CreateConstGEP1_32(builder_.getInt8Ty(), scalar(pointer), i * privateRowBytes);
+    Value *before = builder_.CreateAlignedLoad(stored[i]->getType(), row, align);
+    builder_.CreateAlignedStore(builder_.CreateSelect(masks[i], stored[i], before), row, align);
+  }
+}
+
+/// Products of one left matrix: its elements, each for a whole row, times rows of the right ones. The left matrix goes
+/// through memory, from where a processor spreads an element for nothing; by a volatile store, lest LLVM see through it
+/// and permute registers instead.
+void Widener::multiply(const Tiles::Group &group) {
+  SmallVector<Value *, 2> right, sums;
+  for (Instruction *product : group) {
+    right.push_back(product->getOperand(1));
+    sums.push_back(product->getOperand(2));
+  }
+  Value *left = matrix(group.front()->getOperand(0));
+  Type *element = builder_.getFloatTy();
+  if (!factors_) {
+    factors_ = slot(left->getType(), "factors");
+    factors_->setAlignment(Align(64));
+  }
+  builder_.CreateAlignedStore(left, factors_, Align(64), /*isVolatile=*/true);
+  const Parts factors = rows(right);
+  Parts result = rows(sums);
+  const unsigned count = unsigned(side * group.size());
   for (int k = 0; k < side; ++k) {
-    SmallVector<int, pair> places;
-    for (int i = 0; i < pair; ++i) places.push_back(k * side + i % side);
-    rows.push_back(builder_.CreateShuffleVector(b, places));
-  }
-  SmallVector<Value *, 4> sums;
-  for (int first = 0; first < elements; first += pair) {
-    SmallVector<int, pair> places;
-    for (int i = 0; i < pair; ++i) places.push_back(first + i);
-    Value *sum = builder_.CreateShuffleVector(c, places);
-    for (int k = 0; k < side; ++k) {
-      SmallVector<int, pair> factors;
-      for (int i = 0; i < pair; ++i) factors.push_back(first + i / side * side + k);
-      sum = builder_.CreateIntrinsic(Intrinsic::fma, {sum->getType()},
-                                     {builder_.CreateShuffleVector(a, factors), rows[k], sum});
+    for (int i = 0; i < side; ++i) {
+      Value *place = builder_.CreateConstGEP1_32(element, factors_, unsigned(i * side + k));
+      Value *factor = builder_.CreateVectorSplat(count, builder_.CreateLoad(element, place));
+      result[i] = builder_.CreateIntrinsic(Intrinsic::fma, {factor->getType()}, {factor, factors[k], result[i]});
     }
-    sums.push_back(sum);
   }
-  SmallVector<int, elements> places;
-  for (int i = 0; i < elements; ++i) places.push_back(i);
-  const ArrayRef<int> all(places);
-  Value *upper = builder_.CreateShuffleVector(sums[0], sums[1], all.take_front(2 * pair));
-  Value *lower = builder_.CreateShuffleVector(sums[2], sums[3], all.take_front(2 * pair));
-  return builder_.CreateShuffleVector(upper, lower, all);
+  set(*group.front(), std::move(result));
 }
 
 }  // namespace lanes

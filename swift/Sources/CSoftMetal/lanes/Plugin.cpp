@@ -3,8 +3,9 @@
 
 #include "Prepare.hpp"
 #include "Primitives.hpp"
+#include "Products.hpp"
 #include "Widen.hpp"
-#include "llvm/Demangle/Demangle.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -26,13 +27,12 @@ CallBase *kernelCall(Function &function) {
   return nullptr;
 }
 
-/// The user's function among the template arguments of the front end's.
-std::string readableName(const Function &function) {
-  const std::string name = demangle(function.getName().str());
-  const size_t begin = name.find(", &");
-  if (begin == std::string::npos) return name;
-  const size_t first = name.find_first_not_of(", &(", begin);
-  return name.substr(first, name.find_first_of("(<", first) - first);
+/// The user's function among the template arguments of the front end's, which not every demangler knows.
+StringRef readableName(const Function &function) {
+  const StringRef name = function.getName();
+  StringRef own = name.split("XadL_Z").second.ltrim('L');
+  unsigned length = 0;
+  return own.consumeInteger(10, length) ? name : own.take_front(length);
 }
 
 class LanesPass : public PassInfoMixin<LanesPass> {
@@ -46,11 +46,12 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     for (Function &function : module) hasKernels |= function.getName() == "sm_kernel";
     if (!hasKernels) return PreservedAnalyses::all();
     AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
-    auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-    functions.clear();
     SmallVector<Function *, 16> kernels;
     for (Function &function : module)
       if (!function.isDeclaration() && kernelCall(function)) kernels.push_back(&function);
+    if (inlineRest(kernels)) AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
+    auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+    functions.clear();
     for (Function *kernel : kernels) {
       try {
         widen(*kernel, functions);
@@ -64,6 +65,26 @@ class LanesPass : public PassInfoMixin<LanesPass> {
   }
 
  private:
+  /// Marks what kernels call still, and what that calls, whatever their source says of inlining. True where any is.
+  static bool inlineRest(ArrayRef<Function *> kernels) {
+    SmallVector<Function *, 16> todo(kernels.begin(), kernels.end());
+    SmallPtrSet<Function *, 16> marked;
+    while (!todo.empty()) {
+      for (Instruction &instruction : instructions(*todo.pop_back_val())) {
+        auto *call = dyn_cast<CallBase>(&instruction);
+        Function *callee = call ? call->getCalledFunction() : nullptr;
+        if (!callee || callee->isDeclaration()) continue;
+        call->removeFnAttr(Attribute::NoInline);
+        if (!marked.insert(callee).second) continue;
+        callee->removeFnAttr(Attribute::NoInline);
+        callee->removeFnAttr(Attribute::OptimizeNone);
+        callee->addFnAttr(Attribute::AlwaysInline);
+        todo.push_back(callee);
+      }
+    }
+    return !marked.empty();
+  }
+
   /// Functions that kernels have taken into themselves are of no use but to them.
   static void dropHelpers(Module &module) {
     for (Function &function : make_early_inc_range(module)) {
@@ -81,6 +102,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     replaceArguments(kernel);
     FunctionPassManager first = firstPasses(*builder_);
     first.run(kernel, analyses);
+    joinProducts(kernel, analyses, *builder_);
     analyses.clear(kernel, kernel.getName());
     CallBase *begin = kernelCall(kernel);
     if (!begin || begin->getParent() != &kernel.getEntryBlock()) throw Declined{"no beginning"};
@@ -121,7 +143,10 @@ class LanesPass : public PassInfoMixin<LanesPass> {
       target->removeFnAttr(Attribute::AlwaysInline);
       target->addFnAttr(Attribute::NoInline);
       if (!isRegular) target->addFnAttr(Attribute::MinSize), target->addFnAttr(Attribute::OptimizeForSize);
-      Widener(*source, *target, blocks, shapes).run();
+      const uint64_t registerBits = analyses.getResult<TargetIRAnalysis>(kernel)
+                                        .getRegisterBitWidth(TargetTransformInfo::RGK_FixedWidthVector)
+                                        .getFixedValue();
+      Widener(*source, *target, blocks, shapes, registerBits).run();
       std::string message;
       raw_string_ostream stream(message);
       if (verifyFunction(*target, &stream)) throw Declined{"made wrong code: " + stream.str()};

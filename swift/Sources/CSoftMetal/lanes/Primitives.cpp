@@ -24,6 +24,8 @@ Primitive primitiveOf(const Value *value) {
       .Case("barrier", Primitive::barrier)
       .Case("order", Primitive::order)
       .Case("matrix_multiply", Primitive::matrixMultiply)
+      .Case("share_load", Primitive::shareLoad)
+      .Case("share_store", Primitive::shareStore)
       .StartsWith("shuffle_", Primitive::shuffle)
       .StartsWith("reduce_", Primitive::reduce)
       .StartsWith("prefix_", Primitive::prefix)

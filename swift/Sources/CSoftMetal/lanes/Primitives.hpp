@@ -7,12 +7,13 @@
 ///
 ///   void  sm_kernel(i32 lanes, i1 regular)
 ///                                  first in the function: how many lanes exist (from lane 0 on; 32 or more: all),
-///                                  and whether they are all there and lie in one row of the threadgroup
+///                                  and whether they are all there and lie in one row of the threadgroup,
+///                                  from a multiple of 32 on
 ///   i1    sm_regular()             whether `regular` held; a constant in each of the two versions that are made
 ///   i32   sm_lane()                0 to 31
 ///   ptr   sm_group(), i32 sm_simdgroup()
 ///                                  the kernel's arguments
-///   i32   sm_position(i32 a, i32 b) a + b, which wraps in no lane
+///   i32   sm_position(i32 a, i32 b) a + b, which wraps in no lane; where `regular` holds, a is a multiple of 32
 ///   i32   sm_active()              the active lanes, a bit each
 ///   i32   sm_ballot(i1)            the active lanes where it holds
 ///   iN    sm_shuffle_N(iN, i32)    N = 8, 16, 32, 64: the value that a lane has (modulo 32)
@@ -47,6 +48,8 @@
 namespace lanes {
 
 constexpr unsigned width = 32;
+/// Bytes from row to row of a matrix in private memory, where two lie side by side.
+constexpr unsigned privateRowBytes = 64;
 
 enum class Primitive {
   none,
@@ -67,6 +70,8 @@ enum class Primitive {
   matrixLoad,
   matrixStore,
   matrixMultiply,
+  shareLoad,   ///< `<2 x float> sm_share_load(ptr)`, likewise: the lane's share of a matrix in private memory
+  shareStore,  ///< `sm_share_store(<2 x float>, ptr)`
 };
 
 Primitive primitiveOf(const llvm::Value *value);

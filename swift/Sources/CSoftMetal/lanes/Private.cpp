@@ -16,6 +16,7 @@ namespace lanes {
 namespace {
 
 constexpr uint64_t mostBytes = 2 << 20;  ///< for the private memory of a SIMD group
+constexpr uint64_t shareBytes = 8;       ///< of a lane's two elements of a matrix of floats
 
 class Division {
  public:
@@ -25,6 +26,8 @@ class Division {
     const auto *count = dyn_cast<ConstantInt>(own_.getArraySize());
     if (!count) throw Declined{"a private array of unknown size"};
     size_ = layout_.getTypeAllocSize(own_.getAllocatedType()).getFixedValue() * count->getZExtValue();
+    bool isMultiplied = false;
+    if (size_ > shareBytes && holdsShares(own_, isMultiplied) && isMultiplied) return divideShares();
     sideBySide_ = size_ > 0 && visit(own_) && unit_ != 0 && size_ % unit_ == 0 &&
                   all_of(offsets_, [&](uint64_t offset) { return offset % unit_ == 0; });
     const uint64_t each = sideBySide_ ? size_ : alignTo(std::max<uint64_t>(size_, 1), own_.getAlign());
@@ -45,6 +48,97 @@ class Division {
   }
 
  private:
+  /// Whether all that is done with `pointer` are accesses to whole shares of matrices of floats; `isMultiplied`: to
+  /// what is multiplied, or a product.
+  bool holdsShares(Instruction &pointer, bool &isMultiplied) {
+    const auto isShare = [this](Type *type) {
+      const auto *vector = dyn_cast<FixedVectorType>(type);
+      return type->isDoubleTy() || (vector && vector->getElementType()->isFloatTy() &&
+                                    layout_.getTypeStoreSize(type).getFixedValue() == shareBytes);
+    };
+    const auto isProduct = [](const Value *value) {
+      const auto *cast = dyn_cast<BitCastInst>(value);
+      return primitiveOf(cast ? cast->getOperand(0) : value) == Primitive::matrixMultiply;
+    };
+    const auto isFactor = [](const User *user) { return primitiveOf(user) == Primitive::matrixMultiply; };
+    return all_of(pointer.users(), [&](User *user) {
+      if (auto *gep = dyn_cast<GetElementPtrInst>(user)) {
+        for (auto step = gep_type_begin(gep); step != gep_type_end(gep); ++step) {
+          const auto *known = dyn_cast<ConstantInt>(step.getOperand());
+          if (auto *structure = step.getStructTypeOrNull()) {
+            const auto offset = layout_.getStructLayout(structure)->getElementOffset(unsigned(known->getZExtValue()));
+            if (offset % shareBytes != 0) return false;
+            continue;
+          }
+          const uint64_t stride = step.getSequentialElementStride(layout_).getFixedValue();
+          if ((known ? stride * known->getZExtValue() : stride) % shareBytes != 0) return false;
+        }
+        return holdsShares(*gep, isMultiplied);
+      }
+      if (auto *load = dyn_cast<LoadInst>(user)) {
+        isMultiplied |= any_of(load->users(), [&](const User *loaded) {
+          return isFactor(loaded) || (isa<BitCastInst>(loaded) && any_of(loaded->users(), isFactor));
+        });
+        return load->isSimple() && isShare(load->getType());
+      }
+      if (auto *store = dyn_cast<StoreInst>(user)) {
+        isMultiplied |= isProduct(store->getValueOperand());
+        return store->getValueOperand() != &pointer && store->isSimple() &&
+               isShare(store->getValueOperand()->getType());
+      }
+      const auto *call = dyn_cast<IntrinsicInst>(user);
+      return call && call->isLifetimeStartOrEnd();
+    });
+  }
+
+  /// Matrices, each in rows as anywhere in memory: two side by side, since neighbours are multiplied together.
+  void divideShares() {
+    const uint64_t each = 8 * privateRowBytes * divideCeil(size_, 2 * shareBytes);
+    if (each > mostBytes) throw Declined{"private arrays of more than 64 KiB a thread"};
+    AllocaInst *all = builder_.CreateAlloca(ArrayType::get(builder_.getInt8Ty(), each), nullptr, "matrices");
+    all->setAlignment(Align(privateRowBytes));
+    rewriteShares(own_, all, builder_.getInt64(0));
+    own_.eraseFromParent();
+  }
+
+  /// Moves all that is done with `pointer`, `offset` bytes into what a thread had.
+  void rewriteShares(Instruction &pointer, Value *all, Value *offset) {
+    LLVMContext &context = pointer.getContext();
+    Type *share = FixedVectorType::get(builder_.getFloatTy(), 2), *address = builder_.getPtrTy();
+    const auto primitive = [&](StringRef name, Type *result, ArrayRef<Type *> arguments, MemoryEffects effects) {
+      FunctionCallee callee = own_.getModule()->getOrInsertFunction(name, FunctionType::get(result, arguments, false));
+      auto *function = cast<Function>(callee.getCallee());
+      function->setMemoryEffects(effects);
+      function->setDoesNotThrow();
+      function->addFnAttr(Attribute::WillReturn);
+      return callee;
+    };
+    for (User *user : make_early_inc_range(pointer.users())) {
+      auto *instruction = cast<Instruction>(user);
+      builder_.SetInsertPoint(instruction);
+      if (auto *gep = dyn_cast<GetElementPtrInst>(instruction)) {
+        Value *further = scaledOffset(*gep, 1);
+        rewriteShares(*gep, all, builder_.CreateAdd(offset, further));
+      } else if (isa<LoadInst, StoreInst>(instruction)) {
+        Value *index = builder_.CreateLShr(offset, Log2_64(shareBytes));
+        Value *place = builder_.CreateAdd(
+            builder_.CreateMul(builder_.CreateLShr(index, 1), builder_.getInt64(8 * privateRowBytes)),
+            builder_.CreateMul(builder_.CreateAnd(index, 1), builder_.getInt64(privateRowBytes / 2)));
+        place = builder_.CreateGEP(builder_.getInt8Ty(), all, place);
+        if (auto *load = dyn_cast<LoadInst>(instruction)) {
+          const auto callee = primitive("sm_share_load", share, {address}, MemoryEffects::argMemOnly(ModRefInfo::Ref));
+          load->replaceAllUsesWith(builder_.CreateBitCast(builder_.CreateCall(callee, {place}), load->getType()));
+        } else {
+          const auto callee = primitive("sm_share_store", Type::getVoidTy(context), {share, address},
+                                        MemoryEffects::argMemOnly(ModRefInfo::ModRef));
+          Value *value = cast<StoreInst>(instruction)->getValueOperand();
+          builder_.CreateCall(callee, {builder_.CreateBitCast(value, share), place});
+        }
+      }
+      instruction->eraseFromParent();
+    }
+  }
+
   /// Whether all that is done with `pointer` are accesses of one size.
   bool visit(Instruction &pointer) {
     for (User *user : pointer.users()) {
@@ -102,7 +196,7 @@ class Division {
       auto *instruction = cast<Instruction>(user);
       builder_.SetInsertPoint(instruction);
       if (auto *gep = dyn_cast<GetElementPtrInst>(instruction)) {
-        rewrite(*gep, builder_.CreateGEP(builder_.getInt8Ty(), place, scaledOffset(*gep)));
+        rewrite(*gep, builder_.CreateGEP(builder_.getInt8Ty(), place, scaledOffset(*gep, width)));
       } else if (auto *load = dyn_cast<LoadInst>(instruction)) {
         load->replaceAllUsesWith(divide(*load, place));
       } else if (auto *store = dyn_cast<StoreInst>(instruction)) {
@@ -112,18 +206,19 @@ class Division {
     }
   }
 
-  Value *scaledOffset(GetElementPtrInst &gep) {
+  /// The bytes that `gep` adds, `factor` times.
+  Value *scaledOffset(GetElementPtrInst &gep, uint64_t factor) {
     Value *sum = builder_.getInt64(0);
     for (auto step = gep_type_begin(gep); step != gep_type_end(gep); ++step) {
       if (auto *structure = step.getStructTypeOrNull()) {
         const auto field = cast<ConstantInt>(step.getOperand())->getZExtValue();
         sum = builder_.CreateAdd(
-            sum, builder_.getInt64(width * layout_.getStructLayout(structure)->getElementOffset(unsigned(field))));
+            sum, builder_.getInt64(factor * layout_.getStructLayout(structure)->getElementOffset(unsigned(field))));
         continue;
       }
       const uint64_t stride = step.getSequentialElementStride(layout_).getFixedValue();
       Value *index = builder_.CreateSExtOrTrunc(step.getOperand(), builder_.getInt64Ty());
-      sum = builder_.CreateAdd(sum, builder_.CreateMul(index, builder_.getInt64(width * stride)));
+      sum = builder_.CreateAdd(sum, builder_.CreateMul(index, builder_.getInt64(factor * stride)));
     }
     return sum;
   }

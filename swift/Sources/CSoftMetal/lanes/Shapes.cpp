@@ -324,7 +324,8 @@ Shape Shapes::call(const CallBase &call) const {
       const Shape a = of(call.getArgOperand(0)), b = of(call.getArgOperand(1));
       if (a.kind == Shape::unknown || b.kind == Shape::unknown) return {};
       if (!a.isUniform() || !b.isScalar() || b.isAssumed) return Shape::different();
-      return {Shape::strided, false, b.stride, std::min(a.zeros, b.zeros), largest(32)};
+      const unsigned zeros = mayAssume_ ? std::max(a.zeros, unsigned(Log2_32(width))) : a.zeros;
+      return {Shape::strided, false, b.stride, std::min(zeros, b.zeros), largest(32)};
     }
     case Primitive::kernel:
     case Primitive::regular:
@@ -337,10 +338,12 @@ Shape Shapes::call(const CallBase &call) const {
     case Primitive::barrier:
     case Primitive::order:
     case Primitive::matrixStore:
+    case Primitive::shareStore:
       return result;
     case Primitive::prefix:
     case Primitive::matrixLoad:
     case Primitive::matrixMultiply:
+    case Primitive::shareLoad:
       return Shape::different();
     case Primitive::shuffle: {
       const Shape value = of(call.getArgOperand(0)), lane = of(call.getArgOperand(1));

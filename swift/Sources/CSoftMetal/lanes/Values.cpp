@@ -19,14 +19,20 @@ Type *Widener::laneType(Type *type) const {
 
 Type *Widener::vectorType(Type *type, unsigned count) const { return FixedVectorType::get(laneType(type), count); }
 
+/// Of the matrix whose share has this type: the bits of two elements, or a vector of them.
+Type *Widener::elementType(Type *share) const {
+  if (share->isDoubleTy()) return Type::getFloatTy(share->getContext());
+  return share->isFloatTy() ? Type::getInt16Ty(share->getContext()) : laneType(share);
+}
+
 SmallVector<Type *, 4> Widener::slotTypes(const Instruction &instruction) const {
   Type *type = instruction.getType();
   if (shapes_.of(&instruction).isScalar()) return {type};
-  if (isMatrix(&instruction)) {
-    if (type->isDoubleTy()) return {FixedVectorType::get(Type::getFloatTy(type->getContext()), 64)};
-    if (type->isFloatTy()) return {FixedVectorType::get(Type::getInt16Ty(type->getContext()), 64)};
-    return {vectorType(type, 64)};
+  if (const Tiles::Group *group = tiles_->groupOf(&instruction)) {
+    Type *row = FixedVectorType::get(Type::getFloatTy(type->getContext()), unsigned(8 * group->size()));
+    return SmallVector<Type *, 4>(8, row);
   }
+  if (isMatrix(&instruction)) return {FixedVectorType::get(elementType(type), 64)};
   SmallVector<Type *, 4> result;
   if (auto *structure = dyn_cast<StructType>(type)) {
     for (Type *element : structure->elements()) result.push_back(vectorType(element));

@@ -8,13 +8,14 @@ using namespace llvm;
 
 namespace lanes {
 
-Widener::Widener(Function &source, Function &target, Blocks &blocks, const Shapes &shapes)
+Widener::Widener(Function &source, Function &target, Blocks &blocks, const Shapes &shapes, uint64_t registerBits)
     : source_(source),
       target_(target),
       blocks_(blocks),
       shapes_(shapes),
       layout_(source.getParent()->getDataLayout()),
-      builder_(source.getContext()) {}
+      builder_(source.getContext()),
+      registerBits_(registerBits) {}
 
 void Widener::run() {
   for (unsigned i = 0; i < source_.arg_size(); ++i) current_[source_.getArg(i)] = {target_.getArg(i)};
@@ -27,6 +28,8 @@ void Widener::run() {
   }
   steps_ = linearize(flow);
   findMatrices();
+  tiles_ =
+      std::make_unique<Tiles>(blocks_, [this](const Value *value) { return isMatrix(value); }, registerBits_ >= 512);
   makeSlots();
   builder_.SetInsertPoint(entry_);
   builder_.CreateStore(Constant::getAllOnesValue(vectorType(builder_.getInt1Ty())), states_[blocks_.order[0]].arriving);
@@ -40,8 +43,16 @@ AllocaInst *Widener::slot(Type *type, const Twine &name) {
   return result;
 }
 
-/// Whether another block asks for the value. What an assumed value is made of may be asked for wherever that is.
+/// Whether the value is kept on the stack. Sums of a group are, by the first of them.
 bool Widener::needsSlot(const Instruction &instruction) const {
+  const Tiles::Group *group = tiles_->groupOf(&instruction);
+  if (!group) return isAskedElsewhere(instruction);
+  return &instruction == group->front() &&
+         any_of(*group, [this](const Instruction *sum) { return isAskedElsewhere(*sum); });
+}
+
+/// Whether another block asks for the value. What an assumed value is made of may be asked for wherever that is.
+bool Widener::isAskedElsewhere(const Instruction &instruction) const {
   if (instruction.getType()->isVoidTy()) return false;
   if (isa<PHINode>(instruction)) return true;
   for (const Use &use : instruction.uses()) {
@@ -49,6 +60,7 @@ bool Widener::needsSlot(const Instruction &instruction) const {
     const auto *phi = dyn_cast<PHINode>(user);
     const BasicBlock *block = phi ? phi->getIncomingBlock(use) : user->getParent();
     if (block != instruction.getParent() || shapes_.of(user).isAssumed) return true;
+    if (isMatrix(user) && Tiles::isAlias(user) && tiles_->groupOf(user) && isAskedElsewhere(*user)) return true;
   }
   return false;
 }
@@ -88,6 +100,7 @@ void Widener::emitBlock(int index) {
     const auto here = place++;
     if (!isa<Argument>(here->first)) current_.erase(here);
   }
+  loadedRows_.clear();
   builder_.SetInsertPoint(state.head);
   if (state.equivalent) {
     mask_ = builder_.CreateLoad(maskType, states_[state.equivalent].mask);
@@ -118,7 +131,9 @@ void Widener::emitTerminator(BasicBlock *block, const FlowStep &step) {
   const auto head = [&](int index) { return states_[blocks_.order[index]].head; };
   if (branch->isUnconditional()) {
     edge(block, branch->getSuccessor(0), mask_);
-    builder_.CreateBr(head(step.targets[0]));
+    Instruction *jump = builder_.CreateBr(head(step.targets[0]));
+    const Loop *loop = blocks_.loops.getLoopFor(block);
+    if (loop && loop->getLoopLatch() == block) keepLoop(*jump, *loop);
     return;
   }
   if (blocks_.isDivergent(block)) {
@@ -140,6 +155,19 @@ void Widener::emitTerminator(BasicBlock *block, const FlowStep &step) {
   }
 }
 
+/// Products of matrices are long: a loop over them, of which few go into a function, takes long to compile unrolled.
+void Widener::keepLoop(Instruction &jump, const Loop &loop) {
+  const bool hasProducts = any_of(loop.blocks(), [](const BasicBlock *block) {
+    return any_of(*block, [](const Instruction &each) { return primitiveOf(&each) == Primitive::matrixMultiply; });
+  });
+  if (!hasProducts) return;
+  LLVMContext &context = source_.getContext();
+  MDNode *disable = MDNode::get(context, MDString::get(context, "llvm.loop.unroll.disable"));
+  MDNode *name = MDNode::getDistinct(context, {nullptr, disable});
+  name->replaceOperandWith(0, name);
+  jump.setMetadata(LLVMContext::MD_loop, name);
+}
+
 /// What goes along an edge: lanes, and the values of phis. At a join the others' values stay.
 void Widener::edge(BasicBlock *from, BasicBlock *to, Value *lanes) {
   const Block &state = states_[to];
@@ -150,6 +178,14 @@ void Widener::edge(BasicBlock *from, BasicBlock *to, Value *lanes) {
   SmallVector<std::pair<Value *, AllocaInst *>, 8> stores;
   for (PHINode &phi : to->phis()) {
     Value *incoming = phi.getIncomingValueForBlock(from);
+    if (const Tiles::Group *group = tiles_->groupOf(&phi)) {
+      if (group->front() != &phi) continue;
+      SmallVector<Value *, 2> sums;
+      for (const Instruction *sum : *group) sums.push_back(cast<PHINode>(sum)->getIncomingValueForBlock(from));
+      const Parts values = rows(sums);
+      for (unsigned i = 0; i < values.size(); ++i) stores.push_back({values[i], slots_[&phi][i]});
+      continue;
+    }
     const auto &slots = slots_[&phi];
     if (shapes_.of(&phi).isScalar()) {
       stores.push_back({scalar(incoming), slots[0]});

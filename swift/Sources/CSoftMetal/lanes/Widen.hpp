@@ -8,18 +8,20 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "Linearize.hpp"
 #include "Primitives.hpp"
 #include "Shapes.hpp"
+#include "Tiles.hpp"
 #include "llvm/IR/IRBuilder.h"
 
 namespace lanes {
 
 class Widener {
  public:
-  /// Fills `target`, which has the signature of `source` and no body.
-  Widener(llvm::Function &source, llvm::Function &target, Blocks &blocks, const Shapes &shapes);
+  /// Fills `target`, which has the signature of `source` and no body. Its registers have `registerBits`.
+  Widener(llvm::Function &source, llvm::Function &target, Blocks &blocks, const Shapes &shapes, uint64_t registerBits);
   void run();
 
  private:
@@ -35,9 +37,11 @@ class Widener {
   void makeSlots();
   void emitBlock(int index);
   void emitTerminator(llvm::BasicBlock *block, const FlowStep &step);
+  void keepLoop(llvm::Instruction &jump, const llvm::Loop &loop);
   void edge(llvm::BasicBlock *from, llvm::BasicBlock *to, llvm::Value *lanes);
   llvm::AllocaInst *slot(llvm::Type *type, const llvm::Twine &name);
   bool needsSlot(const llvm::Instruction &instruction) const;
+  bool isAskedElsewhere(const llvm::Instruction &instruction) const;
 
   // Values (Values.cpp)
   const Parts &parts(llvm::Value *value);
@@ -51,6 +55,7 @@ class Widener {
   bool mayBeMatrix(const llvm::Instruction &instruction) const;
   bool isMatrix(const llvm::Value *value) const { return matrices_.contains(value); }
   llvm::Type *laneType(llvm::Type *type) const;
+  llvm::Type *elementType(llvm::Type *share) const;
   llvm::Type *vectorType(llvm::Type *type, unsigned count = width) const;
   llvm::SmallVector<llvm::Type *, 4> slotTypes(const llvm::Instruction &instruction) const;
   llvm::Constant *ramp(llvm::Type *type, int64_t stride) const;
@@ -95,9 +100,19 @@ class Widener {
                        llvm::Value *b);
   llvm::Constant *startOf(const Reduction &reduction, llvm::Type *type);
   void barrier(llvm::CallBase &call);
-  llvm::Value *matrixLoad(llvm::CallBase &call);
+  void matrixLoad(llvm::CallBase &call);
   void matrixStore(llvm::CallBase &call);
-  llvm::Value *multiply(llvm::Value *a, llvm::Value *b, llvm::Value *c);
+  void shareLoad(llvm::CallBase &call);
+  void shareStore(llvm::CallBase &call);
+  llvm::Value *sharePlaces(llvm::Value *matrices, unsigned component);
+  bool isLazy(const llvm::Value *value) const;
+  llvm::Value *castOf(llvm::CastInst &conversion, llvm::Value *from);
+  void multiply(const Tiles::Group &group);
+  Parts rows(llvm::ArrayRef<llvm::Value *> tiles);
+  Parts transposedRows(Parts rows);
+  Parts rowsOf(llvm::Value *matrix);
+  Parts sideBySide(const Parts &left, const Parts &right);
+  llvm::Value *joined(Parts rows);
   llvm::Value *transpose(llvm::Value *matrix);
   llvm::Value *fromMatrix(llvm::Value *matrix, unsigned component);
   llvm::Value *carrier(llvm::Value *value);
@@ -110,13 +125,17 @@ class Widener {
   const llvm::DataLayout &layout_;
   llvm::IRBuilder<> builder_;
   llvm::BasicBlock *entry_ = nullptr;
+  const uint64_t registerBits_;
+  std::unique_ptr<Tiles> tiles_;
   std::vector<FlowStep> steps_;
   llvm::DenseMap<const llvm::BasicBlock *, Block> states_;
   llvm::DenseMap<const llvm::Value *, llvm::SmallVector<llvm::AllocaInst *, 4>> slots_;
   llvm::DenseMap<const llvm::Value *, Parts> current_;  ///< known in the block under way
   llvm::DenseSet<const llvm::Value *> matrices_;
+  llvm::DenseMap<const llvm::Value *, Parts> loadedRows_;  ///< of matrices loaded in the block under way
   llvm::Value *mask_ = nullptr;  ///< of the block under way; never empty
   int index_ = 0;                ///< of the block under way
+  llvm::AllocaInst *factors_ = nullptr;  ///< the left matrix of a product
 };
 
 }  // namespace lanes

@@ -4,10 +4,22 @@ extension Exports {
   static func sourceRegister(
     _ device: UInt32, _ name: UnsafePointer<CChar>?, _ source: UnsafePointer<CChar>?, _ length: UInt64
   ) throws(StatusError) {
+    let (registry, name, text) = try readSource(device, name, source, length)
+    try registry.register(name: name, text: text)
+  }
+
+  static func sourceReplace(
+    _ device: UInt32, _ name: UnsafePointer<CChar>?, _ source: UnsafePointer<CChar>?, _ length: UInt64
+  ) throws(StatusError) {
+    let (registry, name, text) = try readSource(device, name, source, length)
+    try registry.replace(name: name, text: text)
+  }
+
+  private static func readSource(
+    _ device: UInt32, _ name: UnsafePointer<CChar>?, _ source: UnsafePointer<CChar>?, _ length: UInt64
+  ) throws(StatusError) -> (KernelRegistry, name: String, text: String) {
     let device = try HandleSpace.devices.open(device, "device")
-    let name = try read(name, "name")
-    let source = try read(source, length: length, "source")
-    try device.registry.register(name: name, text: source)
+    return try (device.registry, read(name, "name"), read(source, length: length, "source"))
   }
 
   static func kernelNames(
@@ -22,10 +34,25 @@ extension Exports {
     _ device: UInt32, _ kernel: UnsafePointer<CChar>?, _ constants: UnsafePointer<MAConstant>?, _ count: UInt32,
     _ pipeline: UnsafeMutablePointer<UInt32>?
   ) throws(StatusError) {
+    try createPipeline(device, kernel, constants, count, pipeline, isBuiltIn: false)
+  }
+
+  static func pipelineCreateBuiltIn(
+    _ device: UInt32, _ kernel: UnsafePointer<CChar>?, _ constants: UnsafePointer<MAConstant>?, _ count: UInt32,
+    _ pipeline: UnsafeMutablePointer<UInt32>?
+  ) throws(StatusError) {
+    try createPipeline(device, kernel, constants, count, pipeline, isBuiltIn: true)
+  }
+
+  private static func createPipeline(
+    _ device: UInt32, _ kernel: UnsafePointer<CChar>?, _ constants: UnsafePointer<MAConstant>?, _ count: UInt32,
+    _ pipeline: UnsafeMutablePointer<UInt32>?, isBuiltIn: Bool
+  ) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
     let out = try unwrap(pipeline, "pipeline")
     let kernel = try read(kernel, "kernel")
-    let key = try PipelineKey(kernel: kernel, constants: FunctionConstant.list(at: constants, count: count))
+    let key = try PipelineKey(
+      kernel: kernel, isBuiltIn: isBuiltIn, constants: FunctionConstant.list(at: constants, count: count))
     let handle = try device.adopt(device.registry.pipeline(key), in: HandleSpace.pipelines)
     store(handle, to: out)
   }
@@ -38,6 +65,14 @@ extension Exports {
     info.threadExecutionWidth = UInt32(clamping: pipeline.state.threadExecutionWidth)
     info.staticThreadgroupMemoryLength = pipeline.staticThreadgroupMemoryLength
     store(info, to: out)
+  }
+
+  static func pipelineExecutor(
+    _ pipeline: UInt32, _ buffer: UnsafeMutablePointer<CChar>?, _ capacity: UInt64,
+    _ needed: UnsafeMutablePointer<UInt64>?
+  ) throws(StatusError) {
+    let pipeline = try HandleSpace.pipelines.open(pipeline, "pipeline")
+    try write(executor(of: pipeline.state), to: buffer, capacity: capacity, needed: needed)
   }
 
   static func pipelineRelease(_ pipeline: UInt32) throws(StatusError) {

@@ -249,6 +249,19 @@ public func sourceRegister(
 }
 
 #if compiler(>=6.3)
+  @c(ma_source_replace)
+#else
+  @_cdecl("ma_source_replace")
+#endif
+public func sourceReplace(
+  device: UInt32, name: UnsafePointer<CChar>?, source: UnsafePointer<CChar>?, length: UInt64
+) -> Int32 {
+  status("ma_source_replace") { () throws(StatusError) in
+    try Exports.sourceReplace(device, name, source, length)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_kernel_names)
 #else
   @_cdecl("ma_kernel_names")
@@ -276,6 +289,20 @@ public func pipelineCreate(
 }
 
 #if compiler(>=6.3)
+  @c(ma_pipeline_create_built_in)
+#else
+  @_cdecl("ma_pipeline_create_built_in")
+#endif
+public func pipelineCreateBuiltIn(
+  device: UInt32, kernel: UnsafePointer<CChar>?, constants: UnsafePointer<MAConstant>?, count: UInt32,
+  pipeline: UnsafeMutablePointer<UInt32>?
+) -> Int32 {
+  status("ma_pipeline_create_built_in") { () throws(StatusError) in
+    try Exports.pipelineCreateBuiltIn(device, kernel, constants, count, pipeline)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_pipeline_info)
 #else
   @_cdecl("ma_pipeline_info")
@@ -283,6 +310,19 @@ public func pipelineCreate(
 public func pipelineInfo(pipeline: UInt32, info: UnsafeMutablePointer<MAPipelineInfo>?) -> Int32 {
   status("ma_pipeline_info") { () throws(StatusError) in
     try Exports.pipelineInfo(pipeline, info)
+  }
+}
+
+#if compiler(>=6.3)
+  @c(ma_pipeline_executor)
+#else
+  @_cdecl("ma_pipeline_executor")
+#endif
+public func pipelineExecutor(
+  pipeline: UInt32, buffer: UnsafeMutablePointer<CChar>?, capacity: UInt64, needed: UnsafeMutablePointer<UInt64>?
+) -> Int32 {
+  status("ma_pipeline_executor") { () throws(StatusError) in
+    try Exports.pipelineExecutor(pipeline, buffer, capacity, needed)
   }
 }
 

@@ -6,6 +6,8 @@ final class KernelRegistry {
   private let lock = Lock()
   private var sources = BuiltInSources.make()
   private var pipelines: [PipelineKey: Pipeline] = [:]
+  /// Of sources that were replaced: passes refer to them without a count.
+  private var superseded: [Pipeline] = []
 
   /// Pipelines of built-in kernels by slot; guarded by the lock of
   /// `HandleSpace`, under which dispatches are encoded. In memory of its own,
@@ -73,6 +75,19 @@ final class KernelRegistry {
     }
   }
 
+  /// Puts a source in the place of the caller's of the same name, or adds it.
+  func replace(name: String, text: String) throws(StatusError) {
+    let source = ShaderSource(name: name, text: text)
+    try lock.withLock { () throws(StatusError) in
+      let old = callersSources.first { $0.name == name }
+      try requireNewNames(of: source, besides: old)
+      sources.removeAll { $0 === old }
+      sources.append(source)
+      superseded += pipelines.lazy.filter { !$0.key.isBuiltIn }.map(\.value)
+      pipelines = pipelines.filter { $0.key.isBuiltIn }
+    }
+  }
+
   /// The names of all kernels.
   var kernelNames: [String] {
     lock.withLock { knownNames }
@@ -120,8 +135,8 @@ final class KernelRegistry {
     builtInSources.contains { $0.kernelNames.contains(kernel) }
   }
 
-  private func requireNewNames(of source: ShaderSource) throws(StatusError) {
-    for other in callersSources where other !== source {
+  private func requireNewNames(of source: ShaderSource, besides old: ShaderSource? = nil) throws(StatusError) {
+    for other in callersSources where other !== source && other !== old {
       for name in source.kernelNames where other.kernelNames.contains(name) {
         throw StatusError(
           StatusCode.invalidArgument, "\(source.name): kernel \(name) is already defined by \(other.name)")

@@ -19,6 +19,7 @@ extension DispatchRecord {
     let members: [(name: String, value: String)] = [
       ("op", JSON.string("\(operation)")),
       ("kernel", JSON.string(pipeline.takeUnretainedValue().kernel)),
+      ("executor", JSON.string(executor(of: pipeline.takeUnretainedValue().state))),
       ("form", JSON.string("\(form)")),
       ("grid", grid.json),
       ("threadsPerThreadgroup", threadsPerThreadgroup.json),

@@ -5,6 +5,9 @@
 
   let backendName = "Metal"
 
+  /// What runs a kernel.
+  func executor(of state: any MTLComputePipelineState) -> String { "GPU" }
+
   /// Metal compiles by itself.
   func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { true }
 #else

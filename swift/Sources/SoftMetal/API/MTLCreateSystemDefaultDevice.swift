@@ -13,6 +13,10 @@ import Glibc
 ///   encoder run. A result that depends on it lacks a barrier.
 /// - `SOFTMETAL_GUARD`: 1 lays guard zones around each buffer. A command buffer
 ///   whose kernels write into them fails; what they read there is not a number.
+/// - `SOFTMETAL_EXECUTOR`: `vectors` (the default, where the compiler pass is at
+///   hand) or `fibres`: how kernels whose lanes work together run.
+/// - `SOFTMETAL_CHECK`: `lockstep` runs those on both, and fails a command buffer
+///   whose kernel leaves something else with every thread by itself.
 /// - `SOFTMETAL_FAIL`: `KIND:NUMBER` makes that allocation of the device fail;
 ///   kinds are `buffer`, `pipeline`, `pass` (a command buffer) and `encoder`.
 ///

@@ -7,6 +7,8 @@ struct DeviceSettings {
   var timeLimit: Double
   var order: ExecutionOrder
   var guardsBuffers = false
+  /// Whether kernels run on both executors, to compare them.
+  var checksLockstep = false
   /// The allocation that is to fail.
   var failure: AllocationFailure?
 
@@ -41,6 +43,10 @@ struct DeviceSettings {
       guard text == "vectors" || text == "fibres" else {
         throw DeviceError("SOFTMETAL_EXECUTOR is \"\(text)\"; expected vectors or fibres")
       }
+    }
+    if let text = environment("SOFTMETAL_CHECK") {
+      guard text == "lockstep" else { throw DeviceError("SOFTMETAL_CHECK is \"\(text)\"; expected lockstep") }
+      checksLockstep = true
     }
     if let text = environment("SOFTMETAL_GUARD") {
       guard text == "0" || text == "1" else {

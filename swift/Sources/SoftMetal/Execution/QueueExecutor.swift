@@ -137,9 +137,10 @@ final class QueueExecutor: @unchecked Sendable {
         position += 1
       }
     }
+    let comparison = pipeline.referenceKernel.map { Comparison(with: $0, list.retained) }
     switch workers.run(&dispatch) {
     case .ok:
-      return nil
+      return comparison?.difference(after: dispatch, of: pipeline, workers)
     case .fault(let fault):
       let place = "kernel '\(pipeline.name)' (dispatch \(number + 1) of \(list.commands.count))"
       return KernelFault(fault, dispatch).error(in: place)

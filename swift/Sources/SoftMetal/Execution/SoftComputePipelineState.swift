@@ -9,17 +9,29 @@ final class SoftComputePipelineState: MTLComputePipelineState {
   let staticThreadgroupMemoryLength: Int
   let usesMatrices: Bool
   let kernel: UnsafePointer<SmKernel>
+  /// The kernel with every thread by itself, where results are compared.
+  var referenceKernel: UnsafePointer<SmKernel>? { reference?.kernel }
   /// Those that exist under the function constants.
   let buffers: ContiguousArray<KernelArgument>
   let threadgroupMemory: ContiguousArray<KernelArgument>
 
   let bindings: [SoftBinding]
 
+  /// How the kernel runs, and why so where it is not as a GPU would.
+  var executor: String {
+    switch Int(kernel.pointee.execution) {
+    case SM_EXECUTION_LOOP: "loop"
+    case SM_EXECUTION_VECTORS: "vectors"
+    default: "fibres (\(shader.whyFibres))"
+    }
+  }
+
   /// The number of the last command list that retained this pipeline.
   let lastRetainer = Atomic<UInt64>(0)
 
   /// Keeps the kernel's code loaded.
   private let shader: LoadedShader
+  private let reference: (shader: LoadedShader, kernel: UnsafePointer<SmKernel>)?
 
   init(_ function: SoftFunction) throws {
     let kernel = function.kernel.pointee
@@ -40,6 +52,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     }
     name = function.name
     shader = function.shader
+    reference = function.reference
     self.kernel = function.kernel
     maxTotalThreadsPerThreadgroup = min(Int(kernel.maxThreads), Int(SM_MAX_THREADS))
     staticThreadgroupMemoryLength = staticLength

@@ -14,10 +14,12 @@ final class SoftDevice: MTLDevice {
   private let memory: DeviceMemory
   private let workers: WorkerPool
   private let order: ExecutionOrder
+  private let checksLockstep: Bool
 
   init(settings: DeviceSettings) throws {
     workers = try WorkerPool(threads: settings.threads, timeLimit: settings.timeLimit)
     order = settings.order
+    checksLockstep = settings.checksLockstep
     memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure)
     name = "SoftMetal (\(Processor.name), \(settings.threads) \(settings.threads == 1 ? "thread" : "threads"))"
   }
@@ -70,7 +72,8 @@ final class SoftDevice: MTLDevice {
 
   func makeLibrary(source: String, options: MTLCompileOptions?) throws -> any MTLLibrary {
     let options = options ?? MTLCompileOptions()
-    return try SoftLibrary(source: source, options: .init(fastMath: options.fastMathEnabled))
+    return try SoftLibrary(
+      source: source, options: .init(fastMath: options.fastMathEnabled), checksLockstep: checksLockstep)
   }
 
   func makeComputePipelineState(

@@ -11,17 +11,20 @@ final class SoftLibrary: MTLLibrary {
   /// What an object is made for; `function` is nil where one serves all.
   private struct Key: Hashable {
     let function: String?
+    let asFibres: Bool
     let constants: [UInt32: ConstantValue]
   }
 
   private let source: String
   private let options: ShaderCompiler.Options
+  private let checksLockstep: Bool
   private let compiled: CompiledShader
   private let loaded = Mutex<[Key: WeakShader]>([:])
 
-  init(source: String, options: ShaderCompiler.Options) throws {
+  init(source: String, options: ShaderCompiler.Options, checksLockstep: Bool = false) throws {
     self.source = source
     self.options = options
+    self.checksLockstep = checksLockstep
     do {
       compiled = try ShaderCompiler.compile(source: source, options: options)
     } catch let error as ShaderCompilerError {
@@ -48,7 +51,12 @@ final class SoftLibrary: MTLLibrary {
         .compileFailure,
         "function '\(name)' needs values for the function constants \(missing.joined(separator: ", "))")
     }
-    return SoftFunction(name: name, shader: shader, kernel: kernel)
+    guard checksLockstep, kernel.pointee.execution == UInt32(SM_EXECUTION_VECTORS) else {
+      return SoftFunction(name: name, shader: shader, kernel: kernel)
+    }
+    let other = try loadedShader(name, constantValues.values, asFibres: true)
+    guard let otherKernel = other.kernel(named: name) else { throw functionNotFound(name) }
+    return SoftFunction(name: name, shader: shader, kernel: kernel, reference: (other, otherKernel))
   }
 
   private func functionNotFound(_ name: String) -> MTLLibraryError {
@@ -57,15 +65,20 @@ final class SoftLibrary: MTLLibrary {
       "no function '\(name)' in \(compiled.label); it has \(functionNames.joined(separator: ", "))")
   }
 
-  private func loadedShader(_ name: String, _ constants: [UInt32: ConstantValue]) throws -> LoadedShader {
+  private func loadedShader(
+    _ name: String, _ constants: [UInt32: ConstantValue], asFibres: Bool = false
+  ) throws -> LoadedShader {
     let isSeparate = compiled.object.isEmpty
-    let key = Key(function: isSeparate ? name : nil, constants: constants)
+    let key = Key(function: isSeparate ? name : nil, asFibres: asFibres, constants: constants)
     return try loaded.withLock { loaded in
       if let shader = loaded[key]?.shader { return shader }
       loaded = loaded.filter { $0.value.shader != nil }
       do {
         let compiled =
-          isSeparate ? try ShaderCompiler.compile(source: source, options: options, kernel: name) : self.compiled
+          isSeparate || asFibres
+          ? try ShaderCompiler.compile(
+            source: source, options: options, kernel: isSeparate ? name : nil, asFibres: asFibres)
+          : self.compiled
         let shader = try LoadedShader(compiled, constants: constants)
         loaded[key] = WeakShader(shader: shader)
         return shader

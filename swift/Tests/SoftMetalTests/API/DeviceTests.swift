@@ -28,13 +28,14 @@ import Testing
   @Test func settingsComeFromTheEnvironment() throws {
     let variables = [
       "SOFTMETAL_THREADS": "3", "SOFTMETAL_TIME_LIMIT": "0.5", "SOFTMETAL_ORDER": "shuffle:9",
-      "SOFTMETAL_GUARD": "1", "SOFTMETAL_FAIL": "pipeline:12",
+      "SOFTMETAL_GUARD": "1", "SOFTMETAL_FAIL": "pipeline:12", "SOFTMETAL_CHECK": "lockstep",
     ]
     let settings = try DeviceSettings(environment: { variables[$0] })
     #expect(settings.threads == 3)
     #expect(settings.timeLimit == 0.5)
     #expect(settings.order == .shuffle(seed: 9))
     #expect(settings.guardsBuffers)
+    #expect(settings.checksLockstep)
     #expect(settings.failure?.kind == .pipeline)
     #expect(settings.failure?.number == 12)
   }
@@ -52,7 +53,8 @@ import Testing
     ("SOFTMETAL_THREADS", "0"), ("SOFTMETAL_THREADS", "257"), ("SOFTMETAL_THREADS", "two"), ("SOFTMETAL_THREADS", ""),
     ("SOFTMETAL_TIME_LIMIT", "-1"), ("SOFTMETAL_TIME_LIMIT", "nan"), ("SOFTMETAL_TIME_LIMIT", "soon"),
     ("SOFTMETAL_ORDER", "backward"), ("SOFTMETAL_ORDER", "shuffle:"), ("SOFTMETAL_ORDER", "shuffle:-1"),
-    ("SOFTMETAL_GUARD", "yes"), ("SOFTMETAL_FAIL", "buffer"), ("SOFTMETAL_FAIL", "buffer:0"),
+    ("SOFTMETAL_GUARD", "yes"), ("SOFTMETAL_CHECK", "all"), ("SOFTMETAL_EXECUTOR", "threads"),
+    ("SOFTMETAL_FAIL", "buffer"), ("SOFTMETAL_FAIL", "buffer:0"),
     ("SOFTMETAL_FAIL", "kernel:1"), ("SOFTMETAL_FAIL", "pass:1:2"),
   ])
   func badSettingsAreRefused(name: String, text: String) {

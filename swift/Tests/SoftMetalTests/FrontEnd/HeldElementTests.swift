@@ -7,8 +7,9 @@ import Testing
     let text =
       "\(functions)\nkernel void k(device float *out [[buffer(0)]]) { simdgroup_float8x8 m[2], n; \(statements) }"
     let source = SourceText(Array(text.utf8))
-    let lowered = try Lowering.lower(source, origin: SourceOrigin(label: "test.metal", source: source))
-    return String(decoding: lowered.text, as: UTF8.self).has("#define SM_HELD_ELEMENTS")
+    let lowered = try Lowering.program(source, origin: SourceOrigin(label: "test.metal", source: source))
+      .shader(kernel: nil, needingLanes: [])
+    return lowered.macros.contains("SM_HELD_ELEMENTS")
   }
 
   @Test(arguments: [

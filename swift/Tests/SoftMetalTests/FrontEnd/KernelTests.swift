@@ -91,7 +91,7 @@ import Testing
   func instantiations(instantiation: String) throws {
     let lowered = try Lowered(Self.template + instantiation)
     #expect(lowered.names == ["x"])
-    #expect(lowered.tail.has("SM_EXECUTION_LOOP, 1, ( 2 * 32 ), 0, (f<float , 2>)"))
+    #expect(lowered.tail.has("SM_EXECUTION_LOOP, 1, ( 2 * 32 ), 0, (f<float, 2>)"))
     #expect(!lowered.body.has("template [["))
     #expect(!lowered.body.has("host_name"))
   }

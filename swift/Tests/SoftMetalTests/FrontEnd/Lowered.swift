@@ -6,9 +6,10 @@ struct Lowered {
   let body: String
   let tail: String
 
-  init(_ source: String, label: String = "test.metal", dialect: Dialect = .cxx) throws {
+  init(_ source: String, label: String = "test.metal") throws {
     let text = SourceText(Array(source.utf8))
-    let lowered = try Lowering.lower(text, origin: SourceOrigin(label: label, source: text), dialect: dialect)
+    let lowered = try Lowering.program(text, origin: SourceOrigin(label: label, source: text))
+      .shader(kernel: nil, needingLanes: [])
     names = lowered.functionNames
     let all = String(decoding: lowered.text, as: UTF8.self)
     let lines = all.split(separator: "\n", omittingEmptySubsequences: false)

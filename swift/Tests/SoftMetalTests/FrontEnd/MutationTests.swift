@@ -39,7 +39,8 @@ import Testing
         }
       }
       let text = SourceText(bytes)
-      guard let result = try? Lowering.lower(text, origin: SourceOrigin(label: "x", source: text)) else { continue }
+      guard let program = try? Lowering.program(text, origin: SourceOrigin(label: "x", source: text)) else { continue }
+      let result = program.shader(kernel: nil, needingLanes: [])
       lowered += 1
       let lines = result.text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       let start = (lines.firstIndex { $0.starts(with: "#line 1 \"x\"".utf8) } ?? 0) + 1

@@ -4,13 +4,6 @@ import Testing
 
 /// What compiles also loads, in whatever process.
 @Suite struct UndefinedSymbolTests {
-  @Test func doubleArithmeticIsReportedWhereItIsCompiled() throws {
-    let log = try ShaderFolder().log(
-      "kernel void f(device float *a) { a[0] = static_cast<bfloat>(__builtin_sqrt(a[1]) * a[2]); }")
-    #expect(log.has("test.metal: error: 'double' is not supported in Metal"), "\(log)")
-    #expect(log.has("1 error generated."))
-  }
-
   @Test func aFunctionThatIsNeverDefined() throws {
     let log = try ShaderFolder().log("float g(float x);\nkernel void f(device float *a) { a[0] = g(a[1]); }")
     #expect(log.has("test.metal:2:41: error: call to 'g(float)', which is never defined"), "\(log)")

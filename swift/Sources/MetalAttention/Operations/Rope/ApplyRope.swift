@@ -90,7 +90,8 @@ enum ApplyRope {
       "\(arg: "rotaryDim") is \(rotaryDim); it is 2 to \(maxDim)")
     try require(
       args.invFreqCount == UInt64(rotaryDim / 2), StatusCode.invalidArgument,
-      "\(arg: "invFreq") has \(args.invFreqCount) elements; \(arg: "rotaryDim") \(rotaryDim) has \(rotaryDim / 2) pairs")
+      "\(arg: "invFreq") has \(args.invFreqCount) elements; \(arg: "rotaryDim") \(rotaryDim) has \(rotaryDim / 2) pairs"
+    )
     guard let address = args.invFreq else {
       throw StatusError(StatusCode.invalidArgument, "\(arg: "invFreq") is NULL")
     }
@@ -111,11 +112,13 @@ enum ApplyRope {
     guard let positions else {
       try require(
         params.positionsPerBatch == 0, StatusCode.invalidArgument,
-        "\(arg: "positionsPerBatch") is \(params.positionsPerBatch), but \(TensorName.positions) is absent; it is 0 then")
+        "\(arg: "positionsPerBatch") is \(params.positionsPerBatch), but \(TensorName.positions) is absent; it is 0 then"
+      )
       try require(
         Int64(params.start) >= -maxPosition && Int64(params.start) + Int64(params.nTokens) - 1 <= maxPosition,
         StatusCode.overflow,
-        "\(arg: "start") \(params.start) + \(arg: "nTokens") \(params.nTokens): a position is within \(maxPosition) of 0")
+        "\(arg: "start") \(params.start) + \(arg: "nTokens") \(params.nTokens): a position is within \(maxPosition) of 0"
+      )
       return nil
     }
     try positions.requireDType(.i32)

@@ -7,15 +7,17 @@
 ///         24    16  hash of everything that follows
 ///         40        metadata, then the ELF object
 ///
-/// Metadata is text: a line with the number of names, then one name a line, and
-/// the rest is the log. Numbers are little-endian.
+/// Metadata is text: a line with the number of names, then one name a line, a
+/// line with `whyFibres`, and the rest is the log. Numbers are little-endian.
 enum CacheEntry {
-  private static let magic: UInt64 = 0x3230_5253_544D_4653
+  private static let magic: UInt64 = 0x3330_5253_544D_4653
   private static let headerSize = 40
 
   /// What is kept beside the object.
   struct Metadata {
     var functionNames: [String]
+    /// Why kernels whose lanes work together are run as fibres; empty where they are not.
+    var whyFibres = ""
     var log: String
   }
 
@@ -64,7 +66,8 @@ enum CacheEntry {
 
   private static func encode(_ metadata: Metadata) -> [UInt8] {
     let names = metadata.functionNames
-    return Array(("\(names.count)\n" + names.map { $0 + "\n" }.joined() + metadata.log).utf8)
+    return Array(
+      ("\(names.count)\n" + names.map { $0 + "\n" }.joined() + metadata.whyFibres + "\n" + metadata.log).utf8)
   }
 
   private static func decodeMetadata(_ bytes: ArraySlice<UInt8>) -> Metadata? {
@@ -80,6 +83,7 @@ enum CacheEntry {
       guard let name = line() else { return nil }
       functions.append(name)
     }
-    return Metadata(functionNames: functions, log: String(decoding: rest, as: UTF8.self))
+    guard let whyFibres = line() else { return nil }
+    return Metadata(functionNames: functions, whyFibres: whyFibres, log: String(decoding: rest, as: UTF8.self))
   }
 }

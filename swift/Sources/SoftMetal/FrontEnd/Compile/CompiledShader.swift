@@ -8,6 +8,8 @@ struct CompiledShader: Sendable {
   let object: [UInt8]
   /// Host names of the kernels, in the order of the source.
   let functionNames: [String]
+  /// As in `CacheEntry.Metadata`.
+  var whyFibres = ""
   /// Warnings in the form of `ShaderCompilerError.message`; empty if none.
   let log: String
   /// Whether nothing had to be compiled.
@@ -17,7 +19,7 @@ struct CompiledShader: Sendable {
 extension CompiledShader {
   init(label: String, _ content: CacheEntry.Content, wasCached: Bool) {
     self.init(
-      label: label, object: content.object, functionNames: content.metadata.functionNames, log: content.metadata.log,
-      wasCached: wasCached)
+      label: label, object: content.object, functionNames: content.metadata.functionNames,
+      whyFibres: content.metadata.whyFibres, log: content.metadata.log, wasCached: wasCached)
   }
 }

@@ -1,11 +1,14 @@
 /// The command line of clang.
 enum CompilerFlags {
   /// What the language predefines.
-  static let defines = ["-D__METAL_VERSION__=310", "-D__METAL__=1", "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1"]
+  static let defines = [
+    "-D__METAL_VERSION__=310", "-D__METAL__=1", "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1",
+    "-D__METAL_PRECISE_MATH__=0", "-D__METAL_FAST_MATH__=1", "-D__METAL_MAYBE_FAST_MATH__=0",
+  ]
 
   static let diagnostics = [
     "-fno-color-diagnostics", "-fno-caret-diagnostics", "-fno-diagnostics-show-note-include-stack",
-    "-ferror-limit=50",
+    "-ferror-limit=50", "-fno-elide-type",
   ]
 
   /// Expands the user's macros, with stubs for the headers of the language.
@@ -15,19 +18,11 @@ enum CompilerFlags {
       + defines + userDefines(options) + diagnostics + [input, "-o", output]
   }
 
-  /// Compiles lowered text into a shared object.
-  static func compile(
-    _ input: String, to output: String, headers: String, options: ShaderCompiler.Options, dialect: Dialect,
-    clang: Clang, executor: Executor
-  ) -> [String] {
-    code(options, dialect, clang, executor) + ["-isystem", headers] + diagnostics + [input, "-o", output]
-  }
-
   /// The flags that decide on the code, and so are part of the cache's key.
-  static func code(_ options: ShaderCompiler.Options, _ dialect: Dialect, _ clang: Clang, _ executor: Executor)
+  static func code(_ options: ShaderCompiler.Options, _ clang: Clang, _ executor: Executor)
     -> [String]
   {
-    var flags = language(dialect)
+    var flags = language
     flags += [
       "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
@@ -45,29 +40,23 @@ enum CompilerFlags {
     // LLVM 17's SLP vectoriser crashes on bfloat code.
     if clang.version < 18 { flags.append("-fno-slp-vectorize") }
     flags += options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
-    return flags + defines + userDefines(options)
+    return flags + defines
   }
 
-  private static func language(_ dialect: Dialect) -> [String] {
-    switch dialect {
-    case .cxx: ["-x", "c++", "-std=c++17"]
-    case .openCL:
-      [
-        "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-fdeclspec", "-fno-convergent-functions",
-        "-cl-fp32-correctly-rounded-divide-sqrt",
-      ]
-    }
-  }
+  private static let language = [
+    "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-fdeclspec", "-fno-convergent-functions",
+    "-cl-fp32-correctly-rounded-divide-sqrt",
+  ]
 
   private static func processor(_ level: ProcessorLevel?, _ clang: Clang) -> [String] {
     #if arch(x86_64)
       let common = ["-mno-red-zone", "-mprefer-vector-width=512"]
       // Code for a level is shipped, so it goes without symbols.
       if let level { return common + ["-march=\(level.rawValue)", "-s"] }
-      // The processor's own conversion to bfloat makes subnormals zero. AVX10.1 contains it.
-      let native = common + ["-march=native", "-mno-avx512bf16"] + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
-      // Older ones crash on code for the processor's own arithmetic of halves.
-      return native + (clang.version < 19 ? ["-mno-avx512fp16"] : [])
+      // The processor's own conversion to bfloat makes subnormals zero. Of its own arithmetic of halves clang 19 turns
+      // comparisons with memory round, and older ones crash. AVX10.1 contains both.
+      let native = common + ["-march=native", "-mno-avx512bf16", "-mno-avx512fp16"]
+      return native + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
     #else
       return ["-mcpu=native"]
     #endif

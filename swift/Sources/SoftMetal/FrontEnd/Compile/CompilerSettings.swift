@@ -10,8 +10,6 @@ struct CompilerSettings: Hashable, Sendable {
   var cachePath: String
   /// SOFTMETAL_CACHE_LIMIT: bytes that compiled shaders may take on disk.
   var cacheLimit: Int
-  /// SOFTMETAL_FRONTEND: what sources become, `c++` unless it says `opencl`.
-  var dialect = Dialect.cxx
   /// Where files go when the cache cannot be written.
   var temporaryFolders: [String]
 
@@ -22,7 +20,6 @@ struct CompilerSettings: Hashable, Sendable {
       searchPath: (Files.environment("PATH") ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":").map(String.init),
       cachePath: defaultCachePath,
       cacheLimit: Files.environment("SOFTMETAL_CACHE_LIMIT").flatMap { Int($0) } ?? 512 << 20,
-      dialect: Files.environment("SOFTMETAL_FRONTEND").flatMap { Dialect(rawValue: $0) } ?? .cxx,
       temporaryFolders: [Files.environment("TMPDIR") ?? "/tmp", "/dev/shm"])
   }
 

@@ -3,24 +3,37 @@ import Glibc
 /// How the kernels of a shader run that use lane functions or barriers.
 enum Executor: Hashable, Sendable {
   /// Every thread is a fibre.
-  case fibres
+  case fibres(why: String)
   /// A SIMD group is one flow of control over vectors, made by the compiler pass in `plugin`.
   case vectors(plugin: String)
 
-  /// SOFTMETAL_EXECUTOR, where its pass is at hand: `vectors` or `fibres`, which is the default. The pass's primitives
-  /// are declared in C++ alone: as C++ for OpenCL kernels run as fibres.
-  static func chosen(for clang: Clang, _ dialect: Dialect) -> Executor {
-    guard Files.environment("SOFTMETAL_EXECUTOR") == "vectors", dialect == .cxx, let plugin = plugin(for: clang)
-    else { return .fibres }
+  /// Vectors where the pass is at hand and SOFTMETAL_EXECUTOR is not `fibres`.
+  static func chosen(for clang: Clang) -> Executor {
+    if isFibresAsked { return .fibres(why: "SOFTMETAL_EXECUTOR is fibres") }
+    guard let plugin = plugin(for: clang) else {
+      return .fibres(why: "\(pluginName(for: clang)), the compiler pass for vectors, is not beside the library")
+    }
     return .vectors(plugin: plugin)
   }
+
+  static var isFibresAsked: Bool { Files.environment("SOFTMETAL_EXECUTOR") == "fibres" }
 
   /// The pass that was built for this clang: SOFTMETAL_LANES, or beside the library.
   static func plugin(for clang: Clang) -> String? {
     if let path = Files.environment("SOFTMETAL_LANES") { return path }
     guard let library = HostIdentity.libraryPath, let slash = library.lastIndex(of: "/") else { return nil }
-    let folder = library[..<slash], name = "softmetal-lanes-\(clang.version).so"
+    let folder = library[..<slash], name = pluginName(for: clang)
     return ["\(folder)/\(name)", "\(folder)/../lib/\(name)"].first { access($0, R_OK) == 0 }
+  }
+
+  private static func pluginName(for clang: Clang) -> String { "softmetal-lanes-\(clang.version).so" }
+
+  /// As in `CacheEntry.Metadata`.
+  var whyFibres: String {
+    switch self {
+    case .fibres(let why): why
+    case .vectors: ""
+    }
   }
 
   /// What clang is told.
@@ -41,14 +54,21 @@ enum Executor: Hashable, Sendable {
   /// The state of what it consists of, for the cache's key.
   var identity: String {
     switch self {
-    case .fibres: "fibres"
+    case .fibres(let why): "fibres \(why)"
     case .vectors(let plugin): "vectors \(Files.identity(plugin) ?? "")"
     }
   }
 
-  /// Whether a message says that a kernel is left to fibres: the pass's own, or that primitives are left in a kernel
-  /// that was to run as a loop.
-  static func isRefusal(_ message: String) -> Bool {
-    message.contains("softmetal: kernel '") || message.contains("undefined symbol 'sm_")
+  /// Why a kernel is left to fibres, where an error of its compilation says so: the pass's own words, primitives left in
+  /// a kernel that was to run as a loop, or a compiler that fails with the pass, as one of another make may.
+  static func refusal(_ error: ShaderCompilerError) -> String? {
+    let mark = "softmetal: "
+    for line in error.message.split(separator: "\n") {
+      guard let place = line.firstRange(of: mark + "kernel '") else { continue }
+      return String(line[place.lowerBound...].dropFirst(mark.count))
+    }
+    if error.message.contains("undefined symbol 'sm_") { return "a kernel beside it runs as a loop and asks for lanes" }
+    guard error.kind == .hostFailure else { return nil }
+    return String(error.message.split(separator: "\n").joined(separator: " "))
   }
 }

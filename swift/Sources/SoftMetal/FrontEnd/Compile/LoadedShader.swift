@@ -9,6 +9,8 @@ import Synchronization
 final class LoadedShader: @unchecked Sendable {
   let functionNames: [String]
   let object: UnsafePointer<SmObject>
+  /// As in `CacheEntry.Metadata`.
+  let whyFibres: String
   private let handle: UnsafeMutableRawPointer
 
   /// Loads `shader` and sets its function constants.
@@ -46,6 +48,7 @@ final class LoadedShader: @unchecked Sendable {
     self.handle = handle
     self.object = object
     functionNames = shader.functionNames
+    whyFibres = shader.whyFibres
   }
 
   deinit {

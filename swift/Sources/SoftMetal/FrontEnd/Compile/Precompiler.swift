@@ -50,7 +50,8 @@ package struct Precompiler: Sendable {
     options.level = level
     let shader = try ShaderCompiler.compile(
       source: unit.source, options: options, kernel: unit.kernel, settings: settings)
-    let metadata = CacheEntry.Metadata(functionNames: shader.functionNames, log: shader.log)
+    let metadata = CacheEntry.Metadata(
+      functionNames: shader.functionNames, whyFibres: shader.whyFibres, log: shader.log)
     let path =
       folder + "/"
       + PrecompiledShaders.key(

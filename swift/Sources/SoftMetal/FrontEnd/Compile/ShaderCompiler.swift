@@ -22,27 +22,29 @@ enum ShaderCompiler {
   ///   - label: the file name that diagnostics show.
   ///   - kernel: compile this kernel alone. Nil: the library, with all of them,
   ///     or only checked and without an object where they are compiled one by one.
+  ///   - asFibres: for the executor that has every thread by itself, whatever would be chosen.
   ///   - settings: where the compiler and the cache are.
   /// - Throws: `ShaderCompilerError`.
   static func compile(
     source: String, label: String = "program_source", options: Options = Options(),
-    kernel: String? = nil, settings: CompilerSettings = .environment,
+    kernel: String? = nil, asFibres: Bool = false, settings: CompilerSettings = .environment,
     precompiled: PrecompiledShaders? = .installed
   ) throws -> CompiledShader {
     let text = Array(source.utf8)
-    if let precompiled, options.level == nil, settings.dialect == .cxx {
+    if let precompiled, options.level == nil, !asFibres, !Executor.isFibresAsked {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
       if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
     }
     let clang = try Clang.find(settings)
     let job = Job(
-      source: text, label: label, options: options, dialect: settings.dialect, kernel: kernel, clang: clang,
-      executor: Executor.chosen(for: clang, settings.dialect), cache: ShaderCache.open(settings))
-    let sourceKey = job.sourceKey
+      source: text, label: label, options: options, kernel: kernel, clang: clang,
+      executor: asFibres ? .fibres(why: "for comparison") : Executor.chosen(for: clang),
+      cache: ShaderCache.open(settings))
+    let sourceKey = job.sourceKey(kernel)
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
-    let program = try job.preprocess(work)
-    let lowered = try job.lower(program)
+    let program = try job.program(work)
+    let lowered = program.lowered.shader(kernel: kernel, needingLanes: [])
     let key = job.key(of: lowered, program)
     // A second process waits here for the first, and finds its object.
     let lock = job.cache.flatMap { EntryLock($0.folder.lock(key)) }
@@ -63,18 +65,21 @@ private struct Job {
   let source: [UInt8]
   let label: String
   let options: ShaderCompiler.Options
-  let dialect: Dialect
   let kernel: String?
   let clang: Clang
   let executor: Executor
   let cache: ShaderCache?
 
   /// Identifies the source as the user gave it, for this build of the library.
-  var sourceKey: String {
+  func sourceKey(_ kernel: String?) -> String {
     var hash = environmentHash
     hash.combine(HostIdentity.library)
     hash.combine(label)
     hash.combine(kernel ?? "")
+    for define in options.defines {
+      hash.combine(define.name)
+      hash.combine(define.value)
+    }
     hash.combine(source)
     return hash.name
   }
@@ -83,6 +88,7 @@ private struct Job {
   func key(of lowered: LoweredShader, _ program: Program) -> String {
     var hash = environmentHash
     hash.combine(lowered.text)
+    for macro in lowered.macros { hash.combine(macro) }
     hash.combine(program.warnings)
     hash.combine(isCheckOnly(lowered) ? "check" : "")
     return hash.name
@@ -93,7 +99,7 @@ private struct Job {
     hash.combine(clang.identity)
     hash.combine(HostIdentity.processor)
     hash.combine(executor.identity)
-    for flag in CompilerFlags.code(options, dialect, clang, executor) { hash.combine(flag) }
+    for flag in CompilerFlags.code(options, clang, executor) { hash.combine(flag) }
     return hash
   }
 
@@ -104,23 +110,42 @@ private struct Job {
 
   // MARK: Steps of a compilation
 
-  /// The source without its macros and conditional lines.
+  /// A source after the preprocessor, and lowered.
   struct Program {
+    let lowered: LoweredProgram
+    /// What the preprocessor warned of.
+    let warnings: String
+  }
+
+  /// The last programs: kernels that are compiled one by one share theirs.
+  private static let programs = Guarded<[(key: String, program: Program)]>([])
+  private static let programLimit = 4
+
+  func program(_ work: WorkFolder) throws -> Program {
+    let key = sourceKey(nil)
+    if let known = Self.programs.withLock({ $0.first { $0.key == key }?.program }) { return known }
+    let preprocessed = try preprocess(work)
+    let lowered = try Lowering.program(preprocessed.text, origin: preprocessed.origin)
+    let program = Program(lowered: lowered, warnings: preprocessed.warnings)
+    Self.programs.withLock { programs in
+      programs.removeAll { $0.key == key }
+      programs.insert((key, program), at: 0)
+      if programs.count > Self.programLimit { programs.removeLast() }
+    }
+    return program
+  }
+
+  /// The source without its macros and conditional lines.
+  struct Preprocessed {
     let text: SourceText
     let origin: SourceOrigin
-    /// What the preprocessor warned of.
     var warnings = ""
   }
 
-  func lower(_ program: Program, needingLanes: Set<String> = []) throws -> LoweredShader {
-    try Lowering.lower(
-      program.text, origin: program.origin, dialect: dialect, kernel: kernel, needingLanes: needingLanes)
-  }
-
-  func preprocess(_ work: WorkFolder) throws -> Program {
+  func preprocess(_ work: WorkFolder) throws -> Preprocessed {
     let text = SourceText(source)
     let origin = SourceOrigin(label: label, source: text)
-    if options.defines.isEmpty, Preprocessing.isIdentity(text) { return Program(text: text, origin: origin) }
+    if options.defines.isEmpty, Preprocessing.isIdentity(text) { return Preprocessed(text: text, origin: origin) }
     let input = work.path + "/source.metal"
     let output = work.path + "/source.ii"
     let marker = Array("#line 1 \"\(origin.escapedLabel)\"\n".utf8)
@@ -133,7 +158,7 @@ private struct Job {
     let folders = [work.path + "/", stubs + "/"]
     let result = SourceText(Preprocessing.withoutFolders(folders, in: Files.read(output) ?? []))
     let mapped = SourceOrigin(label: label, source: text, preprocessed: result)
-    return Program(text: result, origin: mapped, warnings: warnings)
+    return Preprocessed(text: result, origin: mapped, warnings: warnings)
   }
 
   /// Compiles `lowered`, and again where kernels that were to run as loops turn out to need lanes: clang stops after
@@ -153,19 +178,19 @@ private struct Job {
             kind: .hostFailure, message: "\(label): internal error: \(names) need lanes and have them")
         }
         needingLanes.formUnion(names)
-        lowered = try lower(program, needingLanes: needingLanes)
+        lowered = program.lowered.shader(kernel: kernel, needingLanes: needingLanes)
       }
     }
   }
 
   /// Compiles for the executor, or for fibres where it leaves a kernel to them.
   private func compileOrDecline(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
-    if executor != .fibres {
-      do {
-        return try compile(lowered, executor, work)
-      } catch let error as ShaderCompilerError where Executor.isRefusal(error.message) {}
+    do {
+      return try compile(lowered, executor, work)
+    } catch let error as ShaderCompilerError {
+      guard case .vectors = executor, let reason = Executor.refusal(error) else { throw error }
+      return try compile(lowered, .fibres(why: reason), work)
     }
-    return try compile(lowered, .fibres, work)
   }
 
   private func compile(_ lowered: LoweredShader, _ executor: Executor, _ work: WorkFolder) throws -> CacheEntry.Content
@@ -176,15 +201,18 @@ private struct Job {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
+    let flags = CompilerFlags.code(options, clang, executor) + lowered.macros.map { "-D\($0)" }
+    let library =
+      lowered.includesLibrary
+      ? PrecompiledHeader.inclusion(flags: flags, headers: headers, clang: clang, work: work) : []
     let arguments =
-      CompilerFlags.compile(
-        input, to: output, headers: headers, options: options, dialect: dialect, clang: clang, executor: executor)
-      + (isCheckOnly ? ["-fsyntax-only"] : [])
+      flags + ["-isystem", headers] + library + CompilerFlags.diagnostics
+      + [input, "-o", output] + (isCheckOnly ? ["-fsyntax-only"] : [])
     let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
     try UndefinedSymbols.check(object, label: label)
-    let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, log: log)
+    let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, whyFibres: executor.whyFibres, log: log)
     return (metadata, object)
   }
 

@@ -4,6 +4,8 @@
 struct AddressSpaces {
   private let list: TokenList
   private let types: TypeNames
+  /// The declarations of templates.
+  private let templates: [Range<Int>]
 
   static func check(_ context: inout LoweringContext) {
     let spaces = AddressSpaces(context)
@@ -24,6 +26,7 @@ struct AddressSpaces {
   private init(_ context: LoweringContext) {
     list = context.list
     types = TypeNames(context.list)
+    templates = context.declarations.filter { !($0.templateParameters ?? []).isEmpty }.map(\.tokens)
   }
 
   private static let qualifiers: Set<String> = [
@@ -62,6 +65,8 @@ struct AddressSpaces {
     guard isNamed || [")", ",", ">", "(", ";"].contains(list.text(name)) else { return nil }
     let hasSpace = hasSpace(before: token)
     guard !hasSpace || isNested else { return nil }
+    // A template takes a reference to a pointer as it comes.
+    if hasSpace, list.text(name - 1) == "&", templates.contains(where: { $0.contains(token) }) { return nil }
     let kind = list.text(sign) == "*" ? "pointer" : "reference"
     return PointerError(
       message: "\(kind) type must have an explicit address space qualifier", token: isNamed ? name : sign,

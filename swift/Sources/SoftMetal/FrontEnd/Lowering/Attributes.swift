@@ -11,7 +11,8 @@ enum Attributes {
       let end = list.after(position)
       let attributes = Attribute.parseList(position, of: list)
       let isForeign = attributes.contains { !Attribute.standardNames.contains($0.name) }
-      if isForeign || (position..<end).contains(where: { list.text($0) == "noinline" }) {
+      // Everything is inlined into the kernel.
+      if isForeign || (position..<end).contains(where: { ["noinline", "optnone"].contains(list.text($0)) }) {
         context.blank(position..<end)
       }
       position = end

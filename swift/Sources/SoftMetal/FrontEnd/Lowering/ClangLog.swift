@@ -60,15 +60,15 @@ enum ClangLog {
       }
       log += text(of: head, map, headerFolder)
     }
-    for line in report.lines { log += prettify(String(line), headerFolder) + "\n" }
-    for note in report.notes where !isInternal(note.message) && !(report.head?.isOurs ?? false) {
+    for line in report.lines { log += MetalSpelling.of(String(line), headerFolder) + "\n" }
+    for note in report.notes where !isInternal(note.message) && !(report.head?.isOurs ?? false) && !note.isOurs {
       log += text(of: note, map, headerFolder)
     }
     return log
   }
 
   private static func text(of diagnostic: Diagnostic, _ map: SourceMap, _ headerFolder: String) -> String {
-    let message = prettify(String(withoutRequirement(diagnostic)), headerFolder)
+    let message = MetalSpelling.of(String(withoutRequirement(diagnostic)), headerFolder)
     let kind = diagnostic.kind == "fatal error" ? "error" : diagnostic.kind
     if let position = position(of: diagnostic, map) {
       return DiagnosticText.format(position, kind: kind, message: message)
@@ -82,7 +82,7 @@ enum ClangLog {
     guard diagnostic.isOurs, diagnostic.message.hasPrefix("static assertion failed") else { return diagnostic.message }
     let text = Array(diagnostic.message.utf8)
     for separator in ["': ", "failed: "] {
-      if let match = find(Array(separator.utf8), in: text, from: 0) {
+      if let match = MetalSpelling.find(Array(separator.utf8), in: text, from: 0) {
         return Substring(decoding: text[(match + separator.utf8.count)...], as: UTF8.self)
       }
     }
@@ -97,9 +97,9 @@ enum ClangLog {
   private static func isInternal(_ message: Substring?) -> Bool {
     guard let message else { return false }
     // `sm_bool<2>` is shown as `bool2`.
-    let bytes = Array(replace(String(message), "sm_bool<", "").utf8)
+    let bytes = Array(MetalSpelling.replace(String(message), "sm_bool<", "").utf8)
     return ["softmetal::", "'SM_", "'sm_", " sm_", "SmOther", "require_constant_initialization"].contains { name in
-      find(Array(name.utf8), in: bytes, from: 0) != nil
+      MetalSpelling.find(Array(name.utf8), in: bytes, from: 0) != nil
     }
   }
 
@@ -130,7 +130,7 @@ enum ClangLog {
       let message = line[parts[index].endIndex...].dropFirst().drop { $0 == " " }
       return Diagnostic(
         file: file, line: lineNumber, column: column, kind: kind, message: message,
-        isOurs: file == Tail.fileName || file.contains("softmetal_"))
+        isOurs: file == Tail.fileName || file.contains("softmetal_") || file.hasSuffix("/metal_types"))
     }
     return nil
   }
@@ -138,43 +138,5 @@ enum ClangLog {
   private static func displayName(_ file: String) -> String {
     guard let slash = file.lastIndex(of: "/") else { return file }
     return "<\(file[file.index(after: slash)...])>"
-  }
-
-  /// Shows types as the user writes them.
-  private static func prettify(_ message: String, _ headerFolder: String) -> String {
-    var text = message
-    for (from, to) in [
-      (headerFolder + "/", ""), ("const __attribute__((address_space(2)))", "constant"),
-      ("__attribute__((address_space(1)))", "device"), ("__attribute__((address_space(2)))", "constant"),
-      ("__attribute__((address_space(3)))", "threadgroup"), ("_Float16", "half"), ("__bf16", "bfloat"),
-      ("sm_bool<2>", "bool2"), ("sm_bool<3>", "bool3"), ("sm_bool<4>", "bool4"),
-      (" declared with 'error' attribute: ", ", "),
-      ("variable does not have a constant initializer", dynamicInitialiser),
-    ] {
-      text = replace(text, from, to)
-    }
-    return text
-  }
-
-  private static let dynamicInitialiser =
-    "the initializer of a variable in constant address space is not a constant expression"
-
-  private static func replace(_ text: String, _ from: String, _ to: String) -> String {
-    let bytes = Array(text.utf8)
-    let pattern = Array(from.utf8)
-    guard !pattern.isEmpty else { return text }
-    var result: [UInt8] = []
-    var position = 0
-    while let match = find(pattern, in: bytes, from: position) {
-      result += bytes[position..<match] + Array(to.utf8)
-      position = match + pattern.count
-    }
-    return String(decoding: result + bytes[position...], as: UTF8.self)
-  }
-
-  /// Where `pattern` first stands at or behind `start`, or nil.
-  private static func find(_ pattern: [UInt8], in bytes: [UInt8], from start: Int) -> Int? {
-    guard start + pattern.count <= bytes.count else { return nil }
-    return (start...bytes.count - pattern.count).first { bytes[$0..<$0 + pattern.count].elementsEqual(pattern) }
   }
 }

@@ -53,13 +53,21 @@ struct TemplateParameter {
         head = part.lowerBound..<equals
         defaultArgument = equals + 1..<part.upperBound
       }
-      guard let name = head.last(where: { list.isIdentifier($0) }) else { return nil }
+      guard let name = functionName(head, list) ?? head.last(where: { list.isIdentifier($0) }) else { return nil }
       let first = list.text(head.lowerBound)
       let isType = (first == "typename" || first == "class") && !head.contains { list.text($0) == "::" }
       guard !isType || name > head.lowerBound else { return nil }
       return TemplateParameter(
         name: list.text(name), isType: isType, isPack: head.contains { list.text($0) == "..." },
         defaultArgument: defaultArgument)
+    }
+  }
+
+  /// The name in `R (*name)(P)`, or nil.
+  private static func functionName(_ tokens: Range<Int>, _ list: TokenList) -> Int? {
+    tokens.first { token in
+      list.text(token - 2) == "(" && ["*", "&"].contains(list.text(token - 1)) && list.text(token + 1) == ")"
+        && list.text(token + 2) == "(" && list.isIdentifier(token)
     }
   }
 

@@ -1,6 +1,8 @@
 /// A program-scope `constant` whose initializer depends on function constants:
 /// it gets its value when the object is loaded.
 struct DerivedConstant {
+  /// The namespace that it is in, with `::` at the end; empty at the top.
+  let qualifier: String
   /// A statement for the initialize function.
   let statement: String
   /// Offset of the declaration in the source.
@@ -43,7 +45,7 @@ enum DerivedConstants {
     FunctionConstants.rewriteStorage(head, keyword, &context)
     context.insert(" = {}", before: dimensions)
     context.blank(dimensions..<end)
-    let target = declaration.qualifier + name
+    let target = name
     let statement: String
     if dimensionText.isEmpty {
       statement =
@@ -54,7 +56,9 @@ enum DerivedConstants {
         for (unsigned long i = 0; i < sizeof(values) / sizeof(values[0]); ++i) \(target)[i] = values[i]; }
         """
     }
-    return DerivedConstant(statement: statement, offset: list.tokens[declaration.nameToken].range.lowerBound)
+    return DerivedConstant(
+      qualifier: declaration.qualifier, statement: statement,
+      offset: list.tokens[declaration.nameToken].range.lowerBound)
   }
 
   /// The tokens of `text` on one line, without comments.

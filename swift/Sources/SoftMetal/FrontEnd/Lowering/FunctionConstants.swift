@@ -20,6 +20,7 @@ enum FunctionConstants {
     where declaration.kind == .variable && declaration.attribute("function_constant") != nil {
       result += lower(declaration, &context)
     }
+    checkTypes(result, &context)
     let names = Set(result.map(\.name))
     lowerQueries(&context, names)
     checkAssignments(&context, names)
@@ -90,6 +91,23 @@ enum FunctionConstants {
       }
     }
     return result
+  }
+
+  /// Refuses an index that is used twice, arrays and structs.
+  private static func checkTypes(_ constants: [FunctionConstant], _ context: inout LoweringContext) {
+    let list = context.list
+    let classes = Set(ClassDefinition.all(list).map(\.name))
+    var used: Set<Int> = []
+    for constant in constants {
+      if let number = context.integer(constant.index), !used.insert(number).inserted {
+        context.report("function constant index \(number) is already used", at: constant.index.lowerBound - 2)
+      }
+      guard let name = list.tokens.firstIndex(where: { $0.range.lowerBound == constant.offset }) else { continue }
+      let isArray = list.text(name + 1) == "[" && !Attribute.isListStart(name + 1, of: list)
+      if isArray || classes.contains(constant.typeName) {
+        context.report("a function constant is a scalar or a vector of the language", at: name)
+      }
+    }
   }
 
   private static let changes = TokenList.assignments.union(["++", "--"])

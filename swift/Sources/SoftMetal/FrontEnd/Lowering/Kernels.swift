@@ -103,8 +103,10 @@ enum Kernels {
     let function: Int
     /// Token of the template's name.
     let name: Int
-    /// Tokens between `<` and `>`.
+    /// Tokens between `<` and `>`; empty where they are deduced.
     let arguments: Range<Int>
+    /// Tokens with the parentheses of the parameters that they are deduced from.
+    var parameters: Range<Int>?
   }
 
   /// The function template that an explicit instantiation names.
@@ -120,6 +122,13 @@ enum Kernels {
         let function = template(named: list.text(position), context), let close = list.closingAngle(position + 1)
       {
         return Target(function: function, name: position, arguments: span(position + 2, close))
+      }
+      if list.isIdentifier(position), list.text(position + 1) == "(",
+        let function = template(named: list.text(position), context)
+      {
+        return Target(
+          function: function, name: position, arguments: position..<position,
+          parameters: span(position + 1, list.after(position + 1)))
       }
       position += 1
     }
@@ -149,22 +158,31 @@ enum Kernels {
     let function = context.declarations[target.function]
     let signature = signatures[target.function] ?? KernelSignature(function, &context)
     signatures[target.function] = signature
-    let text = "\(function.name)<\(list.joined(target.arguments))>"
+    let arguments: [String]
+    if let parameters = target.parameters {
+      guard let deduced = DeducedArguments.of(function, parameters, list) else {
+        context.report("the arguments of '\(function.name)' cannot be deduced here: name them", at: target.name)
+        return nil
+      }
+      arguments = deduced
+    } else {
+      arguments = list.splitAtCommas(target.arguments).map { list.joined($0) }
+    }
+    let text = "\(function.name)<\(arguments.joined(separator: ", "))>"
     return KernelEntry(
       hostName: hostName(declaration, &context) ?? text, expression: function.qualifier + text,
       signature: signature, maxThreads: maxThreads([declaration, function], list),
       facts: reachability.facts(of: target.function, tokens: target.arguments), token: target.name,
-      templateArguments: bind(function.templateParameters ?? [], target.arguments, list))
+      templateArguments: bind(function.templateParameters ?? [], arguments, list))
   }
 
   private static func bind(
-    _ parameters: [TemplateParameter], _ arguments: Range<Int>, _ list: TokenList
+    _ parameters: [TemplateParameter], _ given: [String], _ list: TokenList
   ) -> [String: String] {
     var result: [String: String] = [:]
-    let given = list.splitAtCommas(arguments)
     for (index, parameter) in parameters.enumerated() where !parameter.isPack {
       if index < given.count {
-        result[parameter.name] = list.joined(given[index])
+        result[parameter.name] = given[index]
       } else if !parameter.defaultArgument.isEmpty {
         result[parameter.name] = substitute(list.joined(parameter.defaultArgument), result)
       }

@@ -5,6 +5,10 @@ struct LoweredShader {
   let functionNames: [String]
   /// Those of them that the object has; the n-th is number n, counted from 1.
   let describedNames: [String]
+  /// Macros that decide on what the headers have.
+  let macros: [String]
+  /// Whether it includes `<metal_stdlib>`.
+  let includesLibrary: Bool
   /// Whether each kernel is compiled alone when it is first asked for.
   let compilesSeparately: Bool
   let sourceMap: SourceMap

@@ -1,4 +1,4 @@
-/// Turns MSL source into C++ for clang.
+/// Turns MSL source into C++ for OpenCL, for clang.
 ///
 /// The user's text stays as it is, token for token and line for line, but for
 /// the edits of the steps below and a tail that describes the kernels.
@@ -6,18 +6,10 @@ enum Lowering {
   /// - Parameters:
   ///   - source: the user's text, or the preprocessor's output for it.
   ///   - origin: where the lines of `source` come from.
-  ///   - kernel: the host name of the only kernel to describe; nil for all.
-  ///   - needingLanes: kernels that turned out to need lanes, where the text does not show it.
   /// - Throws: `ShaderCompilerError` with every error found.
-  static func lower(
-    _ source: SourceText, origin: SourceOrigin, dialect: Dialect = .cxx, kernel: String? = nil,
-    needingLanes: Set<String> = []
-  )
-    throws
-    -> LoweredShader
-  {
-    var context = LoweringContext(source, dialect)
-    for step in steps(dialect) {
+  static func program(_ source: SourceText, origin: SourceOrigin) throws -> LoweredProgram {
+    var context = LoweringContext(source)
+    for step in steps {
       context.edits.step = step.name
       step.run(&context)
     }
@@ -31,24 +23,14 @@ enum Lowering {
     context.edits.step = "Kernels"
     let entries = Kernels.lower(&context, reachability)
     Refusals.check(entries, &context)
-
-    var described = entries.filter { kernel == nil || $0.hostName == kernel }
-    for index in described.indices where needingLanes.contains(described[index].hostName) {
-      described[index].facts.needsFibres = true
-    }
-    let tail = Tail(described, constants, derived, context.list)
-    let edited = context.edits.apply(to: source)
-    let map = SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins)
-    guard context.diagnostics.isEmpty else { throw map.error(context.diagnostics) }
-    if let overlap = context.edits.overlap() { throw map.error(overlap) }
-    let prefix =
-      head(context, hasLoops: described.contains { !$0.facts.needsFibres }) + "#line 1 \"\(origin.escapedLabel)\"\n"
-    return LoweredShader(
-      text: Array(prefix.utf8) + edited.bytes + Array(tail.text.utf8),
-      functionNames: entries.map(\.hostName),
-      describedNames: described.map(\.hostName),
-      compilesSeparately: compilesSeparately(entries),
-      sourceMap: map)
+    let program = LoweredProgram(
+      head: head(context) + "#line 1 \"\(origin.escapedLabel)\"\n", edited: context.edits.apply(to: source),
+      list: context.list, origin: origin, entries: entries, constants: constants, derived: derived,
+      holdsElements: HeldElements.exist(in: context),
+      includesLibrary: Preprocessing.headers(context.list).contains("metal_stdlib"))
+    guard context.diagnostics.isEmpty else { throw program.map.error(context.diagnostics) }
+    if let overlap = context.edits.overlap() { throw program.map.error(overlap) }
+    return program
   }
 
   private struct Step {
@@ -56,43 +38,23 @@ enum Lowering {
     let run: (inout LoweringContext) -> Void
   }
 
-  /// The steps that need no outcome of another.
-  private static func steps(_ dialect: Dialect) -> [Step] {
-    dialect == .cxx ? cxxSteps : openCLSteps
-  }
-
-  /// What C++ for OpenCL lacks needs no types to be found.
-  private static let openCLSteps = [
+  /// The steps that need no outcome of another. What C++ for OpenCL lacks needs no types to be found.
+  private static let steps = [
     Step(name: "Refusals", run: Refusals.check),
     Step(name: "Attributes", run: Attributes.lower),
+    Step(name: "Linkage", run: Linkage.lower),
+    Step(name: "QualifiedKeywords", run: QualifiedKeywords.lower),
     Step(name: "ScalarCasts", run: ScalarCasts.lower),
     Step(name: "FunctionParameters", run: FunctionParameters.lower),
     Step(name: "QualifiedConstructors", run: QualifiedConstructors.lower),
     Step(name: "ThreadMethods", run: ThreadMethods.lower),
     Step(name: "StaticDefinitions", run: StaticDefinitions.lower),
+    Step(name: "ConstantInitialisers", run: ConstantInitialisers.lower),
+    Step(name: "DeclaredTypes", run: DeclaredTypes.lower),
+    Step(name: "NestedSwizzles", run: NestedSwizzles.lower),
+    Step(name: "ConstantReferences", run: ConstantReferences.lower),
     Step(name: "ConditionalArms", run: ConditionalArms.lower),
     Step(name: "Structs", run: Structs.lower),
-    Step(name: "LoopPragmas", run: LoopPragmas.lower),
-    Step(name: "Literals", run: Literals.lower),
-    Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
-  ]
-
-  private static let cxxSteps = [
-    Step(name: "Refusals", run: Refusals.check),
-    Step(name: "Attributes", run: Attributes.lower),
-    Step(name: "ArrayParameters", run: ArrayParameters.lower),
-    Step(name: "Increments", run: Increments.lower),
-    Step(name: "DeducedVectors", run: DeducedVectors.lower),
-    Step(name: "PackedVectors", run: PackedVectors.lower),
-    Step(name: "Initialisers", run: Initialisers.lower),
-    Step(name: "ConstantInitialisers", run: ConstantInitialisers.lower),
-    Step(name: "Comparisons", run: Comparisons.lower),
-    Step(name: "Constructors", run: Constructors.lower),
-    Step(name: "Structs", run: Structs.lower),
-    Step(name: "DefaultedConstructors", run: DefaultedConstructors.lower),
-    Step(name: "MemberQualifiers", run: MemberQualifiers.lower),
-    Step(name: "StructAssignments", run: StructAssignments.lower),
-    Step(name: "StructValues", run: StructValues.lower),
     Step(name: "LoopPragmas", run: LoopPragmas.lower),
     Step(name: "Literals", run: Literals.lower),
     Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
@@ -102,24 +64,14 @@ enum Lowering {
   /// kernel's own frame: both need every function inlined into the kernel. Until then any may lead to lane
   /// synchronization. A call of the source's functions that is left after inlining is one of a function to itself, if it is no
   /// loop by then.
-  private static func head(_ context: LoweringContext, hasLoops: Bool) -> String {
+  private static func head(_ context: LoweringContext) -> String {
     let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()
-    return (HeldElements.exist(in: context) ? "#define SM_HELD_ELEMENTS 1\n" : "")
-      + (hasLoops ? "#define SM_HAS_LOOPS 1\n" : "")
-      + (context.dialect == .cxx ? Swizzles.definitions(context) : "")
-      + "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
-      + "#define noinline\n#define __noinline__\n"
+    return "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
+      + "#define noinline\n#define __noinline__\n#define optnone\n"
       + push("disable_tail_calls, error(\"\(ClangLog.recursion)\")")
   }
 
   private static func push(_ attributes: String) -> String {
     "#pragma clang attribute push(__attribute__((\(attributes))), apply_to = function)\n"
-  }
-
-  /// Whether clang takes longer for the code of a kernel than for reading the file once more: about 0.1 ms a token
-  /// that the kernel reaches against 70 ms.
-  private static func compilesSeparately(_ entries: [KernelEntry]) -> Bool {
-    let size = entries.reduce(0) { $0 + $1.facts.size }
-    return entries.count > 1 && size > 700 * entries.count
   }
 }

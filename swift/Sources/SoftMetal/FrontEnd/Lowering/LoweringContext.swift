@@ -2,13 +2,11 @@
 /// the edits and errors that they gather.
 struct LoweringContext {
   let list: TokenList
-  let dialect: Dialect
   let declarations: [Declaration]
   var edits = EditList()
   var diagnostics: [SourceDiagnostic] = []
 
-  init(_ source: SourceText, _ dialect: Dialect = .cxx) {
-    self.dialect = dialect
+  init(_ source: SourceText) {
     list = TokenList(source)
     declarations = DeclarationScanner.scan(list)
   }

@@ -16,9 +16,13 @@ enum Refusals {
     for token in list.indices where isLambda(token, list) {
       context.report("lambda expressions are not supported in Metal", at: token)
     }
+    for token in memberPointers(list) {
+      context.report("pointers to members are not supported in Metal", at: token)
+    }
     AddressSpaces.check(&context)
     FunctionPointers.check(&context)
     Recursion.check(&context)
+    KernelRules.check(&context)
     for declaration in context.declarations where declaration.kind == .function && Kernels.isKernel(declaration, list) {
       let before = declaration.nameToken - 1
       if list.text(before) != "void" {
@@ -39,7 +43,6 @@ enum Refusals {
     "throw": "exceptions are not supported in Metal",
     "goto": "'goto' is not supported in Metal",
     "thread_local": "'thread_local' is not supported in Metal",
-    "noexcept": "'noexcept' is not supported in Metal",
     "asm": "inline assembly is not supported in Metal",
     "__asm__": "inline assembly is not supported in Metal",
     "__asm": "inline assembly is not supported in Metal",
@@ -60,10 +63,26 @@ enum Refusals {
       return
         "'\(text)' belongs to graphics: SoftMetal runs compute kernels on buffers, without textures and render stages"
     }
+    if text.hasPrefix("__builtin_") { return "'\(text)' is not available in Metal" }
     // `= delete` is a declaration of its own; members may have any name.
     if text == "delete", before == "=" || before == "operator" { return nil }
     if text == "new", before == "operator" { return nil }
     return words[text]
+  }
+
+  /// The signs of `&Class::member`.
+  private static func memberPointers(_ list: TokenList) -> [Int] {
+    let signs = list.indices.filter {
+      list.text($0) == "&" && list.text($0 + 2) == "::" && ["=", "(", ",", "return", "{"].contains(list.text($0 - 1))
+    }
+    guard !signs.isEmpty else { return [] }
+    let classes = ClassDefinition.all(list)
+    return signs.filter { sign in
+      classes.contains { definition in
+        definition.name == list.text(sign + 1)
+          && definition.dataMembers.union(definition.functions).contains(list.text(sign + 3))
+      }
+    }
   }
 
   /// Whether the name at `token` is one of a namespace or a type: `my::std`, but not `return ::std`.

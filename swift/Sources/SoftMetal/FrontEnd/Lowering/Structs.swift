@@ -2,8 +2,7 @@
 ///
 /// Left alone: enumerations, anonymous structs and unions, and those that
 /// declare a copy constructor, an assignment or a destructor of their own, since
-/// the added defaults could contradict those; structs with a reference or constant
-/// member, which cannot be assigned.
+/// the added defaults could contradict those; structs with a reference.
 enum Structs {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
@@ -22,8 +21,8 @@ enum Structs {
     let list = context.list
     guard let kind = kind(name, span(open + 1, min(list.partner[open], list.count)), list) else { return }
     let isLocal = context.declarations.contains { $0.body?.contains(open) ?? false }
-    guard !isLocal || kind == .plain else { return }
-    let copies = "\(isLocal ? "SM_LOCAL_STRUCT" : kind.rawValue)(\(name))"
+    guard !isLocal || kind != .constructed else { return }
+    let copies = "\(isLocal && kind == .plain ? "SM_LOCAL_STRUCT" : kind.rawValue)(\(name))"
     context.insert(list.text(key) == "class" ? " public: \(copies) private:" : " " + copies, after: open)
   }
 
@@ -49,8 +48,8 @@ enum Structs {
   private enum Kind: String {
     case plain = "SM_STRUCT"
     case constructed = "SM_CONSTRUCTED_STRUCT"
-    /// With an anonymous union, which only bytes can be copied to; no aggregate.
-    case overlaid = "SM_OVERLAID_STRUCT"
+    /// With a constant member, so that it cannot be assigned.
+    case constant = "SM_CONSTANT_STRUCT"
   }
 
   /// Nil for a struct that is left alone.
@@ -73,30 +72,23 @@ enum Structs {
         position = list.after(position)
         continue
       case "{":
-        if isAnonymous(position, list), !isBraced(name, list) { kind = .overlaid }
         position = list.after(position)
         statement = position
         continue
       case ";":
-        if isUnassignable(span(statement, position), list) { return nil }
+        switch assignability(span(statement, position), list) {
+        case .reference: return nil
+        case .constant:
+          if kind == .constructed { return nil }
+          kind = .constant
+        case .assignable: break
+        }
         statement = position + 1
       default: break
       }
       position += 1
     }
     return kind
-  }
-
-  /// Whether an object of the type is made from a braced list, for which it has to stay an aggregate.
-  private static func isBraced(_ name: String, _ list: TokenList) -> Bool {
-    list.indices.contains { token in
-      guard list.text(token) == name, !["struct", "class"].contains(list.text(token - 1)) else { return false }
-      var position = token + 1
-      if list.isIdentifier(position) { position += 1 }
-      while list.text(position) == "[" { position = list.after(position) }
-      if list.text(position) == "=" { position += 1 }
-      return list.text(position) == "{"
-    }
   }
 
   /// The name before the parameters at `open`; a constructor's may have the template's parameters.
@@ -117,13 +109,13 @@ enum Structs {
     span(open + 1, list.after(open)).contains { list.text($0) == name && list.text($0 + 1) == "&" }
   }
 
+  private enum Assignability { case assignable, constant, reference }
+
   /// Whether a member declaration is a reference or a constant of the object.
-  private static func isUnassignable(_ tokens: Range<Int>, _ list: TokenList) -> Bool {
+  private static func assignability(_ tokens: Range<Int>, _ list: TokenList) -> Assignability {
     let texts = tokens.map { list.text($0) }
-    if texts.contains("static") || texts.contains("using") || texts.contains("typedef") || texts.contains("(") {
-      return false
-    }
-    let isPointer = texts.contains("*")
-    return texts.contains("&") || (!isPointer && (texts.contains("const") || texts.contains("constexpr")))
+    if !Set(texts).isDisjoint(with: ["static", "using", "typedef", "("]) { return .assignable }
+    if texts.contains("&") { return .reference }
+    return !texts.contains("*") && !Set(texts).isDisjoint(with: ["const", "constexpr"]) ? .constant : .assignable
   }
 }

@@ -11,7 +11,14 @@ struct Tail {
   init(
     _ entries: [KernelEntry], _ constants: [FunctionConstant], _ derived: [DerivedConstant], _ list: TokenList
   ) {
-    text = "\n#pragma clang attribute pop\n#pragma clang attribute pop\nnamespace {\n"
+    text = "\n#pragma clang attribute pop\n#pragma clang attribute pop\n"
+    for (index, constant) in derived.enumerated() {
+      // Where the names of its initializer are known.
+      let function = "static void sm_initialize_\(index)() { \(constant.statement) }"
+      let space = constant.qualifier.dropLast(2)
+      addLine(space.isEmpty ? function : "namespace \(space) { \(function) }", from: constant.offset)
+    }
+    text += "namespace {\n"
     for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
     addTable("SmKernel sm_kernels", entries.count) { tail, index in
       let entry = entries[index]
@@ -30,7 +37,7 @@ struct Tail {
         from: constant.offset)
     }
     text += "void sm_initialize() {\n"
-    for constant in derived { addLine(constant.statement, from: constant.offset) }
+    for (index, constant) in derived.enumerated() { text += "::\(constant.qualifier)sm_initialize_\(index)();\n" }
     text += "}\n}\n"
     text += """
       extern "C" __attribute__((visibility("default"))) const SmObject sm_object = {SM_OBJECT_VERSION, \
@@ -113,7 +120,9 @@ struct Tail {
     } else {
       number = conditions.count
       conditions[argument.condition] = number
-      addLine("int sm_condition_\(number)() { return static_cast<bool>(\(argument.condition)); }", from: offset)
+      addLine(
+        "__attribute__((always_inline)) int sm_condition_\(number)() { return static_cast<bool>(\(argument.condition)); }",
+        from: offset)
     }
     return "::softmetal::\(argument.type)If<\(index), sm_condition_\(number)>"
   }

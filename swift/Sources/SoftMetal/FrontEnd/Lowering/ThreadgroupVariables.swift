@@ -59,7 +59,11 @@ struct ThreadgroupVariables {
       var initializer = variable + 1
       while list.text(initializer) == "[" { initializer = list.after(initializer) }
       if list.text(initializer) == "__attribute__" { initializer = list.after(initializer + 1) }
-      if initializer < declarator.upperBound {
+      let value = list.text(initializer) == "=" ? initializer + 1 : initializer
+      if list.text(value) == "{", list.after(value) == declarator.upperBound {
+        // Metal takes braces and leaves the memory as it is.
+        context.blank(initializer..<declarator.upperBound)
+      } else if initializer < declarator.upperBound {
         context.report(
           "variable '\(list.text(variable))' in the threadgroup address space cannot have an initializer",
           at: initializer)
@@ -74,7 +78,7 @@ struct ThreadgroupVariables {
       context.insert(
         "; threadgroup \(type) &\(list.text(variable)) = ::softmetal::threadgroup_variable<\(type), \(count), "
           + "(\(owner))>()",
-        after: declarator.upperBound - 1)
+        before: declarator.upperBound)
       count += 1
     }
   }

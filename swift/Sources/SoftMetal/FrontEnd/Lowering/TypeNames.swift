@@ -55,6 +55,8 @@ struct TypeNames {
   private static func isVariable(_ token: Int, _ list: TokenList) -> Bool {
     guard ["=", ";", ",", ")", "[", "{"].contains(list.text(token + 1)) else { return false }
     let before = list.text(token - 1)
+    // `int n = 1, name = 2`
+    if before == ",", list.text(token + 1) == "=" { return true }
     return list.isIdentifier(token - 1) ? !otherWords.contains(before) : before == ">"
   }
 }

@@ -66,9 +66,7 @@ struct ConditionalArms {
         nested -= 1
       case "<":
         // Template arguments, whose commas and closing bracket belong to the arm.
-        if list.isIdentifier(token - 1), let close = list.closingAngle(token),
-          ["::", "(", "{"].contains(list.text(close + 1))
-        {
+        if list.isIdentifier(token - 1), let close = list.closingAngle(token), !startsOperand(close + 1) {
           token = close + 1
           continue
         }
@@ -80,6 +78,11 @@ struct ConditionalArms {
       token += 1
     }
     return list.count
+  }
+
+  /// Whether a name or a literal is at `token`, as behind a comparison.
+  private func startsOperand(_ token: Int) -> Bool {
+    token < list.count && list.tokens[token].kind != .punctuation
   }
 
   private func isTemplateEnd(_ token: Int, from colon: Int) -> Bool {

@@ -1,35 +1,93 @@
 /// Casts to half and bfloat, between which clang has no conversion: `bfloat(x)`, `(bfloat)x` and
-/// `static_cast<bfloat>(x)` become `sm_make<bfloat>(x)`, which goes through float.
+/// `static_cast<bfloat>(x)` become `sm_make<bfloat>(x)`, which goes through float. In a source that names both types,
+/// so do casts to types that may be one of them: parameters of templates and aliases.
 ///
 /// bfloat is clang's `__bf16` and no class: a class would convert to and from every number, so that `b + 1`,
 /// `c ? b : 0` and `switch` were ambiguous, and its arithmetic would be ours to define. What `__bf16` lacks is this
-/// conversion alone. In a template it is missing where the type is a parameter: `T(x)` with bfloat as T and half as x.
-enum ScalarCasts {
+/// conversion alone.
+struct ScalarCasts {
   private static let types: Set<String> = ["half", "bfloat"]
 
+  private let list: TokenList
+  private let aliases: Set<String>
+  private let hasBoth: Bool
+  /// Type parameters in scope, with the index of the token where each ends.
+  private var scopes: [(names: Set<String>, end: Int)] = []
+
   static func lower(_ context: inout LoweringContext) {
-    let list = context.list
-    for token in list.indices where types.contains(list.text(token)) {
-      if list.text(token - 1) == "(", list.text(token + 1) == ")" {
-        lowerPrefix(token, &context)
-      } else if list.text(token - 1) == "<", list.text(token - 2) == "static_cast", list.text(token + 1) == ">" {
-        context.edits.replace(list.tokens[token - 2].range, with: "sm_make")
-      } else if list.text(token + 1) == "(", isExpression(before: token, list) {
-        context.edits.replace(list.tokens[token].range, with: "sm_make<\(list.text(token))>")
+    var casts = ScalarCasts(context.list)
+    for token in context.list.indices where context.list.isIdentifier(token) { casts.lower(token, &context) }
+  }
+
+  private init(_ list: TokenList) {
+    self.list = list
+    hasBoth = Self.types.allSatisfy { type in list.tokens.contains { $0.text.hasPrefix(type) } }
+    aliases = hasBoth ? VectorTypes(list).aliases : []
+  }
+
+  private mutating func lower(_ token: Int, _ context: inout LoweringContext) {
+    while let scope = scopes.last, scope.end <= token { scopes.removeLast() }
+    let text = list.text(token)
+    if hasBoth, text == "template", list.text(token + 1) == "<", let close = list.closingAngle(token + 1) {
+      let names = TemplateParameter.parse(token + 1, close, of: list).filter(\.isType).map(\.name)
+      scopes.append((Set(names), declarationEnd(close + 1)))
+    } else if text == "static_cast" {
+      guard list.text(token + 1) == "<", let close = list.closingAngle(token + 1), mayBeScalar(token + 2..<close) else {
+        return
       }
+      context.edits.replace(list.tokens[token].range, with: "sm_make")
+    } else if isScalar(text) {
+      lowerType(token, &context)
     }
   }
 
-  private static func lowerPrefix(_ token: Int, _ context: inout LoweringContext) {
-    let list = context.list
-    guard let end = list.operandEnd(token + 2), isExpression(before: token - 1, list) else { return }
-    context.edits.replace(list.byteRange(token - 1..<token + 2), with: "sm_make<\(list.text(token))>(")
-    context.insert(")", after: end - 1)
+  private func isScalar(_ name: String) -> Bool {
+    Self.types.contains(name) || hasBoth && (aliases.contains(name) || scopes.contains { $0.names.contains(name) })
   }
 
-  private static func isExpression(before token: Int, _ list: TokenList) -> Bool {
+  private func mayBeScalar(_ type: Range<Int>) -> Bool {
+    if type.count == 1 { return isScalar(list.text(type.lowerBound)) }
+    return hasBoth && list.text(type.lowerBound) == "typename"
+      && type.allSatisfy { !["*", "&", "&&", "["].contains(list.text($0)) }
+  }
+
+  private func lowerType(_ token: Int, _ context: inout LoweringContext) {
+    if list.text(token - 1) == "(", list.text(token + 1) == ")" {
+      guard let end = list.operandEnd(token + 2), isExpression(before: token - 1) else { return }
+      context.edits.replace(list.byteRange(token - 1..<token + 2), with: "sm_make<\(list.text(token))>(")
+      context.insert(")", after: end - 1)
+    } else if list.text(token + 1) == "(", isExpression(before: token), !isFunctionType(token) {
+      context.edits.replace(list.tokens[token].range, with: "sm_make<\(list.text(token))>")
+    }
+  }
+
+  /// Whether `half(half)` or `half (*name)(half)` is at `token`.
+  private func isFunctionType(_ token: Int) -> Bool {
+    let inside = list.text(token + 2), close = list.after(token + 1) - 1
+    if ["*", "&"].contains(inside), list.text(close + 1) == "(" { return true }
+    return isScalar(inside) && [",", ")"].contains(list.text(token + 3))
+      || VectorTypes.components.contains(inside) && [",", ")", "*", "&"].contains(list.text(token + 3))
+      || AddressSpace.all.contains(inside)
+  }
+
+  private func isExpression(before token: Int) -> Bool {
     let before = list.text(token - 1)
     if list.isIdentifier(token - 1) { return ["return", "else", "case", "do"].contains(before) }
-    return ![".", "->", ">", ";", "{", "}"].contains(before) || before == "{" && list.text(token - 2) != ")"
+    return ![".", "->", ">", "::", ";", "{", "}"].contains(before) || before == "{" && list.text(token - 2) != ")"
+  }
+
+  /// The end of the declaration that starts at `token`, after its `;` or body.
+  private func declarationEnd(_ token: Int) -> Int {
+    var position = token
+    while position < list.count {
+      switch list.text(position) {
+      case ";": return position + 1
+      case "{": return list.after(position)
+      case "(", "[": position = list.after(position)
+      case ")", "]", "}": return position
+      default: position += 1
+      }
+    }
+    return list.count
   }
 }

@@ -93,7 +93,8 @@ struct TokenList {
     var position = index
     while position < tokens.count {
       switch text(position) {
-      case "<": depth += 1
+      // Behind a number or a bracket it compares: `sizeof(T) < 8`.
+      case "<": if position == index || isIdentifier(position - 1) { depth += 1 }
       case ">":
         depth -= 1
         if depth == 0 { return position }

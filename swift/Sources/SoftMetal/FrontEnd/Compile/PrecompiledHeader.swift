@@ -1,0 +1,29 @@
+import Glibc
+
+/// The headers of the language, parsed once for each set of flags: clang reads the result faster than the text. It lies
+/// beside the headers, and goes with them.
+enum PrecompiledHeader {
+  /// What clang is told to read it first: it needs no check, since the file's name stands for all that it is made of.
+  static func inclusion(flags: [String], headers: String, clang: Clang, work: WorkFolder) -> [String] {
+    guard let path = path(flags: flags, headers: headers, clang: clang, work: work) else { return [] }
+    return ["-Xclang", "-fno-validate-pch", "-include-pch", path]
+  }
+
+  /// The file for `flags`, made where it is missing. Nil where that fails.
+  private static func path(flags: [String], headers: String, clang: Clang, work: WorkFolder) -> String? {
+    var hash = Hash128()
+    hash.combine(clang.identity)
+    for flag in flags { hash.combine(flag) }
+    let path = "\(headers)/\(hash.name).pch"
+    if access(path, R_OK) == 0 { return path }
+    let output = work.path + "/library.pch"
+    // Those of the linker, which does not run.
+    let arguments =
+      flags.filter { $0 != "-shared" && $0 != "-s" }
+      + ["-isystem", headers, "-c", "-Xclang", "-emit-pch", headers + "/softmetal_library", "-o", output]
+    guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path),
+      outcome.status ?? 0 == 0, rename(output, path) == 0
+    else { return nil }
+    return path
+  }
+}

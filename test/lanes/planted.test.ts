@@ -1,0 +1,88 @@
+/** Mistakes planted in the compiler pass: each makes some small kernel wrong. */
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runChecked } from "../helpers/run.ts";
+import { compileProgram, expectedOf, laneCounts, programs } from "./programs.ts";
+
+const sources = join(import.meta.dir, "../../swift/Sources/CSoftMetal/lanes");
+const folder = mkdtempSync(join(tmpdir(), "planted-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface Mistake {
+  readonly what: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+const mistakes: readonly Mistake[] = [
+  {
+    what: "a mask not applied to a store",
+    file: "Memory.cpp",
+    find: "CreateMaskedStore(all, base, access.align, wideMask(access))",
+    replace: "CreateAlignedStore(all, base, access.align)",
+  },
+  {
+    what: "a loop left when the first lane leaves",
+    file: "FullLoops.cpp",
+    find: "branch->replaceSuccessorWith(exit, between);",
+    replace: "",
+  },
+  {
+    what: "a phi taken from the wrong side",
+    file: "Widen.cpp",
+    find: "CreateSelect(lanes, value, builder_.CreateLoad(value->getType(), slots[i]))",
+    replace: "CreateSelect(lanes, builder_.CreateLoad(value->getType(), slots[i]), value)",
+  },
+  {
+    what: "a uniform value that is not",
+    file: "Shapes.cpp",
+    find: "if (value != first) return Shape::different();",
+    replace: "(void)first;",
+  },
+  {
+    what: "a loop that begins an iteration anew",
+    file: "FullLoops.cpp",
+    find: "if (any_of(*header, [](const Instruction &instruction) { return instruction.mayHaveSideEffects(); })) continue;",
+    replace: "",
+  },
+];
+
+/** The pass with a mistake in it. */
+async function plant({ file, find, replace }: Mistake): Promise<string> {
+  const copy = mkdtempSync(join(folder, "lanes-"));
+  const names = readdirSync(sources).sort();
+  for (const name of names) {
+    const text = await Bun.file(join(sources, name)).text();
+    if (name === file && text.split(find).length !== 2) throw new Error(`${file} has not once: ${find}`);
+    await Bun.write(join(copy, name), name === file ? text.replace(find, replace) : text);
+  }
+  const unit = join(copy, "all.cpp");
+  const units = names.filter((name) => name.endsWith(".cpp"));
+  await Bun.write(unit, units.map((name) => `#include "${name}"\n`).join(""));
+  const headers = (await runChecked(["llvm-config-19", "--includedir"])).trim();
+  const options = ["-std=c++17", "-O0", "-fPIC", "-shared", "-fno-rtti", "-fexceptions", "-DNDEBUG", "-w"];
+  const plugin = join(copy, "lanes.so");
+  await runChecked(["clang++-19", ...options, "-isystem", headers, unit, "-o", plugin]);
+  return plugin;
+}
+
+/** Whether any program comes out wrong. */
+async function isFound(plugin: string): Promise<boolean> {
+  for (const name of Object.keys(programs)) {
+    const program = await compileProgram(name, plugin, folder);
+    for (const lanes of laneCounts) if (!Bun.deepEquals(program(lanes), expectedOf(name, lanes))) return true;
+  }
+  return false;
+}
+
+if (process.platform === "linux")
+  test.each(mistakes.map((mistake) => [mistake.what, mistake] as const))(
+    "%s",
+    async (_, mistake) => {
+      expect(await isFound(await plant(mistake))).toBe(true);
+    },
+    120_000,
+  );

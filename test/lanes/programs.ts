@@ -1,0 +1,72 @@
+/** Small kernels in LLVM's language, with what they leave: for the compiler pass alone. */
+import { dlopen, ptr } from "bun:ffi";
+import { mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { runChecked } from "../helpers/run.ts";
+
+const width = 32;
+/** A kernel finds the number of lanes at the beginning of its group, its input 64 bytes on, its output 1,024. */
+const inputAt = 64 / 4;
+const outputAt = 1024 / 4;
+const input = Int32Array.from({ length: width }, (_, lane) => (lane * 37) % 29);
+const untouched = -9;
+
+/** What each of `lanes` lanes writes; nothing in the places of others. */
+const perLane = (lanes: number, of: (value: number, lane: number) => number): number[] =>
+  Array.from({ length: width }, (_, lane) => (lane < lanes ? of(input[lane] as number, lane) : untouched));
+
+const padded = (words: readonly number[]): number[] => [
+  ...words,
+  ...new Array<number>(width - words.length).fill(untouched),
+];
+
+/** The output words of each program in `ir/`, for a number of lanes. */
+export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
+  branches: (lanes) => perLane(lanes, (value) => (value <= 10 ? -1 : value % 2 === 1 ? value * 3 : value)),
+  constants: (lanes) => perLane(lanes, (value) => (value > 10 ? 7 : 5)),
+  loops: (lanes) =>
+    perLane(lanes, (limit) => {
+      let sum = 0;
+      for (let k = 0; k < limit; k++) {
+        sum += k * k;
+        if (sum > 100) return 0 - k;
+      }
+      return sum;
+    }),
+  rotated: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 1)),
+  while: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 0)),
+  uniform: (lanes) => {
+    const active = Array.from({ length: lanes }, (_, lane) => lane).filter((lane) => (input[lane] as number) > 10);
+    const last = active.at(-1);
+    if (last === undefined) return padded([]);
+    const sum = active.reduce((total, each) => total + (input[each] as number), 0);
+    const ballot = active.filter((each) => each % 2 === 0).reduce((bits, each) => bits | (1 << each), 0);
+    return padded([input[last] as number, sum, ballot]);
+  },
+  wrap: (lanes) => perLane(lanes - 5, (value) => value),
+};
+
+/** Numbers of lanes that programs are run with; all there are from 32 on. */
+export const laneCounts: readonly number[] = [32, 40, 19, 1];
+
+/** A program compiled with the pass in `plugin`: its output for a number of lanes. */
+export async function compileProgram(
+  name: string,
+  plugin: string,
+  folder: string,
+): Promise<(lanes: number) => number[]> {
+  const object = join(mkdtempSync(join(folder, "program-")), `${name}.so`);
+  const source = join(import.meta.dir, "ir", `${name}.ll`);
+  const options = ["-O3", "-march=native", "-shared", "-fPIC", "-nostdlib", "-w", `-fpass-plugin=${plugin}`];
+  await runChecked(["clang-19", ...options, source, "-o", object]);
+  const { symbols } = dlopen(object, { kernel: { args: ["ptr", "u32"], returns: "void" } });
+  return (lanes) => {
+    const group = new Int32Array(outputAt + width).fill(untouched);
+    group[0] = lanes;
+    group.set(input, inputAt);
+    symbols.kernel(ptr(group), 0);
+    return Array.from(group.subarray(outputAt));
+  };
+}
+
+export const expectedOf = (name: string, lanes: number): number[] => programs[name]?.(Math.min(lanes, width)) ?? [];

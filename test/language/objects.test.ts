@@ -1,0 +1,183 @@
+/** Function objects, operators of the user's own types, templates of templates, aliases in scopes. */
+import { floats, ints } from "./harness.ts";
+import { sourceSuite, statementSuite } from "./separate.ts";
+
+const list = [1.5, -2, 3.25, 8];
+const inputs = [floats(list)];
+
+statementSuite("functionObjects", [
+  {
+    name: "objects that keep numbers, vectors and other objects",
+    before:
+      "struct Scale { float by; float operator()(float x) const { return by * x; } float2 operator()(float2 v) const { return by * v; } }; struct Shift { float3 o; float3 operator()(float3 v) const { return v + o; } }; template <typename F, typename G> struct Then { F f; G g; template <typename T> auto operator()(T x) const { return g(f(x)); } }; template <typename F, typename G> static Then<F, G> then(F f, G g) { return {f, g}; }",
+    code: "const auto f = then(Scale{2}, Scale{5}); out[0] = f(1.5f); out[1] = f(float2(1, 3)).y; out[2] = Shift{{1, 2, 3}}(float3(1)).z; out[3] = then(then(Scale{3}, Scale{1}), f)(1.0f);",
+    out: "float",
+    threads: 1,
+    expected: [15, 30, 4, 30],
+  },
+  {
+    name: "objects as template arguments, with state and without, called in loops",
+    before:
+      "struct Add { static constexpr constant int init = 0; template <typename T> T operator()(T x, T y) const { return x + y; } }; struct Max { static constexpr constant int init = -100; template <typename T> T operator()(T x, T y) const { return x > y ? x : y; } }; struct Count { int n = 0; int operator()(int x, int y) { n++; return x + (y > 0); } };\ntemplate <typename Op, int N> static int fold(const device int *p, Op op = Op()) { int r = Op::init; for (int k = 0; k < N; k++) r = op(r, p[k]); return r; }",
+    code: "out[0] = fold<Add, 4>(a); out[1] = fold<Max, 3>(a); Count c; int r = 0; for (int k = 0; k < 4; k++) r = c(r, a[k]); out[2] = r * 10 + c.n; out[3] = Add{}(3, 4) + Max()(1, 2);",
+    out: "int",
+    threads: 1,
+    inputs: [ints([5, -3, 7, 2])],
+    expected: [11, 7, 34, 9],
+  },
+  {
+    name: "objects with operator() for device, threadgroup and constant memory",
+    before:
+      "struct Poly { float c[3]; float operator()(float x) const { return c[0] + x * (c[1] + x * c[2]); } float operator()(float x) const device { return 100 + c[0] * x; } float operator()(float x) const threadgroup { return 200 + c[0] * x; } float operator()(float x) const constant { return 300 + c[0] * x; } };\nconstant Poly kPoly = {{1, 2, 3}};",
+    code: "const device Poly *d = (const device Poly *)a; threadgroup Poly t; t.c[0] = 5; const Poly mine = {{1, 1, 1}}; out[0] = mine(2); out[1] = d[0](2); out[2] = t(1); out[3] = kPoly(7); out[4] = (*d)(0);",
+    out: "float",
+    threads: 1,
+    inputs,
+    expected: [7, 103, 205, 307, 100],
+  },
+  {
+    name: "an object that wraps a pointer: its element, its row and its call",
+    before:
+      "template <typename T> struct View { const device T *p; int stride; const device T &operator[](int k) const { return p[k]; } T operator()(int r, int c) const { return p[r * stride + c]; } View row(int r) const { return {p + r * stride, 1}; } const device T *operator->() const { return p; } const device T &operator*() const { return *p; } };\nstruct P { int x, y; };",
+    code: "View<int> v{a, 2}; out[0] = v[3]; out[1] = v(1, 0); out[2] = v.row(1)[1] + *v; View<P> q{(const device P *)a, 1}; out[3] = q->y + q[1].x; out[4] = (*q).x;",
+    out: "int",
+    threads: 1,
+    inputs: [ints([5, 6, 7, 8])],
+    expected: [8, 7, 13, 13, 5],
+  },
+]);
+
+const fraction = `struct Q { int n, d; };
+static Q operator+(Q x, Q y) { return {x.n * y.d + y.n * x.d, x.d * y.d}; } static Q operator-(Q x) { return {-x.n, x.d}; } static Q operator*(Q x, int k) { return {x.n * k, x.d}; } static Q operator*(int k, Q x) { return x * k; }
+static bool operator==(Q x, Q y) { return x.n * y.d == y.n * x.d; } static bool operator<(Q x, Q y) { return x.n * y.d < y.n * x.d; } static bool operator!(Q x) { return x.n == 0; }
+static thread Q &operator+=(thread Q &x, Q y) { x = x + y; return x; } static thread Q &operator++(thread Q &x) { x.n += x.d; return x; } static Q operator++(thread Q &x, int) { Q old = x; ++x; return old; }`;
+statementSuite("ownOperators", [
+  {
+    name: "arithmetic of a struct beside arithmetic of vectors and numbers",
+    before: fraction,
+    code: "Q x{1, 2}, y{1, 3}; Q z = x + y; out[0] = z.n * 10 + z.d; z += -y; out[1] = z == x; out[2] = (2 * x * 3).n; const Q w = z++; out[3] = (w == x) + 2 * (x < z); out[4] = !x || !Q{0, 1}; int3 v(1); v++; out[5] = v.y; out[6] = (++y).n;",
+    out: "int",
+    threads: 1,
+    expected: [56, 1, 6, 3, 1, 2, 4],
+  },
+  {
+    name: "operators between a struct and vectors, on either side",
+    before:
+      "struct Quat { float4 v; }; static Quat operator*(Quat a, Quat b) { return {float4(a.v.w * b.v.xyz + b.v.w * a.v.xyz + cross(a.v.xyz, b.v.xyz), a.v.w * b.v.w - dot(a.v.xyz, b.v.xyz))}; } static float3 operator*(Quat q, float3 p) { return (q * Quat{float4(p, 0)} * Quat{float4(-q.v.xyz, q.v.w)}).v.xyz; } static Quat operator*(float s, Quat q) { return {s * q.v}; } static Quat operator~(Quat q) { return {float4(-q.v.xyz, q.v.w)}; }",
+    code: "const Quat q{float4(0, 0, 1, 0)}; const float3 p = q * float3(1, 2, 3); out[0] = p.x; out[1] = p.y; out[2] = p.z; out[3] = (2 * q).v.z; out[4] = (q * ~q).v.w; out[5] = (float2(2) * 3).x;",
+    out: "float",
+    threads: 1,
+    expected: [-1, -2, 3, 2, 1, 6],
+  },
+  {
+    name: "operators as members: compound, subscript, call, arrow, comparison, logic",
+    before:
+      "struct Bits { uint w; Bits operator&(Bits o) const { return {w & o.w}; } Bits operator|(uint k) const { return {w | 1u << k}; } thread Bits &operator|=(uint k) thread { w |= 1u << k; return *this; } thread Bits &operator<<=(uint k) { w <<= k; return *this; } bool operator[](uint k) const { return w >> k & 1; } bool operator&&(Bits o) const { return w != 0 && o.w != 0; } explicit operator bool() const { return w != 0; } bool operator!=(Bits o) const { return w != o.w; } uint operator,(uint k) const { return w + k; } };",
+    code: "Bits b{0}; b |= 3; (b <<= 2) |= 0; out[0] = b.w; out[1] = b[5] + 10 * b[4]; out[2] = (b & (Bits{0} | 5)).w; out[3] = b && Bits{0}; if (b) out[4] = 7; out[5] = b != Bits{33}; out[6] = (b, 100u); out[7] = bool(b & Bits{2}) ? 1 : 2;",
+    out: "uint",
+    threads: 1,
+    expected: [33, 1, 32, 0, 7, 0, 133, 2],
+  },
+  {
+    name: "operators of templates, found by their arguments in a namespace",
+    before:
+      "namespace lin { template <typename T, int N> struct V { T e[N]; }; template <typename T, int N> static V<T, N> operator+(V<T, N> a, V<T, N> b) { for (int k = 0; k < N; k++) a.e[k] += b.e[k]; return a; } template <typename T, int N, typename S> static V<T, N> operator*(V<T, N> a, S s) { for (int k = 0; k < N; k++) a.e[k] *= s; return a; } template <typename T, int N> static T dot(V<T, N> a, V<T, N> b) { T s = 0; for (int k = 0; k < N; k++) s += a.e[k] * b.e[k]; return s; } template <typename T, int N> static bool operator==(V<T, N> a, V<T, N> b) { return dot(a, a) == dot(b, b); } }",
+    code: "lin::V<float, 5> v = {{1, 2, 3, 4, 5}}, w = v * 2 + v; out[0] = w.e[4]; out[1] = dot(v, w); out[2] = v == w; lin::V<int, 2> n = {{3, 4}}; out[3] = dot(n, n) + dot(float2(1, 2), float2(3));",
+    out: "float",
+    threads: 1,
+    expected: [15, 165, 0, 34],
+  },
+  {
+    name: "assignment of the user's own for every memory",
+    before:
+      "struct P { int n; P() = default; P(int k) : n(k) {} thread P &operator=(const thread P &o) thread { n = o.n + 1; return *this; } threadgroup P &operator=(const thread P &o) threadgroup { n = o.n + 10; return *this; } device P &operator=(const thread P &o) device { n = o.n + 100; return *this; } device P &operator+=(int k) device { n += k; return *this; } };",
+    code: "P p(1), q(5); p = q; out[1] = p.n; threadgroup P t; t = p; out[2] = t.n; device P &d = *(device P *)out; d = p; d += 1000;",
+    out: "int",
+    threads: 1,
+    expected: [1106, 6, 16],
+  },
+]);
+
+statementSuite("templatesOfTemplates", [
+  {
+    name: "templates as arguments of templates, with defaults and packs",
+    before:
+      "template <typename T, int N> struct Box { T v[N]; static constexpr constant int size = N; }; template <typename T> struct One { T v; static constexpr constant int size = 1; }; template <template <typename, int> class C, typename T = float> struct Two { C<T, 2> a; C<T, 3> b; static constexpr constant int size = C<T, 2>::size + C<T, 3>::size; }; template <template <typename...> class C, typename... T> struct Make { typedef C<T...> type; };",
+    code: "Two<Box> t = {{{1, 2}}, {{3, 4, 5}}}; out[0] = t.b.v[2]; out[1] = Two<Box, half>::size; typename Make<One, int>::type o = {7}; out[2] = o.v; out[3] = sizeof(Two<Box, char>);",
+    out: "float",
+    threads: 1,
+    expected: [5, 5, 7, 5],
+  },
+  {
+    name: "partial specialisation on templates, pointers of a memory, arrays and vectors",
+    before:
+      "template <typename T> struct Kind { static constexpr constant int v = 0; }; template <typename T> struct Kind<device T *> { static constexpr constant int v = 1; }; template <typename T> struct Kind<const threadgroup T *> { static constexpr constant int v = 2; }; template <typename T, int N> struct Kind<vec<T, N>> { static constexpr constant int v = 10 + N; }; template <typename T, size_t N> struct Kind<T[N]> { static constexpr constant int v = 100 + N; }; template <typename T, int C, int R> struct Kind<matrix<T, C, R>> { static constexpr constant int v = 1000 + 10 * C + R; }; template <typename T> struct Box {}; template <typename T> struct Kind<Box<T>> { static constexpr constant int v = 20 + Kind<T>::v; };",
+    code: "out[0] = Kind<float>::v; out[1] = Kind<device int *>::v; out[2] = Kind<const threadgroup half *>::v; out[3] = Kind<float3>::v; out[4] = Kind<int[7]>::v; out[5] = Kind<float2x4>::v; out[6] = Kind<Box<Box<uchar2>>>::v; out[7] = Kind<decltype(out)>::v;",
+    out: "int",
+    threads: 1,
+    expected: [0, 1, 2, 13, 107, 1024, 52, 1],
+  },
+  {
+    name: "members that are templates, of templates, in templates",
+    before:
+      "template <typename T> struct Outer { template <int N> struct In { T v[N]; template <typename U> U at(int k) const { return U(v[k]); } }; template <typename U> using Pair = In<sizeof(U) / sizeof(T)>; template <int N> static In<N> filled(T x) { In<N> r; for (int k = 0; k < N; k++) r.v[k] = x + k; return r; } }; template <typename T> static int second(T x) { const auto r = Outer<T>::template filled<3>(x); return r.template at<int>(1); }",
+    code: "Outer<float>::In<2> p = {{1.5f, 2.5f}}; out[0] = p.at<int>(1); out[1] = second(4.5f) + second(7); Outer<half>::Pair<float> q = {{3, 4}}; out[2] = int(q.v[1]); out[3] = sizeof(q);",
+    out: "int",
+    threads: 1,
+    expected: [2, 13, 4, 4],
+  },
+  {
+    name: "a tile, its loader and its layout as templates of each other",
+    before:
+      "struct Rows { template <int R, int C> static constexpr int at(int r, int c) { return r * C + c; } }; struct Columns { template <int R, int C> static constexpr int at(int r, int c) { return c * R + r; } };\ntemplate <typename T, int R, int C, typename L> struct Tile { T v[R * C]; thread T &operator()(int r, int c) thread { return v[L::template at<R, C>(r, c)]; } }; template <template <typename, int, int, typename> class X, typename L> struct Load { template <typename T> static X<T, 2, 2, L> from(const device T *p) { X<T, 2, 2, L> x; for (int k = 0; k < 4; k++) x.v[k] = p[k]; return x; } };",
+    code: "auto r = Load<Tile, Rows>::from(a); auto c = Load<Tile, Columns>::from(a); out[0] = r(0, 1); out[1] = c(0, 1); c(1, 0) += 10; out[2] = c.v[1]; out[3] = r(1, 1);",
+    out: "float",
+    threads: 1,
+    inputs,
+    expected: [-2, 3.25, 8, 8],
+  },
+  {
+    name: "packs: sums, types by place, indices and a tuple",
+    before:
+      "template <typename... T> struct Tuple {}; template <typename H, typename... T> struct Tuple<H, T...> { H head; Tuple<T...> tail; }; template <int N, typename H, typename... T> static auto get(Tuple<H, T...> t) { if constexpr (N == 0) { return t.head; } else { return get<N - 1>(t.tail); } } template <int... K> struct Seq { static constexpr constant int sum = (K + ... + 0); static constexpr constant int count = sizeof...(K); }; template <int N, int... K> struct Count { typedef typename Count<N - 1, N - 1, K...>::type type; }; template <int... K> struct Count<0, K...> { typedef Seq<K...> type; }; template <typename... T> static float all_of(T... x) { float r = 0; ((r = r * 10 + x), ...); return r; }",
+    code: "const Tuple<int, float, half> t = {1, {2.5f, {3.5h, {}}}}; out[0] = get<0>(t) + get<1>(t) + float(get<2>(t)); out[1] = Count<5>::type::sum; out[2] = Count<5>::type::count; out[3] = all_of(1, 2.0f, ushort(3)); out[4] = sizeof(get<2>(t));",
+    out: "float",
+    threads: 1,
+    expected: [7, 10, 5, 123, 2],
+  },
+]);
+
+const grid = { kernel: "k", out: "float", grid: 4, threads: 4, inputs } as const;
+const parameters =
+  "device float *out [[buffer(0)]], const device float *in [[buffer(1)]], uint i [[thread_position_in_grid]]";
+sourceSuite("shadowedAliases", [
+  {
+    ...grid,
+    name: "an alias of the program, of a namespace, of a struct and of a function",
+    source: `typedef float4 V; namespace n { typedef int V; static V next(V x) { return ++x; } namespace m { using V = half2; static V next(V x) { return ++x; } } } struct S { using V = uchar; V v; V next() const { V w = v; w++; return w; } };
+static V next(V x) { return ++x; } static float use() { typedef ushort V; V v = 65535; v++; return v; }
+kernel void k(${parameters}) { V v(in[i]); S s{255}; out[i] = next(v).w + n::next(3) + float(n::m::next(half2(1)).y) + s.next() + use(); }`,
+    expected: list.map((x) => x + 1 + 4 + 2),
+  },
+  {
+    ...grid,
+    name: "a parameter of a template that shadows an alias, and a block that shadows it",
+    source: `using T = float3; template <typename T> static T step(T x) { T y = x; y++; return y; } template <int T> static float width() { return T * 2; } struct T2 { T v; };
+kernel void k(${parameters}) { T t(in[i]); t++; const T2 b{t}; float r = step(b.v).y + step(1) + width<3>(); { typedef int T; T n = in[i]; n++; r += n; { enum T { kA = 5 }; r += kA; } T m = 1; r += m--; } out[i] = r; }`,
+    expected: list.map((x) => x + 2 + 2 + 6 + Math.trunc(x) + 1 + 5 + 1),
+  },
+  {
+    ...grid,
+    name: "variables with the names of aliases, of structs and of functions, side by side",
+    source: `typedef float2 Point; struct Item { float v; }; static float scale(float x) { return 2 * x; }
+kernel void k(${parameters}) { Point Point(in[i], 1); struct Item Item = {3}; float r = scale(1); { float scale = Point.x * Item.v; r += scale * 1; } Point++; r += Point.y; for (int Item = 0; Item < 2; Item++) r += Item; out[i] = r + Item.v; }`,
+    expected: list.map((x) => 2 + 3 * x + 2 + 1 + 3),
+  },
+  {
+    ...grid,
+    name: "enumerators, members and parameters of one name",
+    source: `enum Mode { x, y = 4, room }; struct P { float x, y; float room(float y) const { return x * y + ::y; } }; static float f(float x, float2 y) { return x + y.x + y.y; }
+kernel void k(${parameters}) { const P p{in[i], 2}; const uint2 room(i, 7); out[i] = p.room(3) + f(p.y, float2(p.x)) + room.y + ::room + x; }`,
+    expected: list.map((x) => 3 * x + 4 + 2 + 2 * x + 7 + 5),
+  },
+]);
