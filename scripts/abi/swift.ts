@@ -46,7 +46,6 @@ export function codesSource(header: Header): string {
     MA_DISPATCH: "DispatchForm",
     MA_FAILURE: "FailurePart",
     MA_STATE: "PassState",
-    MA_DECODE: "DecodePart",
   };
   const enums = header.enums.flatMap(({ prefix, comment, values }) => {
     const name = names[prefix];

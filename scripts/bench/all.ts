@@ -2,7 +2,6 @@ import { awaitBenchmarks } from "./await-latency.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { copyF32 } from "./copy-f32.ts";
 import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
-import { decodeBenchmarks } from "./decode.ts";
 import { dispatchBenchmarks } from "./dispatch-host-cost.ts";
 import { loadToFirstResult } from "./load-to-first-result.ts";
 import { mmaElementStyle, mmaMatrixStyle } from "./matrix-products.ts";
@@ -35,7 +34,6 @@ export const benchmarks: readonly Benchmark[] = [
   prefillTwoThreads,
   ...prefillHeadDims,
   prefillWindow,
-  ...decodeBenchmarks,
   shaderCold,
   shaderWarm,
   loadToFirstResult,

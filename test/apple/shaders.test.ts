@@ -65,15 +65,9 @@ describe("the documented language", () => {
   });
 });
 
-const declarations = shaders.flatMap((file) => [
-  ...shaderText(file).matchAll(/^constant (bool|uint) \w+ \[\[function_constant\((\d+)\)\]\]/gm),
-]);
+const indices = shaders.flatMap((file) => [...shaderText(file).matchAll(/\[\[function_constant\((\d+)\)\]\]/g)]);
 /** Those of all shaders: a kernel takes what it knows of them. */
-const constants = declarations.map(([, type, index]) =>
-  type === "bool"
-    ? { index: Number(index), dtype: "bool" as const, value: true }
-    : { index: Number(index), dtype: "u32" as const, value: 1 },
-);
+const constants = indices.map(([, index]) => ({ index: Number(index), dtype: "bool" as const, value: true }));
 
 if (device.info.backend === "SoftMetal")
   describe("warnings are errors", () => {

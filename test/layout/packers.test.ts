@@ -43,8 +43,6 @@ describe("sizes", () => {
     HadamardQuantizeHbParams: 28,
     HadamardQuantizeSeqParams: 40,
     HadamardDequantizeParams: 36,
-    FlashAttnDecodeParams: 80,
-    MergeAttentionParams: 24,
     RopeParams: 40,
     AttnParams: 160,
     AttnMaskParams: 24,
@@ -67,8 +65,6 @@ describe("sizes", () => {
     MAHadamardQuantizeKvSeqArgs: 192,
     MAHadamardDequantizeKvArgs: 192,
     MAFlashAttnPrefillArgs: 344,
-    MAFlashAttnDecodeArgs: 392,
-    MAMergeAttentionArgs: 456,
     MABuildMaskArgs: 40,
     MAClassifyMaskTilesArgs: 104,
   };
@@ -295,7 +291,6 @@ describe("written by the library's layout, read in TypeScript", () => {
       maxBufferLength: number("maxBufferLength"),
       recommendedMaxWorkingSetSize: number("recommendedMaxWorkingSetSize"),
       currentAllocatedSize: number("currentAllocatedSize"),
-      scratchLength: number("scratchLength"),
       maxThreadgroupMemoryLength: number("maxThreadgroupMemoryLength"),
       maxThreadsPerThreadgroup: [
         number("maxThreadsPerThreadgroup[0]"),
