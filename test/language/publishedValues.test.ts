@@ -1,7 +1,4 @@
-/** Forms of published kernel files that Apple's compiler takes: elements of matrices, nested objects, memory that a branch does not need. */
-import { expect, test } from "bun:test";
-import { Device } from "../../src/index.ts";
-import { countCase, floats, type KernelCase, range } from "./harness.ts";
+import { floats, type KernelCase, range } from "./harness.ts";
 import { sourceSuite, statementSuite } from "./separate.ts";
 
 const matrixHead = "#include <metal_simdgroup_matrix>\n";
@@ -38,53 +35,6 @@ kernel void k(${parameters}) { simdgroup_float8x8 m[2]; simdgroup_load(m[0], in)
     expected: range(32, () => total + 16 + 8),
   },
 ]);
-
-/** Kernels with memory in a branch that a constant of the template takes out, and the bytes that are left. */
-const branches: readonly {
-  readonly name: string;
-  readonly source: string;
-  readonly bytes: number;
-  readonly value: number;
-}[] = [
-  {
-    name: "a branch of if constexpr",
-    source: `template <int N> kernel void body(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { float r = 0; if constexpr (N > 64) { threadgroup float big[8192]; big[i] = N; r = big[i]; } else { threadgroup float small[4096]; small[i] = N + 1; r = small[i]; } out[i] = r; }
-template [[host_name("k")]] kernel void body<32>(device float *, uint);`,
-    bytes: 16_384,
-    value: 33,
-  },
-  {
-    name: "a branch of if with a constant of the template",
-    source: `template <typename T, bool wide> kernel void body(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { if (wide) { threadgroup T tile[64][128]; tile[i][0] = i; out[i] = tile[i][0]; return; } threadgroup T tile[32][32]; tile[i][1] = 5; out[i] = tile[i][1]; }
-template [[host_name("k")]] kernel void body<float, false>(device float *, uint);`,
-    bytes: 4096,
-    value: 5,
-  },
-  {
-    name: "branches by sizes and by constants of the program, one in the other",
-    source: `constant constexpr int kMode = 2;
-template <typename T> [[kernel]] void body(device float *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { threadgroup T own[64]; own[i] = 7; if (sizeof(T) == 4) { if (kMode == 1) { threadgroup float a[8192]; a[i] = 1; own[i] = a[i]; } else { threadgroup float b[64]; b[i] = own[i] + 1; own[i] = b[i]; } } else { threadgroup T c[12000]; c[i] = 2; own[i] = c[i]; } out[i] = own[i]; }
-template [[host_name("k")]] [[kernel]] void body<float>(device float *, uint);`,
-    bytes: 512,
-    value: 8,
-  },
-];
-for (const { name, source, bytes, value } of branches) {
-  const done = countCase();
-  // A branch that a constant leaves out counts, unless it is one of `if constexpr`.
-  test.todo(`threadgroup memory of a branch that is not taken: ${name}`, () => {
-    using device = Device.open();
-    device.registerSource("branch.metal", `#include <metal_stdlib>\nusing namespace metal;\n${source}\n`);
-    using pipeline = device.pipeline("k");
-    expect(pipeline.info.staticThreadgroupMemoryLength).toBe(bytes);
-    using out = device.tensor("f32", [4]);
-    using pass = device.pass();
-    pass.dispatch(pipeline, { buffers: [out], grid: 4, threads: 4 });
-    pass.commitAndWait();
-    expect([...out.toFloat32Array()]).toEqual([value, value, value, value]);
-    done();
-  });
-}
 
 const row = `template <typename T, int N> struct Row { T v[N]; threadgroup T &operator[](int k) threadgroup { return v[k]; } thread T &operator[](int k) thread { return v[k]; } const threadgroup T &operator[](int k) const threadgroup { return v[k]; } };`;
 statementSuite("nestedObjects", [
