@@ -1,5 +1,5 @@
 import { type Field, type Header, isDerived, isReserved, type Struct } from "./header.ts";
-import { directions } from "./typescript.ts";
+import { directions, isHalved } from "./typescript.ts";
 
 /**
  * `test/layout/generated/samples.ts`: a record of each packed struct, with a
@@ -52,7 +52,7 @@ class Sample {
       this.fields.push([field.count > 1 ? `${name}[${i}]` : name, value]);
       return value;
     });
-    if (struct.name === "MATensor" && field.size === 8) {
+    if (isHalved(struct, field)) {
       const value = values[0] as number;
       return `${field.name}Low: ${value % 2 ** 32}, ${field.name}High: ${Math.floor(value / 2 ** 32)}`;
     }

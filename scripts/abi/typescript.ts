@@ -1,7 +1,11 @@
 import { type Field, type Header, isDerived, isReserved, type Struct } from "./header.ts";
 
-/** Structs whose 64-bit fields are given in two halves, since a tensor keeps them so: `offsetLow`, `offsetHigh`. */
-const halved = new Set(["MATensor"]);
+const halvedStructs = new Set(["MATensor", "MABinding"]);
+
+/** Whether 64 bits are given in two halves, since a tensor keeps them so: `offsetLow`, `offsetHigh`. */
+export function isHalved(struct: Struct, field: Field): boolean {
+  return halvedStructs.has(struct.name) && field.size === 8 && !field.pointer;
+}
 
 const word = (offset: number) => (offset === 0 ? "at" : `at + ${offset / 4}`);
 
@@ -50,7 +54,7 @@ function members(struct: Struct): { name: string; type: string; comment: string 
   return struct.fields
     .filter((field) => !isReserved(field) && !isDerived(field))
     .flatMap((field) => {
-      if (halved.has(struct.name) && field.size === 8) {
+      if (isHalved(struct, field)) {
         return ["Low", "High"].map((half) => ({
           name: `${field.name}${half}`,
           type: "number",
@@ -96,7 +100,7 @@ function store(struct: Struct, field: Field): string[] {
   if (field.pointer) return [`block.setU64(${word(field.offset)}, ${value});`];
   if (/^[A-Z]/.test(field.type)) return [`pack${field.type}(block, ${word(field.offset)}, ${value});`];
   if (field.type === "uint8_t") return [`bytes.set(${value}, 4 * (${word(field.offset)}));`];
-  if (halved.has(struct.name) && field.size === 8) {
+  if (isHalved(struct, field)) {
     return [`u32[${word(field.offset)}] = ${value}Low;`, `u32[${word(field.offset + 4)}] = ${value}High;`];
   }
   return Array.from({ length: field.count }, (_, i) => {

@@ -1,7 +1,13 @@
 import { checkObject, checkU32, display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
 import { bindingCodes, dispatchCodes } from "../ffi/generated/codes.ts";
-import { structSizes } from "../ffi/generated/structs.ts";
+import {
+  type MABinding,
+  type MAKernelDispatch,
+  packMABinding,
+  packMAKernelDispatch,
+  structSizes,
+} from "../ffi/generated/structs.ts";
 import { addressOf } from "../ffi/memory.ts";
 import { accessBits, type DispatchForm, type Extent3 } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
@@ -57,6 +63,8 @@ const bufferNames = new OptionNames<Exclude<BufferArgument, Tensor>>("a buffer a
   access: true,
 });
 
+type Mutable3 = [x: number, y: number, z: number];
+
 /** The options that hold arguments. */
 type ArgumentList = "buffers" | "bytes" | "threadgroupMemory";
 
@@ -67,53 +75,81 @@ const maxBindings = 3 * (maxIndex + 1);
 const maxBytes = 4096;
 
 const bindingWords = structSizes.MABinding / 4;
-const formWord = 1;
-const gridWord = 2;
-const threadsWord = 5;
-const countWord = 8;
-const bindingsWord = 10;
+
+/** What every kind of binding starts from. */
+const blank: Readonly<MABinding> = {
+  index: 0,
+  kind: 0,
+  buffer: 0,
+  access: 0,
+  offsetLow: 0,
+  offsetHigh: 0,
+  lengthLow: 0,
+  lengthHigh: 0,
+  bytes: 0,
+};
+
+/** Bytes that were given, until the library has read them. */
+interface Source {
+  readonly binding: MABinding;
+  position: number;
+  bytes: ArrayBufferView | ArrayBuffer | undefined;
+}
 
 /**
  * One dispatch as it is packed. Nothing is allocated for it: a getter of the
  * caller's may dispatch too, and takes the next of these.
  */
 class Packer {
-  readonly #dispatch = new Block(structSizes.MAKernelDispatch);
+  readonly #block = new Block(structSizes.MAKernelDispatch);
   readonly #bindings = new Block(maxBindings * structSizes.MABinding);
-  /** What `bytes` were given, kept until the library has read them. */
-  readonly #sources: (ArrayBufferView | ArrayBuffer)[] = [];
-  /** Where their addresses go. */
-  readonly #sourceWords: number[] = [];
+  readonly #grid: Mutable3 = [1, 1, 1];
+  readonly #threads: Mutable3 = [1, 1, 1];
+  readonly #dispatch: MAKernelDispatch = {
+    pipeline: 0,
+    form: 0,
+    grid: this.#grid,
+    threadsPerThreadgroup: this.#threads,
+    bindingCount: 0,
+    bindings: this.#bindings.address,
+  };
+  readonly #buffer: MABinding = { ...blank, kind: bindingCodes.buffer };
+  readonly #threadgroup: MABinding = { ...blank, kind: bindingCodes.threadgroup };
+  readonly #sources: Source[] = [];
   readonly #scalars = new Block(8 * (maxIndex + 1));
   #count = 0;
   #sourceCount = 0;
 
-  constructor() {
-    this.#dispatch.setU64(bindingsWord, this.#bindings.address);
-  }
-
   encode(pass: PassLifetime, pipeline: Pipeline, options: DispatchOptions): void {
-    const { u32 } = this.#dispatch;
+    const dispatch = this.#dispatch;
     this.#count = 0;
-    this.#sourceCount = 0;
-    u32[0] = Pipeline.use(pipeline, pass.device);
+    dispatch.pipeline = Pipeline.use(pipeline, pass.device);
     optionNames.check(checkObject(options, "options"));
     const form = options.form ?? "threads";
     if (form !== "threads" && form !== "threadgroups") {
       throw refused("form", `expected "threads" or "threadgroups", got ${display(form)}`);
     }
-    u32[formWord] = dispatchCodes[form];
-    packExtent(u32, gridWord, options.grid, "grid");
-    packExtent(u32, threadsWord, options.threads, "threads");
+    dispatch.form = dispatchCodes[form];
+    readExtent(this.#grid, options.grid, "grid");
+    readExtent(this.#threads, options.threads, "threads");
     this.#packList(pass, options.buffers, "buffers");
     this.#packList(pass, options.bytes, "bytes");
     this.#packList(pass, options.threadgroupMemory, "threadgroupMemory");
-    u32[countWord] = this.#count;
+    dispatch.bindingCount = this.#count;
+    packMAKernelDispatch(this.#block, 0, dispatch);
     // From here on no code of the caller runs, which could move or free what was given.
     for (let i = 0; i < this.#sourceCount; i++) {
-      this.#bindings.setU64(this.#sourceWords[i] as number, addressOf(this.#sources[i] as ArrayBuffer));
+      const { binding, bytes, position } = this.#sources[i] as Source;
+      binding.bytes = addressOf(bytes as ArrayBuffer);
+      packMABinding(this.#bindings, position * bindingWords, binding);
     }
-    checkStatus(pass.native, pass.native.ma_encode_kernel(pass.handle, this.#dispatch.address));
+    checkStatus(pass.native, pass.native.ma_encode_kernel(pass.handle, this.#block.address));
+  }
+
+  /** Lets go of what the caller gave. */
+  clear(): void {
+    for (let i = 0; i < this.#sourceCount; i++) (this.#sources[i] as Source).bytes = undefined;
+    this.#sourceCount = 0;
   }
 
   #packList(pass: PassLifetime, given: DispatchOptions[ArgumentList], list: ArgumentList): void {
@@ -138,24 +174,19 @@ class Packer {
   #packValue(pass: PassLifetime, list: ArgumentList, index: number, value: unknown): void {
     if (list === "buffers") this.#packBuffer(pass, index, value);
     else if (list === "bytes") this.#packBytes(index, value);
-    else this.#pack(bindingCodes.threadgroup, index, checkU32(value, pathOf(list, index)));
+    else this.#packThreadgroup(index, value);
   }
 
-  /** Packs what all kinds have; gives the first word of the record. */
-  #pack(kind: number, index: number, length: number): number {
-    const { u32 } = this.#bindings;
-    const at = this.#count++ * bindingWords;
-    u32[at] = index;
-    u32[at + 1] = kind;
-    u32[at + 2] = 0;
-    u32[at + 3] = 0;
-    u32[at + 4] = 0;
-    u32[at + 5] = 0;
-    u32[at + 6] = length;
-    u32[at + 7] = 0;
-    u32[at + 8] = 0;
-    u32[at + 9] = 0;
-    return at;
+  /** A record at the next position of the list. */
+  #pack(binding: MABinding): void {
+    packMABinding(this.#bindings, this.#count++ * bindingWords, binding);
+  }
+
+  #packThreadgroup(index: number, value: unknown): void {
+    const binding = this.#threadgroup;
+    binding.index = index;
+    binding.lengthLow = checkU32(value, pathOf("threadgroupMemory", index));
+    this.#pack(binding);
   }
 
   #packBuffer(pass: PassLifetime, index: number, value: unknown): void {
@@ -171,13 +202,15 @@ class Packer {
       access = bitsOf(record.access, index);
     }
     const range = Tensor.use(tensor, pass.device, bufferPaths[index] as string);
-    const at = this.#pack(bindingCodes.buffer, index, range.lengthLow);
-    const { u32 } = this.#bindings;
-    u32[at + 2] = range.buffer;
-    u32[at + 3] = access;
-    u32[at + 4] = range.offsetLow;
-    u32[at + 5] = range.offsetHigh;
-    u32[at + 7] = range.lengthHigh;
+    const binding = this.#buffer;
+    binding.index = index;
+    binding.buffer = range.buffer;
+    binding.access = access;
+    binding.offsetLow = range.offsetLow;
+    binding.offsetHigh = range.offsetHigh;
+    binding.lengthLow = range.lengthLow;
+    binding.lengthHigh = range.lengthHigh;
+    this.#pack(binding);
   }
 
   #packBytes(index: number, value: unknown): void {
@@ -194,9 +227,16 @@ class Packer {
     if (byteLength < 1 || byteLength > maxBytes) {
       throw refused(pathOf("bytes", index), `expected 1 to ${maxBytes} bytes, got ${byteLength}`);
     }
-    const at = this.#pack(bindingCodes.bytes, index, byteLength);
-    this.#sources[this.#sourceCount] = source;
-    this.#sourceWords[this.#sourceCount++] = at + 8;
+    this.#sources[this.#sourceCount] ??= {
+      binding: { ...blank, kind: bindingCodes.bytes },
+      position: 0,
+      bytes: undefined,
+    };
+    const entry = this.#sources[this.#sourceCount++] as Source;
+    entry.binding.index = index;
+    entry.binding.lengthLow = byteLength;
+    entry.position = this.#count++;
+    entry.bytes = source;
   }
 }
 
@@ -210,6 +250,7 @@ export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: 
   try {
     packer.encode(pass, pipeline, options);
   } finally {
+    packer.clear();
     depth--;
   }
 }
@@ -233,18 +274,18 @@ function badIndex(list: ArgumentList, key: string): Error {
   return refused(`${list}[${key}]`, `expected an index from 0 to ${maxIndex}, got ${key}`);
 }
 
-/** Packs one, two or three extents at `word`. */
-function packExtent(u32: Uint32Array, word: number, value: Extent, argument: string): void {
+/** Reads one, two or three extents. */
+function readExtent(extents: Mutable3, value: Extent, argument: string): void {
   if (typeof value === "number") {
-    u32[word] = checkU32(value, argument);
-    u32[word + 1] = 1;
-    u32[word + 2] = 1;
+    extents[0] = checkU32(value, argument);
+    extents[1] = 1;
+    extents[2] = 1;
     return;
   }
   const axes: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (axes.length < 1 || axes.length > 3) throw refused(argument, `expected 1 to 3 extents, got ${axes.length}`);
   for (let axis = 0; axis < 3; axis++) {
     const extent = axes[axis];
-    u32[word + axis] = extent === undefined && axis > 0 ? 1 : checkU32(extent, argument);
+    extents[axis] = extent === undefined && axis > 0 ? 1 : checkU32(extent, argument);
   }
 }

@@ -1,12 +1,6 @@
-import { Block } from "./block.ts";
-import { accessCodes, bindingCodes, dispatchCodes, stateCodes } from "./generated/codes.ts";
-import {
-  packMABinding,
-  packMAKernelDispatch,
-  readMADeviceInfo,
-  readMAPassInfo,
-  structSizes,
-} from "./generated/structs.ts";
+import type { Block } from "./block.ts";
+import { accessCodes, type dispatchCodes, stateCodes } from "./generated/codes.ts";
+import { readMADeviceInfo, readMAPassInfo } from "./generated/structs.ts";
 
 // Readers and writers of the structs of calls that are not hot.
 
@@ -72,69 +66,8 @@ export interface PipelineInfo {
 /** Bits of `MABinding.access`. */
 export const accessBits = { ...accessCodes, "read-write": accessCodes.read | accessCodes.write } as const;
 
-/** @internal One argument of a generic dispatch. */
-export type BindingRecord =
-  | {
-      readonly kind: "buffer";
-      readonly index: number;
-      readonly buffer: number;
-      readonly access: number;
-      readonly offset: number;
-      readonly length: number;
-    }
-  | { readonly kind: "bytes"; readonly index: number; readonly length: number; readonly bytes: number }
-  | { readonly kind: "threadgroup"; readonly index: number; readonly length: number };
-
-/** @internal Packs a list of `MABinding`, every field of each. */
-export function packBindings(
-  bindings: readonly BindingRecord[],
-  block = new Block(Math.max(1, bindings.length) * structSizes.MABinding),
-): Block {
-  for (let position = 0; position < bindings.length; position++) {
-    const binding = bindings[position] as BindingRecord;
-    const { kind, index, length } = binding;
-    packMABinding(block, (position * structSizes.MABinding) / 4, {
-      index,
-      kind: bindingCodes[kind],
-      buffer: kind === "buffer" ? binding.buffer : 0,
-      access: kind === "buffer" ? binding.access : 0,
-      offset: kind === "buffer" ? binding.offset : 0,
-      length,
-      bytes: kind === "bytes" ? binding.bytes : 0,
-    });
-  }
-  return block;
-}
-
 /** Whether a grid counts threadgroups or threads. */
 export type DispatchForm = keyof typeof dispatchCodes;
 
 /** Extents along x, y and z. */
 export type Extent3 = readonly [x: number, y: number, z: number];
-
-/** @internal What `MAKernelDispatch` holds. */
-export interface KernelDispatchRecord {
-  readonly pipeline: number;
-  readonly form: DispatchForm;
-  readonly grid: Extent3;
-  readonly threadsPerThreadgroup: Extent3;
-  readonly bindingCount: number;
-  readonly bindings: Block;
-}
-
-/** @internal Packs `MAKernelDispatch`; `record.bindings` must outlive the call that reads it. */
-export function packKernelDispatch(
-  record: KernelDispatchRecord,
-  block = new Block(structSizes.MAKernelDispatch),
-): Block {
-  const { pipeline, form, grid, threadsPerThreadgroup, bindingCount, bindings } = record;
-  packMAKernelDispatch(block, 0, {
-    pipeline,
-    form: dispatchCodes[form],
-    grid,
-    threadsPerThreadgroup,
-    bindingCount,
-    bindings: bindings.address,
-  });
-  return block;
-}

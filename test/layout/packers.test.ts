@@ -11,7 +11,7 @@ import { abiVersion } from "../../src/ffi/generated/symbols.ts";
 import { checkLayouts, layoutFaults } from "../../src/ffi/layoutCheck.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 import { leaves } from "../../src/ffi/nativeLayout.ts";
-import { packBindings, readDeviceInfo, readPassInfo } from "../../src/ffi/records.ts";
+import { readDeviceInfo, readPassInfo } from "../../src/ffi/records.ts";
 import { isFloat, layouts, packedFaults, struct, write } from "../helpers/packed.ts";
 import { samples } from "./generated/samples.ts";
 
@@ -220,23 +220,6 @@ describe("the comparison finds", () => {
 });
 
 describe("lists of structs", () => {
-  test("MABinding of each kind", () => {
-    const { bytes } = packBindings([
-      { kind: "buffer", index: 81, buffer: 82, access: 3, offset: 2 ** 40 + 83, length: 2 ** 41 + 84 },
-      { kind: "bytes", index: 85, length: 86, bytes: 2 ** 46 + 87 },
-      { kind: "threadgroup", index: 88, length: 89 },
-    ]);
-    const size = structSizes.MABinding;
-    const none = { buffer: 0, access: 0, offset: 0, bytes: 0 };
-    const buffer = { index: 81, kind: 0, buffer: 82, access: 3, offset: 2 ** 40 + 83, length: 2 ** 41 + 84, bytes: 0 };
-    const copied = { ...none, index: 85, kind: 1, length: 86, bytes: 2 ** 46 + 87 };
-    const threadgroup = { ...none, index: 88, kind: 2, length: 89 };
-    for (const [position, fields] of [buffer, copied, threadgroup].entries()) {
-      const binding = bytes.subarray(position * size, (position + 1) * size);
-      expect(packedFaults("MABinding", binding, fields)).toEqual([]);
-    }
-  });
-
   test("MAConstant of each type", () => {
     const cases = [
       { index: 90, dtype: "bool", value: true, code: 8, bytes: [1] },

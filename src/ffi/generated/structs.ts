@@ -561,9 +561,13 @@ export interface MABinding {
   /** kind BUFFER: MA_ACCESS_* bits */
   access: number;
   /** kind BUFFER: bytes */
-  offset: number;
+  offsetLow: number;
+  /** kind BUFFER: bytes */
+  offsetHigh: number;
   /** bytes */
-  length: number;
+  lengthLow: number;
+  /** bytes */
+  lengthHigh: number;
   /** kind BYTES */
   bytes: number;
 }
@@ -579,8 +583,10 @@ export function packMABinding(block: Block, at: number, record: Readonly<MABindi
   u32[at + 1] = record.kind;
   u32[at + 2] = record.buffer;
   u32[at + 3] = record.access;
-  block.setU64(at + 4, record.offset);
-  block.setU64(at + 6, record.length);
+  u32[at + 4] = record.offsetLow;
+  u32[at + 5] = record.offsetHigh;
+  u32[at + 6] = record.lengthLow;
+  u32[at + 7] = record.lengthHigh;
   block.setU64(at + 8, record.bytes);
 }
 

@@ -403,8 +403,10 @@ export const samples = [
         kind: 2147483650,
         buffer: 2147483651,
         access: 2147483652,
-        offset: 17615808364549,
-        length: 17620103331846,
+        offsetLow: 2147483653,
+        offsetHigh: 4101,
+        lengthLow: 2147483654,
+        lengthHigh: 4102,
         bytes: 17624398299143,
       }),
     fields: {
