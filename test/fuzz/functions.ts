@@ -2,7 +2,6 @@ import { type Pointer, read } from "bun:ffi";
 import type { Block } from "../../src/ffi/block.ts";
 import { passCodes } from "../../src/ffi/generated/codes.ts";
 import type { Native } from "../../src/ffi/library.ts";
-import { dtypeCodes } from "../helpers/abi.ts";
 import { invalidSources, kernels, sources } from "./kernels.ts";
 import type { Random } from "./random.ts";
 import type { StructShape } from "./structs.ts";
@@ -82,8 +81,13 @@ export const functions: readonly FuzzedFunction[] = [
   { name: "ma_source_register", weight: 2, pointers: [1, 2], attempt: sourceRegister },
   { name: "ma_source_replace", weight: 1, pointers: [1, 2], attempt: sourceReplace },
   { name: "ma_kernel_names", weight: 2, pointers: [3], attempt: onDevice(textArguments) },
-  { name: "ma_pipeline_create", weight: 6, pointers: [1, 4], attempt: pipelineCreate },
-  { name: "ma_pipeline_create_built_in", weight: 1, pointers: [1, 4], attempt: builtInCreate },
+  { name: "ma_pipeline_create", weight: 6, pointers: [1, 4], attempt: (scene) => pipelineCreate(scene, false) },
+  {
+    name: "ma_pipeline_create_built_in",
+    weight: 2,
+    pointers: [1, 4],
+    attempt: (scene) => pipelineCreate(scene, true),
+  },
   { name: "ma_pipeline_info", weight: 20, pointers: [1], attempt: on("pipeline", ({ out }) => [out.bytes]) },
   { name: "ma_pipeline_executor", weight: 5, pointers: [3], attempt: on("pipeline", textArguments) },
   {
@@ -270,25 +274,6 @@ function sourceRegister(scene: Scene): Attempt | undefined {
   return { args: [device.handle, ...args], expect, done: () => device.sources.add(source.name) };
 }
 
-/** Of kernels that are not built in. */
-function builtInCreate(scene: Scene): Attempt | undefined {
-  const { world, random, shapes, out } = scene;
-  const device = subject(scene, "device");
-  const shape = shapes.get("MAConstant");
-  if (shape === undefined || (device !== undefined && device.pipelines.length >= limits.pipelines)) return undefined;
-  const flag = (index: number) => shape.pack({ index, dtype: dtypeCodes.bool, components: 1, "value[0]": 0 });
-  const constants = new Uint8Array(Buffer.concat([flag(0), flag(1)]));
-  const call = (handle: number, name: string) => [handle, zeroTerminated(name), constants, 2, out.bytes] as const;
-  const kernel = "kv_cache_copy";
-  if (device === undefined) return { args: call(world.wrongHandle("device"), kernel), expect: "refused" };
-  // None of the caller's is built in.
-  if (random.chance(0.5)) return { args: call(device.handle, "fuzz_count"), expect: "refused" };
-  const done = () => {
-    world.add({ kind: "pipeline", handle: handleIn(out), device, kernel });
-  };
-  return { args: call(device.handle, kernel), expect: "ok", done };
-}
-
 /** With the same text, so that what is known of the sources stays true. */
 function sourceReplace(scene: Scene): Attempt | undefined {
   const { world, random } = scene;
@@ -300,7 +285,8 @@ function sourceReplace(scene: Scene): Attempt | undefined {
   return { args: [device.handle, ...args], expect: "ok", done: () => device.sources.add(source.name) };
 }
 
-function pipelineCreate(scene: Scene): Attempt | undefined {
+/** Of any kernel; with `isBuiltIn`, those of registered sources are unknown. */
+function pipelineCreate(scene: Scene, isBuiltIn: boolean): Attempt | undefined {
   const { world, random, shapes, out } = scene;
   const device = subject(scene, "device");
   const kernel = random.pick(kernels);
@@ -326,7 +312,7 @@ function pipelineCreate(scene: Scene): Attempt | undefined {
     shape.mutate(bytes.subarray(0, shape.size), random);
     return { args: call(device.handle, kernel.name, bytes, count), expect: "any", done };
   }
-  const isKnown = kernel.source === undefined || device.sources.has(kernel.source);
+  const isKnown = kernel.source === undefined || (!isBuiltIn && device.sources.has(kernel.source));
   return { args: call(device.handle, kernel.name, constants, count), expect: isKnown ? "ok" : "refused", done };
 }
 
