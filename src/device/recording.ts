@@ -158,6 +158,8 @@ export class RecordedPass {
   readonly #lifetime: PassLifetime;
   readonly #parameters: Declarations["parameters"];
   readonly #named: readonly (NamedTensor & { readonly name: string })[];
+  /** What a run may give. */
+  readonly #names: readonly string[];
   readonly #tensors: readonly Tensor[];
   readonly #scalars: Block;
   readonly #ranges: Block;
@@ -170,6 +172,7 @@ export class RecordedPass {
     this.#lifetime = checkMade(lifetime, PassLifetime, "Device.record()");
     this.#parameters = declarations.parameters;
     this.#named = [...declarations.named].map(([name, named]) => ({ name, ...named }));
+    this.#names = [...this.#parameters, ...this.#named].map(({ name }) => name);
     this.#tensors = [...declarations.tensors];
     this.#scalars = new Block(4 * Math.max(1, this.#parameters.length));
     this.#ranges = new Block(structSizes.MATensor * Math.max(1, this.#named.length));
@@ -233,8 +236,7 @@ export class RecordedPass {
     if (!(#lifetime in this)) return "RecordedPass";
     if (this.#lifetime.disposed || this.#lifetime.device.disposed) return "RecordedPass (disposed)";
     const count = this.describe().length;
-    const names = this.#names();
-    const takes = names.length === 0 ? "" : `, takes ${names.join(", ")}`;
+    const takes = this.#names.length === 0 ? "" : `, takes ${this.#names.join(", ")}`;
     return `RecordedPass (${count} ${count === 1 ? "dispatch" : "dispatches"}${takes})`;
   }
 
@@ -243,10 +245,6 @@ export class RecordedPass {
     if (lifetime.disposed) throw disposedError("the recorded pass");
     if (lifetime.device.disposed) throw disposedError("the recorded pass's device");
     return lifetime;
-  }
-
-  #names(): string[] {
-    return [...this.#parameters, ...this.#named].map(({ name }) => name);
   }
 
   /** Encodes and commits a run; gives its handle. */
@@ -265,7 +263,7 @@ export class RecordedPass {
   #pack(values: RunValues): void {
     const given: RunValues = { ...checkObject(values, "values") };
     for (const name of Object.keys(given)) {
-      const known = this.#names();
+      const known = this.#names;
       if (!known.includes(name)) {
         const takes = known.length === 0 ? "no values" : known.join(", ");
         throw refused(name, `the pass takes nothing of that name${didYouMean(name, known)}; it takes ${takes}`);
