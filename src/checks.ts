@@ -26,6 +26,13 @@ export function checkOptionalU32(value: unknown, fallback: number, argument: str
   return value === undefined ? fallback : checkU32(value, argument);
 }
 
+/** Returns `value`, or `fallback` where it is undefined, as a number of any kind. */
+export function checkOptionalNumber(value: unknown, fallback: number, argument: string): number {
+  if (value === undefined) return fallback;
+  if (typeof value !== "number") throw refused(argument, `expected a number, got ${display(value)}`);
+  return value;
+}
+
 /** Returns 1 for true, 0 for false and undefined. */
 export function checkFlag(value: unknown, argument: string): 0 | 1 {
   if (value === true) return 1;

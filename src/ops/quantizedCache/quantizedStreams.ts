@@ -1,4 +1,4 @@
-import { checkFlag, display, refused } from "../../checks.ts";
+import { checkFlag, checkOptionalNumber } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
@@ -115,7 +115,7 @@ export function useQuantizedCall(
 ): QuantizedCall {
   const format = useFormat(args.bits, args.packing);
   const isSliding = checkFlag(args.isSliding, "isSliding");
-  const scaleFactorD512 = checkScaleFactor(args.scaleFactorD512);
+  const scaleFactorD512 = checkOptionalNumber(args.scaleFactorD512, 1, "scaleFactorD512");
   // A field is read once, so that a getter can neither change it nor call in between.
   const { name } = argument;
   const { k, v, [name]: vectors, packed, norms } = args as Fields;
@@ -206,11 +206,4 @@ export function cacheParams({ headDim, nKvHeads, capacity, isSliding, scaleFacto
     is_sliding: isSliding,
     scale_factor_d512: scaleFactorD512,
   };
-}
-
-/** The factor for head sizes above 256, as a number; 1 unless given. */
-function checkScaleFactor(value: unknown): number {
-  if (value === undefined) return 1;
-  if (typeof value !== "number") throw refused("scaleFactorD512", `expected a number, got ${display(value)}`);
-  return value;
 }

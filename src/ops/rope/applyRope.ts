@@ -1,5 +1,5 @@
 import { ptr } from "bun:ffi";
-import { checkObject, display, refused } from "../../checks.ts";
+import { checkObject, checkOptionalNumber, display, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
@@ -93,7 +93,7 @@ export function applyRope(pass: Pass, args: ApplyRopeArgs): void {
   const { q, k, x, out, positions: givenPositions } = args;
   const isSequenceMajor = checkAxisOrder(args.layout, false, "layout");
   const pairing = checkPairing(args.pairing);
-  const attentionScale = checkScale(args.attentionScale);
+  const attentionScale = checkOptionalNumber(args.attentionScale, 1, "attentionScale");
   const dual = isDual(q, k, x !== undefined || out !== undefined, "x", "x and out", ["q", "k"]);
   const first = useStream(q ?? { x, out }, device, dual ? "q." : "");
   const second = k === undefined ? undefined : useStream(k, device, "k.");
@@ -160,12 +160,6 @@ function checkPairing(value: unknown): number {
     throw refused("pairing", `expected "half" or "interleaved", got ${display(value)}`);
   }
   return pairingCodes[value];
-}
-
-function checkScale(value: unknown): number {
-  if (value === undefined) return 1;
-  if (typeof value !== "number") throw refused("attentionScale", `expected a number, got ${display(value)}`);
-  return value;
 }
 
 /** The frequencies, of which there is one way to give them. */
