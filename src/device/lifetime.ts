@@ -35,6 +35,8 @@ export class DeviceLifetime {
   disposed = false;
   /** The ends of passes whose `commit()` is pending. */
   readonly completions = new Completions(this);
+  /** Those that are not disposed. */
+  readonly passes = new Set<PassLifetime>();
   #closed = false;
   #holders = 1;
 
@@ -62,6 +64,7 @@ export class DeviceLifetime {
   release(): void {
     this.#holders--;
     if (this.#holders > 0) return;
+    for (const pass of this.passes) pass.noteClosing();
     this.#closed = true;
     this.completions.close();
     this.native.ma_device_close(this.handle);
@@ -141,11 +144,14 @@ export class PassLifetime {
   recorder: (Recorder & { begin(): void }) | undefined = undefined;
   /** Whether a promise for its end is pending. */
   #isPending = false;
+  /** What `forgottenDispatches` was when the device closed. */
+  #forgotten = 0;
 
   constructor(device: DeviceLifetime, handle: number) {
     this.device = device;
     this.native = device.native;
     this.handle = handle;
+    device.passes.add(this);
   }
 
   /** Sends the pass to the device; resolves when it has completed. Meanwhile it stays, and its device. */
@@ -173,7 +179,7 @@ export class PassLifetime {
 
   dispose(): void {
     if (this.disposed) return;
-    this.disposed = true;
+    this.#setDisposed();
     if (!this.#isPending) this.#release();
   }
 
@@ -181,7 +187,7 @@ export class PassLifetime {
   takeOver(): PassLifetime {
     const next = new PassLifetime(this.device, this.handle);
     next.recorder = this.recorder;
-    this.disposed = true;
+    this.#setDisposed();
     return next;
   }
 
@@ -197,11 +203,22 @@ export class PassLifetime {
 
   /** Dispatches that were encoded and never committed. */
   get forgottenDispatches(): number {
-    if (this.disposed || this.device.closed || this.recorder !== undefined) return 0;
+    if (this.disposed || this.recorder !== undefined) return 0;
+    if (this.device.closed) return this.#forgotten;
     const block = new Block(structSizes.MAPassInfo);
     if (this.native.ma_pass_info(this.handle, block.address) !== 0) return 0;
     const { state, dispatches } = readPassInfo(block);
     return state === "encoding" ? dispatches : 0;
+  }
+
+  /** The library knows nothing of it once the device has closed. */
+  noteClosing(): void {
+    this.#forgotten = this.forgottenDispatches;
+  }
+
+  #setDisposed(): void {
+    this.disposed = true;
+    this.device.passes.delete(this);
   }
 
   #release(): void {

@@ -216,6 +216,13 @@ describe("left undisposed", () => {
     expect(steps.length).toBe(5);
   });
 
+  test("so does one whose device was disposed before, and none that was disposed after it", async () => {
+    const child = [process.execPath, join(import.meta.dir, "../device/forgotten-child.ts"), "closed"];
+    const warnings = JSON.parse(await runChecked([...child, "forgotten"])) as string[];
+    expect(warnings).toEqual([expect.stringContaining("a pass with 1 dispatch was collected without commit()")]);
+    expect(JSON.parse(await runChecked([...child, "disposed"]))).toEqual([]);
+  });
+
   test("a promise of a pass that nothing refers to resolves", async () => {
     function commit(): { done: Promise<void>; view: Float32Array } {
       const device = Device.open();
