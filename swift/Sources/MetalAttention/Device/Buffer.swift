@@ -18,3 +18,21 @@ final class Buffer {
     self.number = number
   }
 }
+
+extension Buffer {
+  /// Checks that the buffer is of `device` and has `length` bytes from `offset`
+  /// on; gives where they end.
+  @inline(__always)
+  func requireRange(
+    _ offset: UInt64, _ length: UInt64, of device: Device, _ argument: @autoclosure () -> Argument
+  ) throws(StatusError) -> UInt64 {
+    try require(
+      self.device === device, StatusCode.invalidHandle,
+      "\(argument()): its buffer belongs to another device than the pass")
+    let (end, overflow) = offset.addingReportingOverflow(length)
+    try require(
+      !overflow && end <= self.length, StatusCode.bufferTooSmall,
+      "\(argument()): \(length) bytes from offset \(offset) leave its buffer of \(self.length) bytes")
+    return end
+  }
+}

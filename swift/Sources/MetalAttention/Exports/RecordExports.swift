@@ -46,13 +46,8 @@ extension Exports {
       let (pass, recording) = try HandleSpace.passes.resolveRecording(pass)
       try recording.requireNew(name)
       let buffer = try HandleSpace.buffers.resolve(given.buffer, "tensor")
-      try require(
-        buffer.device === pass.device, StatusCode.invalidHandle,
-        "\(arg: "tensor"): its buffer belongs to another device than the pass")
-      let (end, overflow) = given.offset.addingReportingOverflow(given.length)
-      try require(
-        !overflow && end <= buffer.length && given.length > 0, StatusCode.bufferTooSmall,
-        "\(arg: "tensor"): \(given.length) bytes from offset \(given.offset) of a buffer of \(buffer.length) bytes")
+      try require(given.length > 0, StatusCode.invalidArgument, "\(arg: "tensor"): length is 0; it has at least 1 byte")
+      _ = try buffer.requireRange(given.offset, given.length, of: pass.device, "tensor")
       return recording.add(Recording.Replaceable(name: name, tensor: given))
     }
     store(UInt32(clamping: position), to: out)

@@ -46,17 +46,12 @@ struct RunValues {
     let recorded = replaceable.tensor
     let buffer = try HandleSpace.buffers.resolve(tensor.buffer, name)
     try require(
-      buffer.device === device, StatusCode.invalidHandle, "\(name): its buffer belongs to another device than the pass")
-    try require(
       tensor.dtype == recorded.dtype, StatusCode.invalidArgument,
       "\(name): dtype is \(tensor.dtype), but \(recorded.dtype) where it was recorded")
     try require(
       tensor.length == recorded.length, StatusCode.invalidArgument,
       "\(name): has \(tensor.length) bytes, but \(recorded.length) where it was recorded")
-    let (end, overflow) = tensor.offset.addingReportingOverflow(tensor.length)
-    try require(
-      !overflow && end <= buffer.length, StatusCode.bufferTooSmall,
-      "\(name): \(tensor.length) bytes from offset \(tensor.offset) leave its buffer of \(buffer.length) bytes")
+    _ = try buffer.requireRange(tensor.offset, tensor.length, of: device, name)
     return tensor
   }
 }

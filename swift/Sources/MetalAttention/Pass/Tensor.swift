@@ -15,9 +15,6 @@ struct Tensor {
   @inline(__always)
   init(_ tensor: MATensor, _ name: TensorName, in pass: Pass) throws(StatusError) {
     buffer = try HandleSpace.buffers.resolve(tensor.buffer, Argument("\(name)"))
-    try require(
-      buffer.device === pass.device, StatusCode.invalidHandle,
-      "\(name): its buffer belongs to another device than the pass")
     guard let dtype = DType(rawValue: tensor.dtype), dtype.isOfTensors else {
       let given = DType(rawValue: tensor.dtype).map { "\($0)" } ?? "\(tensor.dtype)"
       let known = DType.allCases.filter(\.isOfTensors).map { "\($0)" }.joined(separator: ", ")
@@ -31,10 +28,7 @@ struct Tensor {
     try require(
       offset % UInt64(dtype.size) == 0, StatusCode.invalidArgument,
       "\(name): offset \(tensor.offset) is not a multiple of \(dtype)'s \(dtype.size) bytes")
-    let (end, overflow) = offset.addingReportingOverflow(length)
-    try require(
-      !overflow && end <= buffer.length, StatusCode.bufferTooSmall,
-      "\(name): \(tensor.length) bytes from offset \(tensor.offset) leave its buffer of \(buffer.length) bytes")
+    _ = try buffer.requireRange(offset, length, of: pass.device, Argument("\(name)"))
   }
 
   /// Whether the caller gave a tensor at all.

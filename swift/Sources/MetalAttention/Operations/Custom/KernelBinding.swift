@@ -47,18 +47,12 @@ enum KernelBinding {
         StatusCode.invalidHandle,
         "\(argument()): \(binding.buffer) is not the handle of an open buffer; it may have been released")
     }
-    try require(
-      buffer.device === pass.device, StatusCode.invalidHandle,
-      "\(argument()): its buffer belongs to another device than the pass")
     let readWrite = UInt32(MA_ACCESS_READ | MA_ACCESS_WRITE)
     try require(
       binding.access != 0 && binding.access & ~readWrite == 0, StatusCode.invalidArgument,
       "\(argument()): access is \(binding.access); it is 1 (read), 2 (write) or 3 (both)")
     try require(binding.length > 0, StatusCode.invalidArgument, "\(argument()): length is 0; bind at least 1 byte")
-    let (end, overflow) = binding.offset.addingReportingOverflow(binding.length)
-    try require(
-      !overflow && end <= buffer.length, StatusCode.bufferTooSmall,
-      "\(argument()): \(binding.length) bytes from offset \(binding.offset) leave its buffer of \(buffer.length) bytes")
+    let end = try buffer.requireRange(binding.offset, binding.length, of: pass.device, argument())
     // Read-write access is ordered as a write.
     let isWrite = binding.access & UInt32(MA_ACCESS_WRITE) != 0
     let access = Access(buffer: binding.buffer, isWrite: isWrite, start: binding.offset, end: end)
