@@ -130,15 +130,17 @@ final class Pass {
   }
 
   /// Checks that tile classes are those of a mask as it is now.
-  func requireFresh(_ classes: Access, of mask: Access) throws(StatusError) -> MadeTileClasses? {
+  func requireFresh(
+    _ classes: Access, of mask: Access, _ geometry: MaskGeometry
+  ) throws(StatusError) -> MadeTileClasses? {
     recording?.isAlwaysChecked = true
-    return try device.tileClasses.requireFresh(classes, of: mask, in: self)
+    return try device.tileClasses.requireFresh(classes, of: mask, geometry, in: self)
   }
 
   /// Notes tile classes that the dispatch before makes.
-  func addTileClasses(_ classes: Access, of mask: Access) {
+  func addTileClasses(_ classes: Access, of mask: Access, _ geometry: MaskGeometry) {
     recording?.isAlwaysChecked = true
-    device.tileClasses.add(classes, of: mask, in: self)
+    device.tileClasses.add(classes, of: mask, geometry, in: self)
   }
 
   /// Encodes the dispatch, behind a barrier where it needs one.

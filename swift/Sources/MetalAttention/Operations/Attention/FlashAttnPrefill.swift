@@ -14,8 +14,11 @@ enum FlashAttnPrefill {
     let params = args.params
     let accesses = try FlashAttnAccesses(tensors, args)
     var usedClasses: MadeTileClasses?
-    if let mask = accesses.mask, let tileClasses = accesses.tileClasses {
-      usedClasses = try pass.requireFresh(tileClasses, of: mask)
+    if let dtype = tensors.mask?.dtype, let mask = accesses.mask, let tileClasses = accesses.tileClasses {
+      let geometry = MaskGeometry(
+        dtype, batches: params.B, heads: params.H, rows: params.qL, keys: params.kL,
+        strides: args.maskParams.M_strides, tiles)
+      usedClasses = try pass.requireFresh(tileClasses, of: mask, geometry)
     }
 
     // One bit for each of FlashAttnKernel.constants.

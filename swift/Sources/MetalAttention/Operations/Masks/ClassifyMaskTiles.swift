@@ -46,7 +46,11 @@ enum ClassifyMaskTiles {
       UInt32(bitPattern: params.NK), UInt32(bitPattern: params.NQ), UInt32(truncatingIfNeeded: planeCount.value))
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     pass.dispatch(.classifyMaskTiles, pipeline, .threads, grid: grid, threads: threads)
-    pass.addTileClasses(written, of: read)
+    pass.addTileClasses(
+      written, of: read,
+      MaskGeometry(
+        mask.dtype, batches: params.B, heads: params.H, rows: params.qL, keys: params.kL, strides: params.M_strides,
+        tiles))
     return nil
   }
 

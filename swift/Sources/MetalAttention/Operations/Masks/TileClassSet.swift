@@ -9,6 +9,7 @@ final class TileClassSet {
     fileprivate let classes: Access
     /// Nil once its buffer is released: classes that no mask has any more.
     fileprivate var mask: Access?
+    fileprivate let geometry: MaskGeometry
     /// Number of the pass that makes them.
     fileprivate let pass: UInt64
     fileprivate let isRecorded: Bool
@@ -30,11 +31,13 @@ final class TileClassSet {
   private(set) var commits = TileClassCommits()
 
   /// Notes classes that a dispatch makes, in place of what their bytes held.
-  func add(_ classes: Access, of mask: Access, in pass: Pass) {
+  func add(_ classes: Access, of mask: Access, _ geometry: MaskGeometry, in pass: Pass) {
     entries.removeAll { $0.counts(in: pass) && $0.classes.overlaps(classes) }
     let made = commits.add(classes, of: mask, in: pass)
     entries.append(
-      Entry(classes: classes, mask: mask, pass: pass.number, isRecorded: pass.recording != nil, made: made))
+      Entry(
+        classes: classes, mask: mask, geometry: geometry, pass: pass.number, isRecorded: pass.recording != nil,
+        made: made))
   }
 
   /// Notes bytes that the host writes.
@@ -96,7 +99,9 @@ final class TileClassSet {
 
   /// Checks that classes are those of a mask as it is now, and gives them. Nil
   /// for classes that the library did not make: they are the caller's own.
-  func requireFresh(_ classes: Access, of mask: Access, in pass: Pass) throws(StatusError) -> MadeTileClasses? {
+  func requireFresh(
+    _ classes: Access, of mask: Access, _ geometry: MaskGeometry, in pass: Pass
+  ) throws(StatusError) -> MadeTileClasses? {
     guard let entry = entries.last(where: { $0.counts(in: pass) && $0.classes.overlaps(classes) }) else { return nil }
     guard let made = entry.mask else {
       throw StatusError(
@@ -107,6 +112,10 @@ final class TileClassSet {
     try require(
       made.buffer == mask.buffer && made.start == mask.start && made.end == mask.end, StatusCode.invalidArgument,
       "\(TensorName.tileClasses): made from another mask than the one given (bytes \(made.start) to \(made.end) of buffer \(made.buffer), not \(mask.start) to \(mask.end) of buffer \(mask.buffer)); classify this mask"
+    )
+    try require(
+      entry.geometry == geometry, StatusCode.invalidArgument,
+      "\(TensorName.tileClasses): made for another mask over the same bytes, \(entry.geometry.description), not \(geometry.description); classify the mask as it is given here"
     )
     try require(
       !entry.isStale && !entry.made.isOverwritten && !entry.made.isLost, StatusCode.invalidArgument,
