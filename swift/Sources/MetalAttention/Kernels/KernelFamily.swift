@@ -21,12 +21,6 @@ struct KernelFamily {
   /// The entry points of all sources.
   var kernels: [String] { sources.flatMap(\.kernels) }
 
-  /// The indices in `BuiltInKernel.all` of entry points, for a family's table of them.
-  static func indices(of names: [String]) -> ContiguousArray<Int32> {
-    let known = Dictionary(uniqueKeysWithValues: BuiltInKernel.all.enumerated().map { ($1.name, Int32($0)) })
-    return ContiguousArray(names.map { known[$0] ?? -1 })
-  }
-
   /// For messages: `64, 80, 96`.
   var headDimList: String { headDims.map { "\($0)" }.joined(separator: ", ") }
 

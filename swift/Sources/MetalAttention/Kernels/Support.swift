@@ -31,11 +31,11 @@ extension FlashAttnKernel {
 extension CopyKernel {
   /// A row for each kernel.
   fileprivate static var supportRows: [String] {
-    table.map { kernel in
+    table.entries.map { place, name in
       JSON.object([
-        ("kernel", JSON.string(kernel.name)), ("layout", JSON.string("\(kernel.layout)")),
-        ("source", JSON.string("\(kernel.source)")), ("cache", JSON.string("\(kernel.cache)")),
-        ("dual", "\(kernel.isDual)"),
+        ("kernel", JSON.string(name)), ("layout", JSON.string("\(Layout.allCases[place[0]])")),
+        ("source", JSON.string("\(dtypes[place[1]])")), ("cache", JSON.string("\(dtypes[place[2]])")),
+        ("dual", "\(place[3] == 1)"),
       ])
     }
   }

@@ -11,7 +11,7 @@ enum FlashAttnKernel {
 
   static let family = KernelFamily(
     name: "flashAttnPrefill",
-    sources: [("flash_attn_prefill.metal", names)],
+    sources: [("flash_attn_prefill.metal", table.names)],
     // `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`.
     constants: [200, 201, 300, 301, 303],
     dtypes: dtypes,
@@ -22,16 +22,13 @@ enum FlashAttnKernel {
   static let dtypes: [DType] = [.bf16, .f16]
   static let headDims: [Int32] = [64, 80, 96, 112, 128, 192, 256, 512]
 
-  /// The entry points, by dtype, head size and whether the mask is bool. An
-  /// additive mask and none share one, told apart by `has_mask`.
-  private static let names: [String] = dtypes.flatMap { dtype in
-    headDims.flatMap { headDim in
-      [false, true].map { name(dtype, headDim, isBoolMask: $0) }
-    }
+  /// By dtype, head size and whether the mask is bool. An additive mask and
+  /// none share an entry point, told apart by `has_mask`.
+  private static let table = KernelTable(dtypes.count, headDims.count, 2) { place in
+    name(dtypes[place[0]], headDims[place[1]], isBoolMask: place[2] == 1)
   }
 
-  /// Of `names`, in `BuiltInKernel.all`.
-  private static let indices = KernelFamily.indices(of: names)
+  private static let indices = table.indices
 
   static func name(_ dtype: DType, _ headDim: Int32, isBoolMask: Bool) -> String {
     "flash_attn_prefill_\(dtype)_d\(headDim)\(isBoolMask ? "_boolmask" : "")"
@@ -40,10 +37,11 @@ enum FlashAttnKernel {
   /// The index in `BuiltInKernel.all` of the kernel for a combination.
   @inline(__always)
   static func index(_ dtype: DType, _ headDim: Int32, _ mask: Mask) throws(StatusError) -> Int {
-    guard let type = dtypes.firstIndex(of: dtype), let size = headDims.firstIndex(of: headDim) else {
-      throw unsupported(dtype, headDim)
-    }
-    return Int(indices[2 * (type * headDims.count + size) + (mask == .bool ? 1 : 0)])
+    guard
+      let type = dtypes.firstIndex(of: dtype), let size = headDims.firstIndex(of: headDim),
+      let index = indices[type, size, mask == .bool ? 1 : 0]
+    else { throw unsupported(dtype, headDim) }
+    return index
   }
 
   @inline(never)

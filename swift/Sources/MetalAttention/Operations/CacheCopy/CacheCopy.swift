@@ -4,7 +4,7 @@ enum CacheCopy {
   /// Target number of threads per threadgroup.
   static let threadsPerThreadgroup: UInt32 = 1024
 
-  /// - Parameter kernel: index in `CopyKernel.table`.
+  /// - Parameter kernel: index in `BuiltInKernel.all`.
   /// - Returns: the slot of a pipeline to compile first, or nil when encoded.
   @inline(__always)
   static func encode<Params: BitwiseCopyable>(

@@ -1,5 +1,5 @@
 /// A kernel of `kv_cache_copy.metal`.
-struct CopyKernel {
+enum CopyKernel {
   /// How source and cache are laid out; `ShaderTypes.h` states both.
   enum Layout: Int, CaseIterable {
     case rows
@@ -8,83 +8,66 @@ struct CopyKernel {
     case headMajor
   }
 
-  let name: String
-  let layout: Layout
-  let source: DType
-  let cache: DType
-  /// Whether one dispatch moves both K and V.
-  let isDual: Bool
-
   static let family = KernelFamily(
     name: "cacheCopy",
-    sources: [("kv_cache_copy.metal", table.map(\.name))],
+    sources: [("kv_cache_copy.metal", table.names)],
     // `four_elements`: a thread moves 4 elements. `wide_index`: 64-bit indices.
     constants: [0, 1],
-    dtypes: [.f32, .f16, .bf16],
+    dtypes: dtypes,
     operations: [.kvCacheCopy, .kvCacheCopyBatch, .kvCacheCopySeq, .kvCacheCopyHeadMajor],
     tensors: [.src, .cache, .srcK, .cacheK, .srcV, .cacheV])
 
-  static let table: [CopyKernel] =
-    single(.rows, .bf16, .bf16, "kv_cache_copy")
-    + single(.rows, .f32, .f32, "kv_cache_copy_f32")
-    + single(.rows, .f16, .f16, "kv_cache_copy_f16")
-    + everyPair(.batch, "kv_cache_copy_batch")
-    + everyPair(.sequence, "kv_cache_copy_seq")
-    + single(.headMajor, .bf16, .bf16, "kv_cache_copy_seq_bf16_to_bf16_head_major")
+  static let dtypes: [DType] = [.f32, .f16, .bf16]
 
-  private static func single(_ layout: Layout, _ source: DType, _ cache: DType, _ name: String) -> [CopyKernel] {
-    [CopyKernel(name: name, layout: layout, source: source, cache: cache, isDual: false)]
+  /// By layout, dtype of the source, dtype of the cache, and whether one dispatch moves both K and V.
+  static let table = KernelTable(Layout.allCases.count, dtypes.count, dtypes.count, 2) { place in
+    name(Layout.allCases[place[0]], dtypes[place[1]], dtypes[place[2]], isDual: place[3] == 1)
   }
 
-  /// The pairs of dtypes of a token-major source and a head-major cache.
-  private static func everyPair(_ layout: Layout, _ name: String) -> [CopyKernel] {
-    both(layout, .f32, .f32, name + "_f32")
-      + both(layout, .f32, .f16, name + "_f32_to_f16")
-      + both(layout, .f32, .bf16, name + "_f32_to_bf16")
-      + both(layout, .bf16, .f32, name + "_bf16")
-      + both(layout, .bf16, .bf16, name + "_bf16_to_bf16")
-      + both(layout, .f16, .f16, name + "_f16_to_f16")
+  private static let indices = table.indices
+
+  private static func name(_ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool) -> String? {
+    let dual = isDual ? "_kv_dual" : ""
+    switch layout {
+    case .rows:
+      guard source == cache, !isDual else { return nil }
+      return source == .bf16 ? "kv_cache_copy" : "kv_cache_copy_\(source)"
+    case .batch: return pair(source, cache).map { "kv_cache_copy_batch_\($0)\(dual)" }
+    case .sequence: return pair(source, cache).map { "kv_cache_copy_seq_\($0)\(dual)" }
+    case .headMajor:
+      return source == .bf16 && cache == .bf16 && !isDual ? "kv_cache_copy_seq_bf16_to_bf16_head_major" : nil
+    }
   }
 
-  private static func both(_ layout: Layout, _ source: DType, _ cache: DType, _ name: String) -> [CopyKernel] {
-    single(layout, source, cache, name)
-      + [CopyKernel(name: name + "_kv_dual", layout: layout, source: source, cache: cache, isDual: true)]
+  /// The name of a pair of dtypes of a token-major source and a head-major cache.
+  private static func pair(_ source: DType, _ cache: DType) -> String? {
+    switch (source, cache) {
+    case (.f32, .f32): "f32"
+    case (.bf16, .f32): "bf16"
+    case (.f32, _), (.bf16, .bf16), (.f16, .f16): "\(source)_to_\(cache)"
+    default: nil
+    }
   }
-}
 
-extension CopyKernel {
   /// The index in `BuiltInKernel.all` of the kernel for a layout and the dtypes of a stream.
   @inline(__always)
   static func index(_ layout: Layout, _ stream: CopyStream, isDual: Bool) throws(StatusError) -> Int {
-    let index = indices[key(layout, stream.source.dtype, stream.cache.dtype, isDual: isDual)]
-    if index < 0 { throw unsupported(layout, stream, isDual: isDual) }
-    return Int(index)
-  }
-
-  /// Indices by `key`; -1 where there is no kernel.
-  private static let indices: ContiguousArray<Int32> = {
-    var indices = ContiguousArray<Int32>(repeating: -1, count: Layout.allCases.count << 9)
-    for (kernel, index) in zip(table, KernelFamily.indices(of: table.map(\.name))) {
-      indices[key(kernel.layout, kernel.source, kernel.cache, isDual: kernel.isDual)] = index
-    }
-    return indices
-  }()
-
-  /// 2 bits layout, 4 bits source dtype, 4 bits cache dtype, 1 bit dual.
-  @inline(__always)
-  private static func key(_ layout: Layout, _ source: DType, _ cache: DType, isDual: Bool) -> Int {
-    layout.rawValue << 9 | Int(source.rawValue) << 5 | Int(cache.rawValue) << 1 | (isDual ? 1 : 0)
+    guard
+      let source = dtypes.firstIndex(of: stream.source.dtype), let cache = dtypes.firstIndex(of: stream.cache.dtype),
+      let index = indices[layout.rawValue, source, cache, isDual ? 1 : 0]
+    else { throw unsupported(layout, stream, isDual: isDual) }
+    return index
   }
 
   @inline(never)
   private static func unsupported(_ layout: Layout, _ stream: CopyStream, isDual: Bool) -> StatusError {
     let (source, cache) = (stream.source, stream.cache)
-    let pairs = table.filter { $0.layout == layout && $0.isDual == isDual }
-      .map { "\($0.source) to \($0.cache)" }
-      .joined(separator: ", ")
+    let place = [layout.rawValue, isDual ? 1 : 0]
+    let pairs = table.entries.filter { [$0.place[0], $0.place[3]] == place }
+      .map { "\(dtypes[$0.place[1]]) to \(dtypes[$0.place[2]])" }
     return StatusError(
       StatusCode.unsupported,
       "\(source.name) is \(source.dtype), \(cache.name) is \(cache.dtype); no kernel copies \(source.dtype) to "
-        + "\(cache.dtype) here; supported\(isDual ? " for K and V together" : ""): \(pairs)")
+        + "\(cache.dtype) here; supported\(isDual ? " for K and V together" : ""): \(pairs.joined(separator: ", "))")
   }
 }

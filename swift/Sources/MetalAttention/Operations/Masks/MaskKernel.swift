@@ -11,7 +11,7 @@ enum MaskKernel {
 
   static let family = KernelFamily(
     name: "masks",
-    sources: [("flash_attn_mask.metal", names)],
+    sources: [("flash_attn_mask.metal", table.names)],
     dtypes: dtypes,
     operations: [.buildMask, .classifyMaskTiles],
     tensors: [.mask, .tileClasses])
@@ -19,11 +19,12 @@ enum MaskKernel {
   /// Dtypes of a mask.
   static let dtypes: [DType] = [.bf16, .f16, .bool]
 
-  /// The entry points, by task and then dtype.
-  private static let names: [String] = Task.allCases.flatMap { task in dtypes.map { name(task, $0) } }
+  /// By task and dtype.
+  private static let table = KernelTable(Task.allCases.count, dtypes.count) { place in
+    name(Task.allCases[place[0]], dtypes[place[1]])
+  }
 
-  /// Of `names`, in `BuiltInKernel.all`.
-  private static let indices = KernelFamily.indices(of: names)
+  private static let indices = table.indices
 
   private static func name(_ task: Task, _ dtype: DType) -> String {
     switch task {
@@ -36,36 +37,9 @@ enum MaskKernel {
 
   /// The index in `BuiltInKernel.all` of the kernel for a task.
   static func index(_ task: Task, _ dtype: DType) throws(StatusError) -> Int {
-    guard let position = dtypes.firstIndex(of: dtype) else {
+    guard let type = dtypes.firstIndex(of: dtype), let index = indices[task.rawValue, type] else {
       throw StatusError(StatusCode.unsupported, "\(arg: "mask") is \(dtype); it is \(family.dtypeList)")
     }
-    return Int(indices[dtypes.count * task.rawValue + position])
-  }
-}
-
-/// The distinct planes [qL, kL] of a mask: a stride of 0 shares one among all
-/// batches or heads.
-struct MaskPlanes {
-  private let batches: UInt32
-  private let heads: UInt32
-
-  @inline(__always)
-  init(batches: Int32, heads: Int32, strides: (Int64, Int64, Int64)) {
-    self.batches = strides.0 == 0 ? 1 : UInt32(bitPattern: batches)
-    self.heads = strides.1 == 0 ? 1 : UInt32(bitPattern: heads)
-  }
-
-  @inline(__always)
-  var count: Count { Count(batches) * heads }
-
-  /// Tile classes of all planes.
-  @inline(__always)
-  func tiles(_ queryTiles: Int32, _ keyTiles: Int32) -> Count {
-    count * UInt32(bitPattern: queryTiles) * UInt32(bitPattern: keyTiles)
-  }
-
-  /// For messages.
-  func formula(_ queryTiles: Int32, _ keyTiles: Int32) -> Sentence {
-    "\(batches) x \(heads) planes x \(arg: "NQ") \(queryTiles) x \(arg: "NK") \(keyTiles)"
+    return index
   }
 }

@@ -31,7 +31,8 @@ struct HadamardDispatch {
     try TensorUse.requireApart(all)
     try requireThreads()
 
-    let slot = PipelineSlot(kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: 0)
+    let slot = try PipelineSlot(
+      kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let (form, grid, threads, memory) = geometry(most: pipeline.maxTotalThreadsPerThreadgroup)
 

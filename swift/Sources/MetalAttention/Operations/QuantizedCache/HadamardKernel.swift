@@ -13,10 +13,16 @@ enum HadamardKernel {
   static let family = KernelFamily(
     name: "quantizedCache",
     sources: [
-      ("hadamard_quantize_kv.metal", sizedNames(.token)),
-      ("hadamard_quantize_kv_seq.metal", sizedNames(.sequence)),
-      ("hadamard_quantize_kv_any.metal", anySizeNames(.token) + anySizeNames(.sequence)),
-      ("hadamard_dequantize_kv.metal", sizedNames(.decode) + anySizeNames(.decode)),
+      ("hadamard_quantize_kv.metal", sized.names(at: Task.token.rawValue)),
+      ("hadamard_quantize_kv_seq.metal", sized.names(at: Task.sequence.rawValue)),
+      (
+        "hadamard_quantize_kv_any.metal",
+        anySize.names(at: Task.token.rawValue) + anySize.names(at: Task.sequence.rawValue)
+      ),
+      (
+        "hadamard_dequantize_kv.metal",
+        sized.names(at: Task.decode.rawValue) + anySize.names(at: Task.decode.rawValue)
+      ),
     ],
     headDims: headDims,
     operations: [.hadamardQuantizeKv, .hadamardQuantizeKvSeq, .dequantizeKv],
@@ -27,16 +33,16 @@ enum HadamardKernel {
   /// Range of the powers of two that the generic kernels take.
   static let otherHeadDims: ClosedRange<UInt32> = 4...4096
 
-  /// The entry points of a task for one head size, by packing and then head size.
-  private static func sizedNames(_ task: Task) -> [String] {
-    Packing.allCases.flatMap { packing in
-      headDims.map { "\(prefix(task))_\(sizedName(packing))_d\($0)" }
-    }
+  /// The entry points for one head size, by task, packing and head size.
+  private static let sized = KernelTable(Task.allCases.count, Packing.allCases.count, headDims.count) { place in
+    let (task, packing) = (Task.allCases[place[0]], Packing.allCases[place[1]])
+    return "\(prefix(task))_\(sizedName(packing))_d\(headDims[place[2]])"
   }
 
-  /// The entry points of a task for any head size, by packing.
-  private static func anySizeNames(_ task: Task) -> [String] {
-    Packing.allCases.map { prefix(task) + ($0 == .nibble ? "" : "_" + sizedName($0)) }
+  /// The entry points for any head size, by task and packing.
+  private static let anySize = KernelTable(Task.allCases.count, Packing.allCases.count) { place in
+    let (task, packing) = (Task.allCases[place[0]], Packing.allCases[place[1]])
+    return prefix(task) + (packing == .nibble ? "" : "_" + sizedName(packing))
   }
 
   private static func prefix(_ task: Task) -> String {
@@ -55,15 +61,18 @@ enum HadamardKernel {
     }
   }
 
-  /// In `BuiltInKernel.all`, by task: those of `sizedNames`, and of `anySizeNames`.
-  private static let sizedIndices = Task.allCases.map { KernelFamily.indices(of: sizedNames($0)) }
-  private static let anySizeIndices = Task.allCases.map { KernelFamily.indices(of: anySizeNames($0)) }
+  private static let sizedIndices = sized.indices
+  private static let anySizeIndices = anySize.indices
 
   /// The index in `BuiltInKernel.all` of the kernel for a task and a cache.
-  static func index(_ task: Task, _ packing: Packing, _ headDim: UInt32) -> Int {
-    let packing = Int(packing.rawValue) - 1
-    guard let size = headDims.firstIndex(of: headDim) else { return Int(anySizeIndices[task.rawValue][packing]) }
-    return Int(sizedIndices[task.rawValue][packing * headDims.count + size])
+  static func index(_ task: Task, _ packing: Packing, _ headDim: UInt32) throws(StatusError) -> Int {
+    let (task, packing) = (task.rawValue, Int(packing.rawValue) - 1)
+    let size = headDims.firstIndex(of: headDim)
+    let index = size.map { sizedIndices[task, packing, $0] } ?? anySizeIndices[task, packing]
+    guard let index else {
+      throw StatusError(StatusCode.unsupported, "no kernel serves \(arg: "headDim") \(headDim) in this packing")
+    }
+    return index
   }
 }
 

@@ -2,7 +2,7 @@
 enum RopeKernel {
   static let family = KernelFamily(
     name: "rope",
-    sources: [("apply_rope.metal", names)],
+    sources: [("apply_rope.metal", table.names)],
     // `interleaved`, `has_k`, `has_positions`.
     constants: [400, 401, 402],
     dtypes: dtypes,
@@ -14,25 +14,24 @@ enum RopeKernel {
   /// Heads that a thread turns, as in the shader.
   static let headsPerThread: UInt32 = 4
 
-  /// The entry points, by the dtype read and then the one written.
-  private static let names: [String] = dtypes.flatMap { from in
-    dtypes.map { to in from == to ? "apply_rope_\(from)" : "apply_rope_\(from)_to_\(to)" }
+  /// By the dtype read and the one written.
+  private static let table = KernelTable(dtypes.count, dtypes.count) { place in
+    let (from, to) = (dtypes[place[0]], dtypes[place[1]])
+    return from == to ? "apply_rope_\(from)" : "apply_rope_\(from)_to_\(to)"
   }
 
-  /// Of `names`, in `BuiltInKernel.all`.
-  private static let indices = KernelFamily.indices(of: names)
+  private static let indices = table.indices
 
   /// The index in `BuiltInKernel.all` of the kernel for a pair of dtypes.
   @inline(__always)
   static func index(_ input: Tensor, _ output: Tensor) throws(StatusError) -> Int {
-    Int(indices[dtypes.count * (try position(input)) + (try position(output))])
+    guard let from = dtypes.firstIndex(of: input.dtype) else { throw unsupported(input) }
+    guard let to = dtypes.firstIndex(of: output.dtype), let index = indices[from, to] else { throw unsupported(output) }
+    return index
   }
 
-  @inline(__always)
-  private static func position(_ tensor: Tensor) throws(StatusError) -> Int {
-    guard let position = dtypes.firstIndex(of: tensor.dtype) else {
-      throw StatusError(StatusCode.unsupported, "\(tensor.name) is \(tensor.dtype); it is \(family.dtypeList)")
-    }
-    return position
+  @inline(never)
+  private static func unsupported(_ tensor: Tensor) -> StatusError {
+    StatusError(StatusCode.unsupported, "\(tensor.name) is \(tensor.dtype); it is \(family.dtypeList)")
   }
 }
