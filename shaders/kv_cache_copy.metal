@@ -19,7 +19,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
-#include "common/bfloat.h"
+#include "common/element.h"
 #include "common/instantiate.h"
 #include "common/ring.h"
 
@@ -40,25 +40,12 @@ struct Move {
   static Bits apply(Bits bits) { return bits; }
 };
 
-/// f32 to f16, to nearest even.
-struct FloatToHalf {
-  typedef float Source;
-  typedef half Destination;
-  static half apply(float value) { return half(value); }
-};
-
-/// bf16 to f32, exact.
-struct BfloatToFloat {
-  typedef ushort Source;
-  typedef float Destination;
-  static float apply(ushort bits) { return float_of_bfloat(bits); }
-};
-
-/// f32 to bf16, to nearest even; NaN stays a (quiet) NaN.
-struct FloatToBfloat {
-  typedef float Source;
-  typedef ushort Destination;
-  static ushort apply(float value) { return bfloat_bits(value); }
+/// Between elements of `common/element.h`, by way of float.
+template <typename From, typename To>
+struct Convert {
+  typedef typename From::Bits Source;
+  typedef typename To::Bits Destination;
+  static Destination apply(Source bits) { return To::encode(From::decode(bits)); }
 };
 
 /// Moves W elements from `column` on. All loads come before the stores, so that
@@ -169,6 +156,9 @@ template <typename C, typename Params>
 typedef Move<float, float> MoveFloat;
 typedef Move<half, ushort> MoveHalf;
 typedef Move<bfloat, ushort> MoveBfloat;
+typedef Convert<Float32, Float16> FloatToHalf;
+typedef Convert<Float32, Bfloat16> FloatToBfloat;
+typedef Convert<Bfloat16, Float32> BfloatToFloat;
 
 /// One stream, and two.
 #define instantiate_copy(name, C, Params)    \

@@ -12,7 +12,7 @@ import {
   type QuantizedCacheArgs,
   quantizedNames,
   useQuantizedCall,
-  type VectorsArgument,
+  vectorsArgument,
 } from "./quantizedStreams.ts";
 
 /**
@@ -35,12 +35,7 @@ const argNames = new OptionNames<DequantizeKvArgs>("dequantizeKv", {
   ...quantizedNames,
 });
 
-const result: VectorsArgument = {
-  name: "out",
-  axes: ["nKvHeads", "nTokens", "headDim"],
-  headAxis: 3,
-  names: dequantizeStreamNames,
-};
+const result = vectorsArgument("out", ["nKvHeads", "nTokens", "headDim"], dequantizeStreamNames);
 const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
 
 /**

@@ -17,7 +17,7 @@ import {
   quantizedNames,
   quantizeStreamNames,
   useQuantizedCall,
-  type VectorsArgument,
+  vectorsArgument,
 } from "./quantizedStreams.ts";
 
 /**
@@ -43,12 +43,7 @@ const argNames = new OptionNames<HadamardQuantizeKvArgs>("hadamardQuantizeKv", {
   ...quantizedNames,
 });
 
-const source: VectorsArgument = {
-  name: "src",
-  axes: ["nKvHeads", "headDim"],
-  headAxis: 2,
-  names: quantizeStreamNames,
-};
+const source = vectorsArgument("src", ["nKvHeads", "headDim"], quantizeStreamNames);
 const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
 
 /**

@@ -13,7 +13,7 @@ import {
   quantizedNames,
   quantizeStreamNames,
   useQuantizedCall,
-  type VectorsArgument,
+  vectorsArgument,
 } from "./quantizedStreams.ts";
 
 /**
@@ -39,12 +39,7 @@ const argNames = new OptionNames<HadamardQuantizeKvSeqArgs>("hadamardQuantizeKvS
   ...quantizedNames,
 });
 
-const source: VectorsArgument = {
-  name: "src",
-  axes: ["nSrcTokens", "nKvHeads", "headDim"],
-  headAxis: 2,
-  names: quantizeStreamNames,
-};
+const source = vectorsArgument("src", ["nSrcTokens", "nKvHeads", "headDim"], quantizeStreamNames);
 const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
 
 /**

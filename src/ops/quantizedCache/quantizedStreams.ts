@@ -59,6 +59,15 @@ export interface VectorsArgument {
   readonly names: OptionNames<QuantizeStream> | OptionNames<DequantizeStream>;
 }
 
+/** The argument `name` with such axes, batch apart. */
+export function vectorsArgument(
+  name: VectorsArgument["name"],
+  axes: readonly string[],
+  names: VectorsArgument["names"],
+): VectorsArgument {
+  return { name, axes, headAxis: axes.length - axes.indexOf("nKvHeads"), names };
+}
+
 /** The names inside `k` and `v` of an encoding. */
 export const quantizeStreamNames = new OptionNames<QuantizeStream>("a stream", {
   src: true,
