@@ -19,20 +19,21 @@ final class Buffer {
   }
 }
 
-extension Buffer {
+extension Unmanaged where Instance == Buffer {
   /// Checks that the buffer is of `device` and has `length` bytes from `offset`
   /// on; gives where they end.
   @inline(__always)
   func requireRange(
     _ offset: UInt64, _ length: UInt64, of device: Device, _ argument: @autoclosure () -> Argument
   ) throws(StatusError) -> UInt64 {
+    let isOfDevice = _withUnsafeGuaranteedRef { $0.device === device }
     try require(
-      self.device === device, StatusCode.invalidHandle,
-      "\(argument()): its buffer belongs to another device than the pass")
+      isOfDevice, StatusCode.invalidHandle, "\(argument()): its buffer belongs to another device than the pass")
+    let most = _withUnsafeGuaranteedRef { $0.length }
     let (end, overflow) = offset.addingReportingOverflow(length)
     try require(
-      !overflow && end <= self.length, StatusCode.bufferTooSmall,
-      "\(argument()): \(length) bytes from offset \(offset) leave its buffer of \(self.length) bytes")
+      !overflow && end <= most, StatusCode.bufferTooSmall,
+      "\(argument()): \(length) bytes from offset \(offset) leave its buffer of \(most) bytes")
     return end
   }
 }

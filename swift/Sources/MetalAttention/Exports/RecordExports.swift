@@ -45,7 +45,7 @@ extension Exports {
     let position = try HandleSpace.lock.withLock { () throws(StatusError) in
       let (pass, recording) = try HandleSpace.passes.resolveRecording(pass)
       try recording.requireNew(name)
-      let buffer = try HandleSpace.buffers.resolve(given.buffer, "tensor")
+      let buffer = try HandleSpace.buffers.resolveUncounted(given.buffer, "tensor")
       try require(given.length > 0, StatusCode.invalidArgument, "\(arg: "tensor"): length is 0; it has at least 1 byte")
       _ = try buffer.requireRange(given.offset, given.length, of: pass.device, "tensor")
       return recording.add(Recording.Replaceable(name: name, tensor: given))

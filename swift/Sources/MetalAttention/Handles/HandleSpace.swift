@@ -16,8 +16,17 @@ extension HandleTable {
   /// The object of a handle. The caller holds the lock.
   @inline(__always)
   func resolve(_ handle: UInt32, _ argument: @autoclosure () -> Argument) throws(StatusError) -> Object {
+    try resolveUncounted(handle, argument()).takeUnretainedValue()
+  }
+
+  /// As `resolve`, for use while the lock is held: to count references costs
+  /// more than most checks.
+  @inline(__always)
+  func resolveUncounted(
+    _ handle: UInt32, _ argument: @autoclosure () -> Argument
+  ) throws(StatusError) -> Unmanaged<Object> {
     guard let object = find(handle) else { throw unknown(handle, argument()) }
-    return object.takeUnretainedValue()
+    return object
   }
 
   /// The object of a handle, for work outside the lock.

@@ -37,13 +37,13 @@ struct TensorUse {
   /// Those of them that the dispatch touches.
   let touched: HeadMajor.Slots
 
-  func bind(in pass: Pass, at index: Int) {
-    pass.bind(tensor.buffer, offset: tensor.offset, at: index)
+  func bind(in encoder: DispatchEncoder, at index: Int) {
+    encoder.bind(tensor.buffer, offset: tensor.offset, at: index)
   }
 
-  func note(in pass: Pass) {
-    pass.note(tensor.access(touched.elements, isWrite: isWrite))
-    if !touched.wrapped.isEmpty { pass.note(tensor.access(touched.wrapped, isWrite: isWrite)) }
+  func note(in encoder: DispatchEncoder) {
+    encoder.note(tensor.access(touched.elements, isWrite: isWrite))
+    if !touched.wrapped.isEmpty { encoder.note(tensor.access(touched.wrapped, isWrite: isWrite)) }
   }
 
   /// Checks that no tensor that is written shares a byte with another one.

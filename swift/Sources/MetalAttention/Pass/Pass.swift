@@ -2,18 +2,16 @@
 /// it is committed; or a recording, which is encoded into other passes. Guarded
 /// by the lock of `HandleSpace`.
 ///
-/// An operation binds its arguments and then dispatches; only the dispatch
-/// can be seen from outside, so a check that fails before it leaves no trace.
+/// An operation begins a dispatch when its checks have passed: a refusal leaves
+/// no trace.
 final class Pass {
   let device: Device
   /// Nil for a recording.
   let commandBuffer: (any MTLCommandBuffer)?
-  /// Of a profiled pass that of the next dispatch, or nil before that begins.
-  @exclusivity(unchecked)
-  private(set) var encoder: (any MTLComputeCommandEncoder)?
-  private let profile: PassProfile?
-  /// Whether the device could not make the encoder of a dispatch, which is therefore not encoded.
-  private var lacksEncoder = false
+  /// Of all its dispatches. Nil for a recording, and for a profiled pass, whose
+  /// dispatches have one each.
+  let encoder: (any MTLComputeCommandEncoder)?
+  let profile: PassProfile?
   let recording: Recording?
   let isConcurrent: Bool
   /// Which of its device's passes it is; no other ever has the same.
@@ -27,7 +25,7 @@ final class Pass {
 
   /// In memory of its own: properties of a class are checked for exclusive
   /// access at run time, on each use.
-  private let log: UnsafeMutablePointer<DispatchLog>
+  let log: UnsafeMutablePointer<DispatchLog>
 
   init(
     device: Device, commandBuffer: any MTLCommandBuffer, encoder: (any MTLComputeCommandEncoder)?,
@@ -73,39 +71,10 @@ final class Pass {
       isEncoding, StatusCode.invalidState, "the pass is committed; encode into a new one")
   }
 
-  /// Selects the kernel of the next dispatch.
+  /// Begins a dispatch.
   @inline(__always)
-  func use(_ pipeline: Pipeline) {
-    if let profile, encoder == nil { openEncoder(of: profile) }
-    if log.pointee.select(pipeline) || profile != nil { encoder?.setComputePipelineState(pipeline.state) }
-  }
-
-  @inline(never)
-  private func openEncoder(of profile: PassProfile) {
-    encoder = profile.makeEncoder()
-    if encoder == nil { lacksEncoder = true }
-  }
-
-  /// Binds a buffer from `offset` bytes on, which `note` must follow.
-  @inline(__always)
-  func bind(_ buffer: Buffer, offset: UInt64, at index: Int) {
-    encoder?.setBuffer(buffer.metal, offset: Int(offset), index: index)
-    recording?.bind(buffer, offset: offset, at: index)
-  }
-
-  /// Binds a copy of a value.
-  @inline(__always)
-  func bind<Value: BitwiseCopyable>(_ value: Value, at index: Int) {
-    withUnsafeBytes(of: value) { bind($0, at: index) }
-  }
-
-  /// Binds a copy of bytes.
-  @inline(__always)
-  func bind(_ bytes: UnsafeRawBufferPointer, at index: Int) {
-    guard let address = bytes.baseAddress else { return }
-    encoder?.setBytes(address, length: bytes.count, index: index)
-    recording?.bind(bytes, at: index)
-    log.pointee.keep(bytes, at: index)
+  func use(_ pipeline: Pipeline) -> DispatchEncoder {
+    DispatchEncoder(pass: self, pipeline: pipeline)
   }
 
   /// The bytes that a dispatch has bound at `index`; none where it has not.
@@ -114,19 +83,6 @@ final class Pass {
       Int(dispatch) < records.count, StatusCode.invalidArgument,
       "\(arg: "dispatch") is \(dispatch); the pass has \(records.count)")
     return (replayed ?? self).log.pointee.bytes(ofDispatch: Int(dispatch), at: Int(clamping: index))
-  }
-
-  func setThreadgroupMemory(length: Int, at index: Int) {
-    encoder?.setThreadgroupMemoryLength(length, index: index)
-    recording?.setThreadgroupMemory(length: length, at: index)
-  }
-
-  /// Notes bytes that the next dispatch touches.
-  @inline(__always)
-  func note(_ access: Access) {
-    log.pointee.accesses.append(access)
-    recording?.note(access)
-    if access.isWrite { device.tileClasses.noteWrite(access, in: self) }
   }
 
   /// Checks that tile classes are those of a mask as it is now.
@@ -141,24 +97,6 @@ final class Pass {
   func addTileClasses(_ classes: Access, of mask: Access, _ geometry: MaskGeometry) {
     recording?.isAlwaysChecked = true
     device.tileClasses.add(classes, of: mask, geometry, in: self)
-  }
-
-  /// Encodes the dispatch, behind a barrier where it needs one.
-  func dispatch(_ operation: Operation, _ pipeline: Pipeline, _ form: DispatchForm, grid: GridSize, threads: GridSize) {
-    let needsBarrier = isConcurrent && log.pointee.conflicts()
-    if needsBarrier && profile == nil { encoder?.memoryBarrier(scope: .buffers) }
-    switch form {
-    case .threadgroups: encoder?.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
-    case .threads: encoder?.dispatchThreads(grid.metal, threadsPerThreadgroup: threads.metal)
-    }
-    recording?.dispatch(operation, pipeline, form, grid: grid, threads: threads, needsBarrier: needsBarrier)
-    log.pointee.record(
-      DispatchRecord(
-        operation: operation, form: form, needsBarrier: needsBarrier, grid: grid, threadsPerThreadgroup: threads,
-        pipeline: .passUnretained(pipeline), accessEnd: log.pointee.accesses.count))
-    guard profile != nil else { return }
-    encoder?.endEncoding()
-    encoder = nil
   }
 
   /// The device's start and end of each dispatch, in seconds; none unless the pass is profiled and has completed.
@@ -183,7 +121,8 @@ final class Pass {
       throw StatusError(StatusCode.invalidState, "the pass is recorded; run it by ma_record_run")
     }
     try require(
-      !lacksEncoder, StatusCode.outOfMemory, "the device could not make an encoder for each dispatch of the pass")
+      profile?.lacksEncoder != true, StatusCode.outOfMemory,
+      "the device could not make an encoder for each dispatch of the pass")
     try device.tileClasses.commits.requireMade(for: self)
     if notifies { try device.notify(endOf: commandBuffer) }
     endEncoding()
@@ -195,6 +134,7 @@ final class Pass {
 
   func endEncoding() {
     encoder?.endEncoding()
+    profile?.endEncoder()
     isEncoding = false
   }
 }

@@ -9,6 +9,10 @@ final class PassProfile {
   private let commandBuffer: any MTLCommandBuffer
   private var buffers: [any MTLCounterSampleBuffer] = []
   private var dispatches = 0
+  /// Of the dispatch that is being encoded.
+  private var encoder: (any MTLComputeCommandEncoder)?
+  /// Whether the device could not make the encoder of a dispatch, which is therefore not encoded.
+  private(set) var lacksEncoder = false
 
   init(_ device: any MTLDevice, _ commandBuffer: any MTLCommandBuffer) throws(StatusError) {
     let timestamps = device.counterSets?.first { $0.name == MTLCommonCounterSet.timestamp.rawValue }
@@ -21,8 +25,21 @@ final class PassProfile {
     try addBuffer()
   }
 
-  /// The encoder of the next dispatch; where no more can be measured, one that is not.
-  func makeEncoder() -> (any MTLComputeCommandEncoder)? {
+  /// Opens the encoder of the next dispatch.
+  @inline(never)
+  func openEncoder() -> (any MTLComputeCommandEncoder)? {
+    encoder = makeEncoder()
+    if encoder == nil { lacksEncoder = true }
+    return encoder
+  }
+
+  func endEncoder() {
+    encoder?.endEncoding()
+    encoder = nil
+  }
+
+  /// Where no more can be measured, an encoder that is not.
+  private func makeEncoder() -> (any MTLComputeCommandEncoder)? {
     let first = 2 * dispatches % Self.samples
     if first == 0, dispatches > 0 { try? addBuffer() }
     dispatches += 1

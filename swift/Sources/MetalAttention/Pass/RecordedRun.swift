@@ -44,7 +44,7 @@ struct RunValues {
   ) throws(StatusError) -> MATensor {
     let name = Argument(replaceable.name)
     let recorded = replaceable.tensor
-    let buffer = try HandleSpace.buffers.resolve(tensor.buffer, name)
+    let buffer = try HandleSpace.buffers.resolveUncounted(tensor.buffer, name)
     try require(
       tensor.dtype == recorded.dtype, StatusCode.invalidArgument,
       "\(name): dtype is \(tensor.dtype), but \(recorded.dtype) where it was recorded")
@@ -143,22 +143,21 @@ extension Recording {
   /// Encodes a dispatch as it was recorded.
   private func encode(_ dispatch: RecordedDispatch, into pass: Pass) throws(StatusError) {
     let pipeline = dispatch.pipeline.takeUnretainedValue()
-    pass.use(pipeline)
+    let encoder = pass.use(pipeline)
     for position in dispatch.bindings {
       let (index, binding) = bindings[position]
       switch binding {
       case .buffer(let reference, let offset):
-        let buffer = reference.takeUnretainedValue()
-        if !buffer.isOpen { throw Self.released }
-        pass.bind(buffer, offset: offset, at: index)
+        if !reference._withUnsafeGuaranteedRef(\.isOpen) { throw Self.released }
+        encoder.bind(reference, offset: offset, at: index)
       case .bytes(let range):
-        bytes.withUnsafeBytes { pass.bind(UnsafeRawBufferPointer(rebasing: $0[range]), at: index) }
+        bytes.withUnsafeBytes { encoder.bind(UnsafeRawBufferPointer(rebasing: $0[range]), at: index) }
       case .threadgroup(let length):
-        pass.setThreadgroupMemory(length: length, at: index)
+        encoder.setThreadgroupMemory(length: length, at: index)
       }
     }
-    for position in dispatch.accesses { pass.note(accesses[position]) }
-    pass.dispatch(dispatch.operation, pipeline, dispatch.form, grid: dispatch.grid, threads: dispatch.threads)
+    for position in dispatch.accesses { encoder.note(accesses[position]) }
+    encoder.dispatch(dispatch.operation, dispatch.form, grid: dispatch.grid, threads: dispatch.threads)
   }
 }
 

@@ -151,9 +151,10 @@ final class Recording {
 
   // MARK: What an operation encodes
 
-  func bind(_ buffer: Buffer, offset: UInt64, at index: Int) {
-    kept[ObjectIdentifier(buffer)] = buffer
-    bindings.append((index, .buffer(.passUnretained(buffer), offset: offset)))
+  func bind(_ buffer: Unmanaged<Buffer>, offset: UInt64, at index: Int) {
+    let object = buffer.takeUnretainedValue()
+    kept[ObjectIdentifier(object)] = object
+    bindings.append((index, .buffer(buffer, offset: offset)))
   }
 
   func bind(_ value: UnsafeRawBufferPointer, at index: Int) {

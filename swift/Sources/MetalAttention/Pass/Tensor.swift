@@ -4,7 +4,7 @@ import CMetalAttention
 /// device and holds the whole range.
 struct Tensor {
   /// Kept alive by the lock under which operations are encoded.
-  unowned(unsafe) let buffer: Buffer
+  let buffer: Unmanaged<Buffer>
   let handle: UInt32
   let dtype: DType
   let name: TensorName
@@ -14,7 +14,7 @@ struct Tensor {
 
   @inline(__always)
   init(_ tensor: MATensor, _ name: TensorName, in pass: Pass) throws(StatusError) {
-    buffer = try HandleSpace.buffers.resolve(tensor.buffer, Argument("\(name)"))
+    buffer = try HandleSpace.buffers.resolveUncounted(tensor.buffer, Argument("\(name)"))
     guard let dtype = DType(rawValue: tensor.dtype), dtype.isOfTensors else {
       let given = DType(rawValue: tensor.dtype).map { "\($0)" } ?? "\(tensor.dtype)"
       let known = DType.allCases.filter(\.isOfTensors).map { "\($0)" }.joined(separator: ", ")

@@ -28,30 +28,30 @@ enum FlashAttnPrefill {
     let slot = PipelineSlot(kernel: kernel, variant: variant)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
 
-    pass.use(pipeline)
-    bind(tensors.q, accesses.q, at: 0, in: pass)
-    bind(tensors.k, accesses.k, at: 1, in: pass)
-    bind(tensors.v, accesses.v, at: 2, in: pass)
-    bind(tensors.out, accesses.out, at: 3, in: pass)
-    pass.bind(params, at: 4)
+    let encoder = pass.use(pipeline)
+    bind(tensors.q, accesses.q, at: 0, in: encoder)
+    bind(tensors.k, accesses.k, at: 1, in: encoder)
+    bind(tensors.v, accesses.v, at: 2, in: encoder)
+    bind(tensors.out, accesses.out, at: 3, in: encoder)
+    encoder.bind(params, at: 4)
     if let mask = tensors.mask, let access = accesses.mask {
-      pass.bind(args.maskParams, at: 5)
-      bind(mask, access, at: 6, in: pass)
+      encoder.bind(args.maskParams, at: 5)
+      bind(mask, access, at: 6, in: encoder)
     }
     if let tileClasses = tensors.tileClasses, let access = accesses.tileClasses {
-      bind(tileClasses, access, at: 7, in: pass)
+      bind(tileClasses, access, at: 7, in: encoder)
       if let usedClasses { pass.usedTileClasses.append(usedClasses) }
     }
-    pass.dispatch(
-      .flashAttnPrefill, pipeline, .threadgroups,
+    encoder.dispatch(
+      .flashAttnPrefill, .threadgroups,
       grid: GridSize(UInt32(bitPattern: params.NQ), UInt32(bitPattern: params.H), UInt32(bitPattern: params.B)),
       threads: GridSize(32, tiles.wm, tiles.wn))
     return nil
   }
 
   @inline(__always)
-  private static func bind(_ tensor: Tensor, _ access: Access, at index: Int, in pass: Pass) {
-    pass.bind(tensor.buffer, offset: tensor.offset, at: index)
-    pass.note(access)
+  private static func bind(_ tensor: Tensor, _ access: Access, at index: Int, in encoder: DispatchEncoder) {
+    encoder.bind(tensor.buffer, offset: tensor.offset, at: index)
+    encoder.note(access)
   }
 }

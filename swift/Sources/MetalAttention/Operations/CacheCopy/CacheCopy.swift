@@ -18,18 +18,18 @@ enum CacheCopy {
     let slot = PipelineSlot(kernel: kernel, variant: (isVector ? 1 : 0) | (isWide ? 2 : 0))
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
 
-    pass.use(pipeline)
+    let encoder = pass.use(pipeline)
     if let v {
-      bind(k, at: 0, 2, in: pass, extent)
-      bind(v, at: 1, 3, in: pass, extent)
-      pass.bind(params, at: 4)
+      bind(k, at: 0, 2, in: encoder, extent)
+      bind(v, at: 1, 3, in: encoder, extent)
+      encoder.bind(params, at: 4)
     } else {
-      bind(k, at: 0, 1, in: pass, extent)
-      pass.bind(params, at: 2)
+      bind(k, at: 0, 1, in: encoder, extent)
+      encoder.bind(params, at: 2)
     }
     let grid = GridSize(isVector ? extent.rowSize / 4 : extent.rowSize, extent.rows, extent.planes)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
-    pass.dispatch(operation, pipeline, .threads, grid: grid, threads: threads)
+    encoder.dispatch(operation, .threads, grid: grid, threads: threads)
     return nil
   }
 
@@ -42,13 +42,13 @@ enum CacheCopy {
 
   @inline(__always)
   private static func bind(
-    _ stream: CopyStream, at sourceIndex: Int, _ cacheIndex: Int, in pass: Pass, _ extent: CopyExtent
+    _ stream: CopyStream, at sourceIndex: Int, _ cacheIndex: Int, in encoder: DispatchEncoder, _ extent: CopyExtent
   ) {
-    pass.bind(stream.source.buffer, offset: stream.source.offset, at: sourceIndex)
-    pass.bind(stream.cache.buffer, offset: stream.cache.offset, at: cacheIndex)
-    pass.note(stream.source.access(extent.read, isWrite: false))
-    pass.note(stream.cache.access(extent.written, isWrite: true))
-    if !extent.wrapped.isEmpty { pass.note(stream.cache.access(extent.wrapped, isWrite: true)) }
+    encoder.bind(stream.source.buffer, offset: stream.source.offset, at: sourceIndex)
+    encoder.bind(stream.cache.buffer, offset: stream.cache.offset, at: cacheIndex)
+    encoder.note(stream.source.access(extent.read, isWrite: false))
+    encoder.note(stream.cache.access(extent.written, isWrite: true))
+    if !extent.wrapped.isEmpty { encoder.note(stream.cache.access(extent.wrapped, isWrite: true)) }
   }
 
   /// A cache must not overlap any other tensor of the dispatch.

@@ -42,7 +42,7 @@ enum KernelBinding {
   private static func buffer(
     _ binding: MABinding, _ argument: @autoclosure () -> Argument, in pass: Pass
   ) throws(StatusError) -> KernelBinding {
-    guard let buffer = HandleSpace.buffers.find(binding.buffer)?.takeUnretainedValue() else {
+    guard let buffer = HandleSpace.buffers.find(binding.buffer) else {
       throw StatusError(
         StatusCode.invalidHandle,
         "\(argument()): \(binding.buffer) is not the handle of an open buffer; it may have been released")
@@ -56,7 +56,7 @@ enum KernelBinding {
     // Read-write access is ordered as a write.
     let isWrite = binding.access & UInt32(MA_ACCESS_WRITE) != 0
     let access = Access(buffer: binding.buffer, isWrite: isWrite, start: binding.offset, end: end)
-    return .buffer(.passUnretained(buffer), access, index: Int(binding.index))
+    return .buffer(buffer, access, index: Int(binding.index))
   }
 
   @inline(__always)

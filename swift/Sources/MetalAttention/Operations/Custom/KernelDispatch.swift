@@ -27,19 +27,19 @@ enum KernelDispatch {
     let bindings = try bindings(of: dispatch, in: pass)
     try requireArguments(bindings, pipeline, pass.device)
 
-    pass.use(pipeline)
+    let encoder = pass.use(pipeline)
     for binding in bindings {
       switch binding {
       case .buffer(let buffer, let access, let index):
-        pass.bind(buffer.takeUnretainedValue(), offset: access.start, at: index)
-        pass.note(access)
+        encoder.bind(buffer, offset: access.start, at: index)
+        encoder.note(access)
       case .bytes(let bytes, let index):
-        pass.bind(bytes, at: index)
+        encoder.bind(bytes, at: index)
       case .threadgroup(let length, let index):
-        pass.setThreadgroupMemory(length: length, at: index)
+        encoder.setThreadgroupMemory(length: length, at: index)
       }
     }
-    pass.dispatch(.kernel, pipeline, form, grid: grid, threads: threads)
+    encoder.dispatch(.kernel, form, grid: grid, threads: threads)
     return nil
   }
 

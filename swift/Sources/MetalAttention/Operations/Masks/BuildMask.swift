@@ -25,14 +25,14 @@ enum BuildMask {
 
     let slot = PipelineSlot(kernel: kernel, variant: 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
-    pass.use(pipeline)
-    pass.bind(mask.buffer, offset: mask.offset, at: 0)
-    pass.note(mask.access(0..<elements.value, isWrite: true))
-    pass.bind(params, at: 1)
+    let encoder = pass.use(pipeline)
+    encoder.bind(mask.buffer, offset: mask.offset, at: 0)
+    encoder.note(mask.access(0..<elements.value, isWrite: true))
+    encoder.bind(params, at: 1)
     let keys = UInt32(bitPattern: params.kL)
     let grid = GridSize((keys - 1) / elementsPerThread + 1, UInt32(bitPattern: params.qL), 1)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
-    pass.dispatch(.buildMask, pipeline, .threads, grid: grid, threads: threads)
+    encoder.dispatch(.buildMask, .threads, grid: grid, threads: threads)
     return nil
   }
 }

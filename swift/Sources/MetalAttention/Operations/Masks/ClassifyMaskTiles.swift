@@ -36,16 +36,16 @@ enum ClassifyMaskTiles {
 
     let slot = PipelineSlot(kernel: kernel, variant: 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
-    pass.use(pipeline)
-    pass.bind(mask.buffer, offset: mask.offset, at: 0)
-    pass.bind(tileClasses.buffer, offset: tileClasses.offset, at: 1)
-    pass.bind(params, at: 2)
-    pass.note(read)
-    pass.note(written)
+    let encoder = pass.use(pipeline)
+    encoder.bind(mask.buffer, offset: mask.offset, at: 0)
+    encoder.bind(tileClasses.buffer, offset: tileClasses.offset, at: 1)
+    encoder.bind(params, at: 2)
+    encoder.note(read)
+    encoder.note(written)
     let grid = GridSize(
       UInt32(bitPattern: params.NK), UInt32(bitPattern: params.NQ), UInt32(truncatingIfNeeded: planeCount.value))
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
-    pass.dispatch(.classifyMaskTiles, pipeline, .threads, grid: grid, threads: threads)
+    encoder.dispatch(.classifyMaskTiles, .threads, grid: grid, threads: threads)
     pass.addTileClasses(
       written, of: read,
       MaskGeometry(

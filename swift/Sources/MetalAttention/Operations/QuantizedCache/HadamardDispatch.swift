@@ -36,16 +36,18 @@ struct HadamardDispatch {
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let (form, grid, threads, memory) = geometry(most: pipeline.maxTotalThreadsPerThreadgroup)
 
-    pass.use(pipeline)
-    for (index, use) in usesOfK.enumerated() { use.bind(in: pass, at: index) }
-    pass.bind(params, at: 3)
+    let encoder = pass.use(pipeline)
+    for (index, use) in usesOfK.enumerated() { use.bind(in: encoder, at: index) }
+    encoder.bind(params, at: 3)
     // A kernel's buffers are bound whether it uses them or not.
     let hasProbe = task == .token && cache.format.packing == .nibble
-    if hasProbe { (probe ?? usesOfK[2]).bind(in: pass, at: 4) }
-    for (index, use) in (usesOfV ?? usesOfK).enumerated() { use.bind(in: pass, at: (task == .token ? 5 : 4) + index) }
-    if memory > 0 { pass.setThreadgroupMemory(length: memory, at: 0) }
-    for use in all { use.note(in: pass) }
-    pass.dispatch(operation, pipeline, form, grid: grid, threads: threads)
+    if hasProbe { (probe ?? usesOfK[2]).bind(in: encoder, at: 4) }
+    for (index, use) in (usesOfV ?? usesOfK).enumerated() {
+      use.bind(in: encoder, at: (task == .token ? 5 : 4) + index)
+    }
+    if memory > 0 { encoder.setThreadgroupMemory(length: memory, at: 0) }
+    for use in all { use.note(in: encoder) }
+    encoder.dispatch(operation, form, grid: grid, threads: threads)
     return nil
   }
 

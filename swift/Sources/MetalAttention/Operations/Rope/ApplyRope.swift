@@ -26,19 +26,19 @@ enum ApplyRope {
     let variant = (pairing == .interleaved ? 1 : 0) | (k != nil ? 2 : 0) | (positions != nil ? 4 : 0)
     let slot = PipelineSlot(kernel: kernel, variant: variant)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
-    pass.use(pipeline)
-    q.bind(at: 0, 1, in: pass)
-    k?.bind(at: 2, 3, in: pass)
+    let encoder = pass.use(pipeline)
+    q.bind(at: 0, 1, in: encoder)
+    k?.bind(at: 2, 3, in: encoder)
     if let positions, let positionsRead {
-      pass.bind(positions.buffer, offset: positions.offset, at: 4)
-      pass.note(positionsRead)
+      encoder.bind(positions.buffer, offset: positions.offset, at: 4)
+      encoder.note(positionsRead)
     }
-    pass.bind(frequencies, at: 5)
-    pass.bind(params, at: 6)
+    encoder.bind(frequencies, at: 5)
+    encoder.bind(params, at: 6)
     let headGroups = (params.nHeads + params.nKvHeads - 1) / RopeKernel.headsPerThread + 1
     let grid = GridSize(params.headDim / 2, rows, headGroups)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
-    pass.dispatch(.applyRope, pipeline, .threads, grid: grid, threads: threads)
+    encoder.dispatch(.applyRope, .threads, grid: grid, threads: threads)
     return nil
   }
 

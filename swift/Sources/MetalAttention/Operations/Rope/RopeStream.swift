@@ -21,11 +21,11 @@ struct RopeStream {
     written = self.output.access(0..<elements.value, isWrite: true)
   }
 
-  func bind(at inputIndex: Int, _ outputIndex: Int, in pass: Pass) {
-    pass.bind(input.buffer, offset: input.offset, at: inputIndex)
-    pass.bind(output.buffer, offset: output.offset, at: outputIndex)
-    pass.note(read)
-    pass.note(written)
+  func bind(at inputIndex: Int, _ outputIndex: Int, in encoder: DispatchEncoder) {
+    encoder.bind(input.buffer, offset: input.offset, at: inputIndex)
+    encoder.bind(output.buffer, offset: output.offset, at: outputIndex)
+    encoder.note(read)
+    encoder.note(written)
   }
 
   /// Checks that the output is the input, element by element, or shares no byte with it.

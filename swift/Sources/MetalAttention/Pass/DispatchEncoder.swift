@@ -1,0 +1,75 @@
+/// Encodes one dispatch into a pass: binds its arguments, notes what it touches,
+/// and dispatches. Metal's encoder is fetched once for all of that, because to
+/// count its references for each call would cost more than the call's checks.
+struct DispatchEncoder {
+  private let pass: Pass
+  private let pipeline: Pipeline
+  /// Nil for a recording.
+  private let encoder: (any MTLComputeCommandEncoder)?
+
+  @inline(__always)
+  init(pass: Pass, pipeline: Pipeline) {
+    self.pass = pass
+    self.pipeline = pipeline
+    if let profile = pass.profile {
+      encoder = profile.openEncoder()
+    } else {
+      encoder = pass.encoder
+    }
+    if pass.log.pointee.select(pipeline) || pass.profile != nil { encoder?.setComputePipelineState(pipeline.state) }
+  }
+
+  /// Binds a buffer from `offset` bytes on, which `note` must follow.
+  @inline(__always)
+  func bind(_ buffer: Unmanaged<Buffer>, offset: UInt64, at index: Int) {
+    buffer._withUnsafeGuaranteedRef { encoder?.setBuffer($0.metal, offset: Int(offset), index: index) }
+    pass.recording?.bind(buffer, offset: offset, at: index)
+  }
+
+  /// Binds a copy of a value.
+  @inline(__always)
+  func bind<Value: BitwiseCopyable>(_ value: Value, at index: Int) {
+    withUnsafeBytes(of: value) { bind($0, at: index) }
+  }
+
+  /// Binds a copy of bytes.
+  @inline(__always)
+  func bind(_ bytes: UnsafeRawBufferPointer, at index: Int) {
+    guard let address = bytes.baseAddress else { return }
+    encoder?.setBytes(address, length: bytes.count, index: index)
+    pass.recording?.bind(bytes, at: index)
+    pass.log.pointee.keep(bytes, at: index)
+  }
+
+  @inline(__always)
+  func setThreadgroupMemory(length: Int, at index: Int) {
+    encoder?.setThreadgroupMemoryLength(length, index: index)
+    pass.recording?.setThreadgroupMemory(length: length, at: index)
+  }
+
+  /// Notes bytes that the dispatch touches.
+  @inline(__always)
+  func note(_ access: Access) {
+    pass.log.pointee.accesses.append(access)
+    pass.recording?.note(access)
+    if access.isWrite { pass.device.tileClasses.noteWrite(access, in: pass) }
+  }
+
+  /// Encodes the dispatch, behind a barrier where it needs one.
+  @inline(__always)
+  func dispatch(_ operation: Operation, _ form: DispatchForm, grid: GridSize, threads: GridSize) {
+    let needsBarrier = pass.isConcurrent && pass.log.pointee.conflicts()
+    // Of a profiled pass each dispatch has an encoder of its own, which orders it.
+    if needsBarrier && pass.profile == nil { encoder?.memoryBarrier(scope: .buffers) }
+    switch form {
+    case .threadgroups: encoder?.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
+    case .threads: encoder?.dispatchThreads(grid.metal, threadsPerThreadgroup: threads.metal)
+    }
+    pass.recording?.dispatch(operation, pipeline, form, grid: grid, threads: threads, needsBarrier: needsBarrier)
+    pass.log.pointee.record(
+      DispatchRecord(
+        operation: operation, form: form, needsBarrier: needsBarrier, grid: grid, threadsPerThreadgroup: threads,
+        pipeline: .passUnretained(pipeline), accessEnd: pass.log.pointee.accesses.count))
+    pass.profile?.endEncoder()
+  }
+}
