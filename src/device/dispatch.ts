@@ -164,9 +164,15 @@ class Packer {
       }
       return;
     }
+    const prototype = Object.getPrototypeOf(values);
+    if (prototype === Object.prototype || prototype === null) {
+      const own = Object.values(values);
+      const indices = indicesOf(values, own.length, list);
+      for (let i = 0; i < own.length; i++) this.#packValue(pass, list, indices[i] as number, own[i]);
+      return;
+    }
     for (const key in values) {
-      const index = Number(key);
-      if (index >>> 0 !== index || index > maxIndex || String(index) !== key) throw badIndex(list, key);
+      const index = indexOf(key, list);
       this.#packValue(pass, list, index, values[index]);
     }
   }
@@ -268,6 +274,26 @@ function bitsOf(access: BufferAccess | undefined, index: number): number {
 
 function pathOf(list: ArgumentList, index: number): string {
   return `${list}[${index}]`;
+}
+
+/** The indices that each list had last, ascending: a call site mostly gives the same again. */
+const lastIndices: Record<ArgumentList, readonly number[]> = { buffers: [], bytes: [], threadgroupMemory: [] };
+
+/** The `count` keys of `values` as indices. To make texts of them is what costs: it is left out where they are the last ones. */
+function indicesOf(values: object, count: number, list: ArgumentList): readonly number[] {
+  const last = lastIndices[list];
+  if (last.length === count && last.every((index) => index in values)) return last;
+  const indices = Object.keys(values).map((key) => indexOf(key, list));
+  if (indices.length !== count)
+    throw refused(list, "it changed while it was read; a getter of it adds or removes keys");
+  lastIndices[list] = indices;
+  return indices;
+}
+
+function indexOf(key: string, list: ArgumentList): number {
+  const index = Number(key);
+  if (index >>> 0 !== index || index > maxIndex || String(index) !== key) throw badIndex(list, key);
+  return index;
 }
 
 function badIndex(list: ArgumentList, key: string): Error {
