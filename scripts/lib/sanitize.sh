@@ -55,7 +55,7 @@ sees_race() {
 # the test of the time limit is left out.
 test_threads() {
   TSAN_OPTIONS=halt_on_error=1:suppressions=$root/test/sanitize/tsan.txt swift test --package-path swift --scratch-path "$sanitized/thread" \
-    --sanitize=thread --skip-build --filter 'SoftMetalTests\.(Queue|Order|CommandBuffer)Tests' \
+    --sanitize=thread --skip-build --filter '(SoftMetalTests\.(Queue|Order|CommandBuffer)|MetalAttentionTests\.Sharing)Tests' \
     --skip aKernelThatDoesNotEndIsStopped
 }
 

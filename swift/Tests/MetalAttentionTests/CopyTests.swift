@@ -215,7 +215,7 @@ import Testing
   @Test func unsupportedDTypesListTheSupported() {
     expectRefused(
       rows { $0.cache.dtype = UInt32(MA_DTYPE_F16) }, MA_ERROR_UNSUPPORTED, "f32 to f16",
-      "bf16 to bf16, f32 to f32, f16 to f16")
+      "f32 to f32, f16 to f16, bf16 to bf16")
     expectRefused(
       sequence { $0.cacheV.dtype = UInt32(MA_DTYPE_F16) }, MA_ERROR_UNSUPPORTED, "cacheV is f16, cacheK is f32")
     expectRefused(

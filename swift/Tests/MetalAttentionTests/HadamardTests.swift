@@ -15,13 +15,13 @@ import Testing
     }
   }
 
-  @Test func theIndexOfEveryCombinationLeadsToItsKernel() {
+  @Test func theIndexOfEveryCombinationLeadsToItsKernel() throws {
     var names: Set<String> = []
     for task in HadamardKernel.Task.allCases {
       for packing in Packing.allCases {
         for headDim: UInt32 in [4, 8, 64, 80, 96, 112, 128, 192, 256, 512, 1024, 4096] {
           let expected = name(task, packing, headDim)
-          #expect(BuiltInKernel.all[HadamardKernel.index(task, packing, headDim)].name == expected)
+          #expect(try BuiltInKernel.all[HadamardKernel.index(task, packing, headDim)].name == expected)
           names.insert(expected)
         }
       }
@@ -59,7 +59,7 @@ import Testing
     let pass = device.pass()
     defer { _ = ma_pass_release(pass) }
     expectRefused(ma_hadamard_dequantize_kv(pass, &args), MA_ERROR_OVERFLOW, "\(heads)", "\(UInt32.max)")
-    let slot = PipelineSlot(kernel: HadamardKernel.index(.decode, .dense, 4), variant: 0)
+    let slot = try PipelineSlot(kernel: HadamardKernel.index(.decode, .dense, 4), variant: 0)
     let registry = try HandleSpace.devices.open(device.handle, "device").registry
     #expect(HandleSpace.lock.withLock { registry.pipeline(slot) == nil })
   }
