@@ -40,6 +40,15 @@ export interface LineChart extends Chart {
   readonly logarithmic: boolean;
 }
 
+/** Stretches of time in lanes, one below the other. */
+export interface LaneChart extends Omit<Chart, "yTitle"> {
+  readonly xTitle: string;
+  readonly lanes: readonly {
+    readonly name: string;
+    readonly spans: readonly (readonly [start: number, end: number])[];
+  }[];
+}
+
 const size = { width: 960, height: 480 };
 /** Distinct to the colour-blind (Okabe and Ito). */
 const colours = ["#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#666666", "#009e73"];
@@ -87,7 +96,33 @@ export function lineChart({ xTitle, series, logarithmic, ...chart }: LineChart):
   });
 }
 
-function draw({ title, subtitle, yTitle }: Chart, { legend, xAxis, yAxis, series }: EChartsOption): string {
+export function laneChart({ xTitle, lanes, ...chart }: LaneChart): string {
+  return draw(
+    { ...chart, yTitle: "" },
+    {
+      grid: { left: 220, right: 30, top: 70, bottom: 50 },
+      xAxis: { type: "value", name: xTitle, nameLocation: "middle", nameGap: 28 },
+      yAxis: { type: "category", data: lanes.map(({ name }) => name), inverse: true, axisTick: { show: false } },
+      series: lanes.map(({ name, spans }, lane) => ({
+        type: "custom",
+        name,
+        encode: { x: [1, 2], y: 0 },
+        data: spans.map(([start, end]) => [lane, start, end]),
+        renderItem: (_, api) => {
+          const [from = 0, middle = 0] = api.coord([api.value(1), lane]);
+          const [to = 0] = api.coord([api.value(2), lane]);
+          return {
+            type: "rect",
+            shape: { x: from, y: middle - 12, width: Math.max(1, to - from), height: 24 },
+            style: { fill: colours[lane % colours.length] as string, stroke: "#ffffff", lineWidth: 0.5 },
+          };
+        },
+      })),
+    },
+  );
+}
+
+function draw({ title, subtitle, yTitle }: Chart, { legend, grid, xAxis, yAxis, series }: EChartsOption): string {
   const chart = init(null, null, { renderer: "svg", ssr: true, ...size });
   chart.setOption({
     animation: false,
@@ -101,7 +136,7 @@ function draw({ title, subtitle, yTitle }: Chart, { legend, xAxis, yAxis, series
       subtextStyle: { fontSize: 11 },
     },
     legend,
-    grid: { left: 70, right: 30, top: 90, bottom: 80 },
+    grid: grid ?? { left: 70, right: 30, top: 90, bottom: 80 },
     xAxis,
     yAxis: { ...yAxis, name: yTitle, nameLocation: "middle", nameGap: 45 },
     series,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { barChart, lineChart } from "../../scripts/lib/chart.ts";
+import { barChart, laneChart, lineChart } from "../../scripts/lib/chart.ts";
 
 const titles = { title: "Title", subtitle: "where < from", yTitle: "GB/s" };
 
@@ -57,4 +57,30 @@ test("equal ratios are equal steps on a logarithmic axis; points stand on the li
     expect(Math.abs((drawn[i] ?? Number.NaN) - place)).toBeLessThan(0.1);
   }
   for (const text of ["Title", "bits", "GB/s", "measured", "theory"]) expect(textsOf(svg)).toContain(text);
+});
+
+test("lanes have a rectangle for each span, from its start to its end", () => {
+  const svg = laneChart({
+    title: "A pass",
+    subtitle: "on a device",
+    xTitle: "microseconds",
+    lanes: [
+      { name: "first", spans: [[0, 10]] },
+      {
+        name: "second",
+        spans: [
+          [0, 40],
+          [50, 100],
+        ],
+      },
+    ],
+  });
+  for (const text of ["A pass", "on a device", "microseconds", "first", "second"]) expect(svg).toContain(text);
+  const widths = [...svg.matchAll(/d="M\S+ \S+l(\S+) 0l0 24l[^"]*" fill="[^"]*" stroke/g)].map(([, width]) =>
+    Number(width),
+  );
+  expect(widths.length).toBe(3);
+  const [ten = 0, forty = 0, fifty = 0] = widths;
+  expect(forty / ten).toBeCloseTo(4, 0);
+  expect(fifty / ten).toBeCloseTo(5, 0);
 });
