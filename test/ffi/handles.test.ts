@@ -29,7 +29,7 @@ const byKind = {
     ma_buffer_create: (handle: number) =>
       native.ma_buffer_create(handle, 16n, scratch.bytes, scratch.bytes.subarray(8)),
     ma_source_register: (handle: number) =>
-      native.ma_source_register(handle, Buffer.from("name\0"), Buffer.from("source\0"), 6n),
+      native.ma_source_register(handle, Buffer.from("name\0"), Buffer.from("source\0"), 6n, null),
     ma_kernel_names: (handle: number) =>
       native.ma_kernel_names(handle, scratch.bytes.subarray(8), 4096n, scratch.bytes),
     ma_pipeline_create: (handle: number) =>
@@ -166,7 +166,7 @@ test("NULL pointers are refused where the ABI wants memory", () => {
     native.ma_device_open(null),
     native.ma_device_info(handles.device, null),
     native.ma_buffer_create(handles.device, 16n, null, null),
-    native.ma_source_register(handles.device, null, null, 0n),
+    native.ma_source_register(handles.device, null, null, 0n, null),
     native.ma_pipeline_create(handles.device, null, null, 0, scratch.bytes),
     native.ma_pipeline_create(handles.device, Buffer.from("kv_cache_copy\0"), null, 2, scratch.bytes),
     native.ma_pipeline_info(handles.pipeline, null),

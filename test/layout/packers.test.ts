@@ -263,11 +263,14 @@ describe("lists of structs", () => {
         bytes: [1, 2, 3].flatMap((low) => [low, 0, 0, 0, 0, 0, 0, 0]).concat(Array<number>(8).fill(0xff)),
       },
     ] as const;
-    const { bytes } = packConstants(cases);
+    const { list, names } = packConstants(cases);
+    const { bytes } = list;
+    expect(names).toEqual([]);
     cases.forEach(({ index, value: given, code, bytes: value }, position) => {
       const at = position * structSizes.MAConstant;
       const elements = Array.from({ length: 32 }, (_, i) => [`value[${i}]`, value[i] ?? 0]);
       const fields = {
+        name: 0,
         index,
         dtype: code,
         components: typeof given === "object" ? given.length : 1,

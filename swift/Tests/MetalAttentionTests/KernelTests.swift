@@ -140,9 +140,9 @@ import Testing
     expectRefused(
       create("scale", [constant(7, MA_DTYPE_U8, [1, 1])]), MA_ERROR_INVALID_ARGUMENT, "2 bytes", "1 of u8 have 1")
     expectRefused(create("scale", [constant(65536, MA_DTYPE_U8, [1])]), MA_ERROR_INVALID_ARGUMENT, "65536")
-    expectRefused(ma_source_register(device.handle, "a", "b\0c", 3), MA_ERROR_INVALID_ARGUMENT, "NUL")
-    expectRefused(ma_source_register(device.handle, "a", "b", 0), MA_ERROR_INVALID_ARGUMENT, "length is 0")
-    expectRefused(ma_source_register(device.handle, "", "b", 1), MA_ERROR_INVALID_ARGUMENT, "name is empty")
+    expectRefused(ma_source_register(device.handle, "a", "b\0c", 3, nil), MA_ERROR_INVALID_ARGUMENT, "NUL")
+    expectRefused(ma_source_register(device.handle, "a", "b", 0, nil), MA_ERROR_INVALID_ARGUMENT, "length is 0")
+    expectRefused(ma_source_register(device.handle, "", "b", 1, nil), MA_ERROR_INVALID_ARGUMENT, "name is empty")
   }
 
   @Test func aKernelThatAMacroNamesIsFoundByCompiling() {

@@ -121,6 +121,12 @@ final class Pass {
     recording?.setThreadgroupMemory(length: length, at: index)
   }
 
+  /// Says that the next dispatch reaches a buffer by its address, which `note` must follow.
+  func use(_ buffer: Buffer, isWritten: Bool) {
+    encoder?.useResource(buffer.metal, usage: isWritten ? [.read, .write] : .read)
+    recording?.use(buffer, isWritten: isWritten)
+  }
+
   /// Notes bytes that the next dispatch touches.
   @inline(__always)
   func note(_ access: Access) {

@@ -113,6 +113,12 @@ extension Recording {
           }
         case .threadgroup(let length):
           encoder.setThreadgroupMemoryLength(length, index: index)
+        case .use(let reference, let isWritten):
+          let isOpen = reference._withUnsafeGuaranteedRef { buffer in
+            if buffer.isOpen { encoder.useResource(buffer.metal, usage: isWritten ? [.read, .write] : .read) }
+            return buffer.isOpen
+          }
+          if !isOpen { throw Self.released.of(operations, dispatch: number) }
         }
       }
       if !tileClasses.entries.isEmpty {
@@ -160,6 +166,10 @@ extension Recording {
         bytes.withUnsafeBytes { pass.bind(UnsafeRawBufferPointer(rebasing: $0[range]), at: index) }
       case .threadgroup(let length):
         pass.setThreadgroupMemory(length: length, at: index)
+      case .use(let reference, let isWritten):
+        let buffer = reference.takeUnretainedValue()
+        if !buffer.isOpen { throw Self.released }
+        pass.use(buffer, isWritten: isWritten)
       }
     }
     for position in dispatch.accesses { pass.note(accesses[position]) }

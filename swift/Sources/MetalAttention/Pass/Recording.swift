@@ -57,6 +57,8 @@ final class Recording {
     /// In the recording's bytes.
     case bytes(Range<Int>)
     case threadgroup(length: Int)
+    /// Reached by its address; the recording keeps it alive too.
+    case use(Unmanaged<Buffer>, isWritten: Bool)
   }
 
   private(set) var scalars: [Scalar] = []
@@ -163,6 +165,11 @@ final class Recording {
 
   func setThreadgroupMemory(length: Int, at index: Int) {
     bindings.append((index, .threadgroup(length: length)))
+  }
+
+  func use(_ buffer: Buffer, isWritten: Bool) {
+    kept[ObjectIdentifier(buffer)] = buffer
+    bindings.append((0, .use(.passUnretained(buffer), isWritten: isWritten)))
   }
 
   func note(_ access: Access) {

@@ -6,9 +6,13 @@ enum Lowering {
   /// - Parameters:
   ///   - source: the user's text, or the preprocessor's output for it.
   ///   - origin: where the lines of `source` come from.
+  ///   - languageVersion: 310 for version 3.1.
   /// - Throws: `ShaderCompilerError` with every error found.
-  static func program(_ source: SourceText, origin: SourceOrigin) throws -> LoweredProgram {
+  static func program(
+    _ source: SourceText, origin: SourceOrigin, languageVersion: Int = 310
+  ) throws -> LoweredProgram {
     var context = LoweringContext(source)
+    LanguageVersion.check(languageVersion, &context)
     for step in steps {
       context.edits.step = step.name
       step.run(&context)
