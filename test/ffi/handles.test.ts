@@ -42,6 +42,7 @@ const byKind = {
   },
   buffer: {
     ma_buffer_info: (handle: number) => native.ma_buffer_info(handle, scratch.bytes, scratch.bytes.subarray(8)),
+    ma_buffer_address: (handle: number) => native.ma_buffer_address(handle, scratch.bytes),
     ma_buffer_share: (handle: number) => native.ma_buffer_share(handle, scratch.bytes, scratch.bytes.subarray(8)),
     ma_buffer_release: (handle: number) => native.ma_buffer_release(handle),
   },
@@ -103,8 +104,8 @@ function openHandles(): Record<Kind, number> {
 
 // The copies' function constants 0 and 1, both false.
 const constants = new Block(2 * structSizes.MAConstant);
-constants.u32.set([0, 8, 1], 0);
-constants.u32.set([1, 8, 1], structSizes.MAConstant / 4);
+constants.u32.set([0, 8, 1], 2);
+constants.u32.set([1, 8, 1], structSizes.MAConstant / 4 + 2);
 
 const kinds = Object.keys(byKind) as Kind[];
 const invalidHandle = -2;

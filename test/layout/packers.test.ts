@@ -30,7 +30,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(5);
+  expect(abiVersion).toBe(6);
 });
 
 describe("sizes", () => {
@@ -52,7 +52,9 @@ describe("sizes", () => {
     MADeviceInfo: 192,
     MARun: 32,
     MAPassInfo: 40,
-    MAConstant: 48,
+    MAMacro: 16,
+    MASourceOptions: 32,
+    MAConstant: 56,
     MAPipelineInfo: 16,
     MABinding: 40,
     MAKernelDispatch: 48,

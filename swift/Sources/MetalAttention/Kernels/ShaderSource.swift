@@ -74,7 +74,8 @@ final class ShaderSource {
 
   /// Whether kernels of both may be those of one text: it is included by the other, or by both.
   func shares(with other: ShaderSource) -> Bool {
-    !includes.found.union([name]).isDisjoint(with: other.includes.found.union([other.name]))
+    includes.found.contains(other.name) || other.includes.found.contains(name)
+      || !includes.found.isDisjoint(with: other.includes.found)
   }
 }
 
