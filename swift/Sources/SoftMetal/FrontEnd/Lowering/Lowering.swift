@@ -49,6 +49,7 @@ enum Lowering {
     Step(name: "Linkage", run: Linkage.lower),
     Step(name: "QualifiedKeywords", run: QualifiedKeywords.lower),
     Step(name: "ScalarCasts", run: ScalarCasts.lower),
+    Step(name: "ReferenceCasts", run: ReferenceCasts.lower),
     Step(name: "FunctionParameters", run: FunctionParameters.lower),
     Step(name: "QualifiedConstructors", run: QualifiedConstructors.lower),
     Step(name: "ThreadMethods", run: ThreadMethods.lower),
