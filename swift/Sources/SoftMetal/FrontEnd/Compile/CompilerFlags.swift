@@ -41,9 +41,7 @@ enum CompilerFlags {
       "-Werror=vla", "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
       "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
     ]
-    flags += processor(options.level, clang)
-    // LLVM 17's SLP vectoriser crashes on bfloat code.
-    if clang.version < 18 { flags.append("-fno-slp-vectorize") }
+    flags += processor(options.level)
     flags += options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
     return flags + defines(options)
   }
@@ -53,15 +51,14 @@ enum CompilerFlags {
     "-cl-fp32-correctly-rounded-divide-sqrt",
   ]
 
-  private static func processor(_ level: ProcessorLevel?, _ clang: Clang) -> [String] {
+  private static func processor(_ level: ProcessorLevel?) -> [String] {
     #if arch(x86_64)
       let common = ["-mno-red-zone", "-mprefer-vector-width=512"]
       // Code for a level is shipped, so it goes without symbols.
       if let level { return common + ["-march=\(level.rawValue)", "-s"] }
       // The processor's own conversion to bfloat makes subnormals zero. Of its own arithmetic of halves clang 19 turns
       // comparisons with memory round, and older ones crash. AVX10.1 contains both.
-      let native = common + ["-march=native", "-mno-avx512bf16", "-mno-avx512fp16"]
-      return native + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
+      return common + ["-march=native", "-mno-avx512bf16", "-mno-avx512fp16", "-mno-avx10.1"]
     #else
       return ["-mcpu=native"]
     #endif
