@@ -45,7 +45,7 @@ enum Lowering {
   /// The steps that need no outcome of another. What C++ for OpenCL lacks needs no types to be found.
   private static let steps = [
     Step(name: "Refusals", run: Refusals.check),
-    Step(name: "Attributes", run: Attributes.lower),
+    Step(name: "MetalAttributes", run: MetalAttributes.lower),
     Step(name: "Linkage", run: Linkage.lower),
     Step(name: "QualifiedKeywords", run: QualifiedKeywords.lower),
     Step(name: "ScalarCasts", run: ScalarCasts.lower),
