@@ -12,7 +12,7 @@ import { didYouMean } from "../optionNames.ts";
 import type { Device } from "./device.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
 import { checkMade, type DeviceLifetime, disposedError, net, PipelineLifetime } from "./lifetime.ts";
-import { type languageVersions, parseOptions, pipelineOptions, sourceOptions } from "./options.ts";
+import { parseOptions, pipelineOptions, sourceOptions } from "./options.ts";
 
 /** Which function constant: by `[[function_constant(index)]]`, or by its name in the source. */
 type ConstantPlace =
@@ -56,7 +56,7 @@ export interface SourceOptions {
    */
   readonly mathMode?: "safe" | "relaxed" | "fast" | undefined;
   /** Version of the Metal Shading Language, `__METAL_VERSION__` in the source; `3.1` unless given. */
-  readonly languageVersion?: (typeof languageVersions)[number] | undefined;
+  readonly languageVersion?: "2.4" | "3.0" | "3.1" | undefined;
 }
 
 /**

@@ -109,9 +109,6 @@ export const pipelineOptions = fields("Device.pipeline", {
   builtIn: z._default(z.boolean(), false),
 });
 
-/** Versions of the Metal Shading Language that a source may be compiled as. */
-export const languageVersions = ["2.4", "3.0", "3.1"] as const;
-
 const macroValue = z.custom<string | number | boolean | bigint>(
   (value) =>
     typeof value === "string"
@@ -125,5 +122,5 @@ export const sourceOptions = fields("Device.registerSource", {
   replace: z._default(z.boolean(), false),
   macros: z._default(z.record(z.string(), macroValue), {}),
   mathMode: z._default(z.enum(["safe", "relaxed", "fast"]), "safe"),
-  languageVersion: z._default(z.enum(languageVersions), "3.1"),
+  languageVersion: z._default(z.enum(["2.4", "3.0", "3.1"]), "3.1"),
 });
