@@ -19,7 +19,7 @@ const mends: Readonly<Partial<Record<MetalAttentionErrorCode, string>>> = {
   "device-unavailable":
     "on a Mac, run in a session that has the GPU (not in a sandbox); on Linux, see what the message says, and the line on standard error that begins with SoftMetal",
   "shader-compilation":
-    "on Linux, install clang 18 or newer or name one in SOFTMETAL_CLANG; with a newer one, or on a Mac, report it",
+    "on Linux, install clang 19 or name it in SOFTMETAL_CLANG; where it is in use, or on a Mac, report it",
   "out-of-memory": "free memory, or close what else uses the GPU",
 };
 

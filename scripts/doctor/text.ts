@@ -3,6 +3,9 @@ import { formatBytes, formatTable, formatTime } from "../lib/table.ts";
 import type { Examination } from "./examine.ts";
 import type { Installation } from "./installation.ts";
 
+const supportedClang =
+  "19 is supported, since all tests ran with it; another from 18 on is taken, untested, and runs kernels with lanes as fibres unless its compiler pass is beside the library";
+
 /** An installation as a person reads it. */
 export function formatInstallation(installation: Installation): string {
   const { versions, settings, library, device, executor, structs } = installation;
@@ -12,6 +15,7 @@ export function formatInstallation(installation: Installation): string {
     ...section("library, every place looked at", library.places),
     ...section("device", device === undefined ? ["none was opened"] : pairs(deviceLines(device))),
     ...section("kernels of one's own that use lanes run as", executor === undefined ? [] : [executor]),
+    ...(device?.backend === "SoftMetal" ? section("clang", [supportedClang]) : []),
     ...section("layouts", [structs === 0 ? "not compared" : `${structs} structs compared with the library's`]),
   ].join("\n");
 }

@@ -1,8 +1,8 @@
 import { MetalAttentionError } from "../errors.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
 
-/** Values that a tensor takes: numbers, or booleans where a tensor of `bool` takes them. */
-export type TensorValues = ArrayLike<number> | ArrayLike<boolean>;
+/** Values that a tensor takes: numbers, or booleans where it is of `bool`, or bigints where of `u64` or `i64`. */
+export type TensorValues = ArrayLike<number> | ArrayLike<boolean> | ArrayLike<number | bigint>;
 
 /**
  * Bit patterns of `values` as IEEE half precision, round to nearest even.
@@ -70,7 +70,14 @@ const plainPrototypes = new Set<unknown>([
   Int8Array.prototype,
   Uint8Array.prototype,
   Uint8ClampedArray.prototype,
+  BigInt64Array.prototype,
+  BigUint64Array.prototype,
 ]);
+
+/** Whether `values` is a typed array of 64-bit integers. */
+export function isBigArray(values: unknown): values is BigInt64Array | BigUint64Array {
+  return values instanceof BigInt64Array || values instanceof BigUint64Array;
+}
 
 /**
  * `values`, or a copy of them, that runs no code of the caller's when it is
@@ -84,8 +91,11 @@ export function ownValues(values: TensorValues): TensorValues {
     !Object.hasOwn(values, "length") &&
     !Object.hasOwn(values, "buffer") &&
     !Object.hasOwn(values, "byteOffset");
-  // Every element type but the 64-bit integers is exact in it.
-  return isPlain ? values : new Float64Array(values as unknown as ArrayLike<number>);
+  if (isPlain) return values;
+  if (isBigArray(values))
+    return values instanceof BigInt64Array ? new BigInt64Array(values) : new BigUint64Array(values);
+  // Every other element type is exact in it.
+  return new Float64Array(values as unknown as ArrayLike<number>);
 }
 
 /**
@@ -104,6 +114,10 @@ export function encodeValues<T extends DType>(dtype: T, values: TensorValues, vi
     else (view as Float32Array | Float16Array).set(floats);
     return;
   }
+  if (dtype === "u64" || dtype === "i64") {
+    (view as BigInt64Array | BigUint64Array).set(bigints(values, range[0] as bigint, range[1] as bigint));
+    return;
+  }
   const takesBooleans = dtype === "bool";
   for (let i = 0; i < values.length; i++) {
     const value: unknown = values[i];
@@ -113,7 +127,7 @@ export function encodeValues<T extends DType>(dtype: T, values: TensorValues, vi
     }
   }
   // Reads a source in the same memory before it writes, and takes booleans for 1 and 0.
-  (view as Exclude<DTypeViews[DType], Float16Array>).set(values as ArrayLike<number>);
+  (view as Exclude<DTypeViews[DType], Float16Array | BigInt64Array | BigUint64Array>).set(values as ArrayLike<number>);
 }
 
 /** The values of a tensor's view as floats. Integers beyond 2^24 are rounded; `bool` gives 0 and 1. */
@@ -123,9 +137,33 @@ export function decodeValues<T extends DType>(dtype: T, view: DTypeViews[T]): Fl
       return bfloat16ToFloat32(view as Uint16Array);
     case "f16":
       return float16ToFloat32(new Uint16Array(view.buffer, view.byteOffset, view.length));
+    case "u64":
+    case "i64":
+      return Float32Array.from(view as BigInt64Array | BigUint64Array, toDouble);
     default:
-      return new Float32Array(view as Exclude<DTypeViews[DType], Float16Array>);
+      return new Float32Array(view as Exclude<DTypeViews[DType], Float16Array | BigInt64Array | BigUint64Array>);
   }
+}
+
+/** A 64-bit integer, rounded to odd where a double cannot hold it, so that what a float makes of it is rounded once. */
+function toDouble(value: bigint): number {
+  const size = value < 0n ? -value : value;
+  if (size < 2n ** 53n) return Number(value);
+  const odd = Number((size >> 11n) | (size & 0x7ffn ? 1n : 0n)) * 2 ** 11;
+  return value < 0n ? -odd : odd;
+}
+
+/** The values of a tensor of 64-bit integers. */
+function bigints(values: TensorValues, min: bigint, max: bigint): bigint[] {
+  return Array.from({ length: values.length }, (_, i) => {
+    const value: unknown = values[i];
+    if ((typeof value === "bigint" || isSafe(value)) && value >= min && value <= max) return BigInt(value);
+    throw refusedValue(`a whole number from ${min} to ${max}, as a bigint beyond 2^53`, value, i);
+  });
+}
+
+function isSafe(value: unknown): value is number {
+  return Number.isSafeInteger(value);
 }
 
 function numbers(values: TensorValues): ArrayLike<number> {

@@ -39,6 +39,11 @@ export interface DispatchOptions {
    * 4,096 bytes each. A number is a parameter of a recorded pass, as 4 bytes.
    */
   readonly bytes?: Readonly<Record<number, ArrayBufferView | ArrayBuffer | number>>;
+  /**
+   * Tensors that the kernel reaches by their `gpuAddress`, in memory of other arguments: they live until the pass has
+   * ended, and dispatches are ordered by them as by `buffers`.
+   */
+  readonly uses?: readonly BufferArgument[];
   /** Threadgroup memory by `[[threadgroup(index)]]`, in bytes: multiples of 16. */
   readonly threadgroupMemory?: Readonly<Record<number, number>>;
   /** Size of the grid, in threads or threadgroups as `form` says. */
@@ -52,6 +57,7 @@ export interface DispatchOptions {
 const optionNames = new OptionNames<DispatchOptions>("Pass.dispatch", {
   buffers: true,
   bytes: true,
+  uses: true,
   threadgroupMemory: true,
   grid: true,
   threads: true,
@@ -66,12 +72,13 @@ const bufferNames = new OptionNames<Exclude<BufferArgument, Tensor>>("a buffer a
 type Mutable3 = [x: number, y: number, z: number];
 
 /** The options that hold arguments. */
-type ArgumentList = "buffers" | "bytes" | "threadgroupMemory";
+type ArgumentList = "buffers" | "bytes" | "uses" | "threadgroupMemory";
 
 /** The highest index of an attribute. */
 const maxIndex = 30;
-/** Buffers, bytes and threadgroup memory, each at every index. */
-const maxBindings = 3 * (maxIndex + 1);
+const maxUses = 512;
+/** Buffers, bytes and threadgroup memory, each at every index, and uses. */
+const maxBindings = 3 * (maxIndex + 1) + maxUses;
 const maxBytes = 4096;
 
 const bindingWords = structSizes.MABinding / 4;
@@ -114,6 +121,7 @@ class Packer {
     bindings: this.#bindings.address,
   };
   readonly #buffer: MABinding = { ...blank, kind: bindingCodes.buffer };
+  readonly #use: MABinding = { ...blank, kind: bindingCodes.use };
   readonly #threadgroup: MABinding = { ...blank, kind: bindingCodes.threadgroup };
   readonly #sources: Source[] = [];
   readonly #scalars = new Block(8 * (maxIndex + 1));
@@ -134,6 +142,7 @@ class Packer {
     readExtent(this.#threads, options.threads, "threads");
     this.#packList(pass, options.buffers, "buffers");
     this.#packList(pass, options.bytes, "bytes");
+    this.#packList(pass, options.uses, "uses");
     this.#packList(pass, options.threadgroupMemory, "threadgroupMemory");
     dispatch.bindingCount = this.#count;
     packMAKernelDispatch(this.#block, 0, dispatch);
@@ -158,7 +167,7 @@ class Packer {
     if (Array.isArray(given)) {
       // Many times faster than by its keys.
       const { length } = given;
-      if (length > maxIndex + 1) throw badIndex(list, String(length - 1));
+      if (length > countOf(list)) throw badIndex(list, String(length - 1));
       for (let index = 0; index < length; index++) {
         if (values[index] !== undefined || index in values) this.#packValue(pass, list, index, values[index]);
       }
@@ -178,7 +187,7 @@ class Packer {
   }
 
   #packValue(pass: PassLifetime, list: ArgumentList, index: number, value: unknown): void {
-    if (list === "buffers") this.#packBuffer(pass, index, value);
+    if (list === "buffers" || list === "uses") this.#packBuffer(pass, list, index, value);
     else if (list === "bytes") this.#packBytes(index, value);
     else this.#packThreadgroup(index, value);
   }
@@ -195,20 +204,21 @@ class Packer {
     this.#pack(binding);
   }
 
-  #packBuffer(pass: PassLifetime, index: number, value: unknown): void {
+  #packBuffer(pass: PassLifetime, list: "buffers" | "uses", index: number, value: unknown): void {
+    const path = list === "buffers" ? (bufferPaths[index] as string) : pathOf(list, index);
     let tensor = value;
     let access: number = accessBits["read-write"];
     if (!isTensor(value)) {
-      const record = checkObject(value as Exclude<BufferArgument, Tensor>, bufferPaths[index] as string);
+      const record = checkObject(value as Exclude<BufferArgument, Tensor>, path);
       // Of an object that is neither, such as an array, the error is that it is no tensor.
       if ("tensor" in record || Object.getPrototypeOf(record) === Object.prototype) {
-        bufferNames.check(record, bufferPrefixes[index] as string);
+        bufferNames.check(record, list === "buffers" ? (bufferPrefixes[index] as string) : `${path}.`);
       }
       tensor = record.tensor;
-      access = bitsOf(record.access, index);
+      access = bitsOf(record.access, path);
     }
-    const range = Tensor.use(tensor, pass.device, bufferPaths[index] as string);
-    const binding = this.#buffer;
+    const range = Tensor.use(tensor, pass.device, path);
+    const binding = list === "buffers" ? this.#buffer : this.#use;
     binding.index = index;
     binding.buffer = range.buffer;
     binding.access = access;
@@ -265,11 +275,11 @@ export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: 
 const bufferPaths = Array.from({ length: maxIndex + 1 }, (_, index) => pathOf("buffers", index));
 const bufferPrefixes = bufferPaths.map((path) => `${path}.`);
 
-function bitsOf(access: BufferAccess | undefined, index: number): number {
+function bitsOf(access: BufferAccess | undefined, path: string): number {
   if (access === "read") return accessBits.read;
   if (access === "write") return accessBits.write;
   if (access === undefined || access === "read-write") return accessBits["read-write"];
-  throw refused(`buffers[${index}].access`, `expected "read", "write" or "read-write", got ${display(access)}`);
+  throw refused(`${path}.access`, `expected "read", "write" or "read-write", got ${display(access)}`);
 }
 
 function pathOf(list: ArgumentList, index: number): string {
@@ -277,7 +287,12 @@ function pathOf(list: ArgumentList, index: number): string {
 }
 
 /** The indices that each list had last, ascending: a call site mostly gives the same again. */
-const lastIndices: Record<ArgumentList, readonly number[]> = { buffers: [], bytes: [], threadgroupMemory: [] };
+const lastIndices: Record<ArgumentList, readonly number[]> = {
+  buffers: [],
+  bytes: [],
+  uses: [],
+  threadgroupMemory: [],
+};
 
 /** The `count` keys of `values` as indices. To make texts of them is what costs: it is left out where they are the last ones. */
 function indicesOf(values: object, count: number, list: ArgumentList): readonly number[] {
@@ -292,12 +307,17 @@ function indicesOf(values: object, count: number, list: ArgumentList): readonly 
 
 function indexOf(key: string, list: ArgumentList): number {
   const index = Number(key);
-  if (index >>> 0 !== index || index > maxIndex || String(index) !== key) throw badIndex(list, key);
+  if (index >>> 0 !== index || index >= countOf(list) || String(index) !== key) throw badIndex(list, key);
   return index;
 }
 
 function badIndex(list: ArgumentList, key: string): Error {
-  return refused(`${list}[${key}]`, `expected an index from 0 to ${maxIndex}, got ${key}`);
+  return refused(`${list}[${key}]`, `expected an index from 0 to ${countOf(list) - 1}, got ${key}`);
+}
+
+/** How many arguments a list may have. */
+function countOf(list: ArgumentList): number {
+  return list === "uses" ? maxUses : maxIndex + 1;
 }
 
 /** Reads one, two or three extents. */

@@ -1,7 +1,7 @@
 import { dtypeCodes } from "../ffi/generated/codes.ts";
 
 /** Element types of a tensor. `bool` is one byte, 0 or 1. */
-export type DType = "f32" | "f16" | "bf16" | "u8" | "i8" | "u32" | "i32" | "bool";
+export type DType = "f32" | "f16" | "bf16" | "u8" | "i8" | "u16" | "i16" | "u32" | "i32" | "u64" | "i64" | "bool";
 
 /**
  * The typed array that shows a tensor's memory. JavaScript has no bfloat16
@@ -13,8 +13,12 @@ export interface DTypeViews {
   bf16: Uint16Array<ArrayBuffer>;
   u8: Uint8Array<ArrayBuffer>;
   i8: Int8Array<ArrayBuffer>;
+  u16: Uint16Array<ArrayBuffer>;
+  i16: Int16Array<ArrayBuffer>;
   u32: Uint32Array<ArrayBuffer>;
   i32: Int32Array<ArrayBuffer>;
+  u64: BigUint64Array<ArrayBuffer>;
+  i64: BigInt64Array<ArrayBuffer>;
   bool: Uint8Array<ArrayBuffer>;
 }
 
@@ -25,7 +29,7 @@ export interface DTypeTraits<T extends DType> {
   /** Bytes per element. */
   readonly size: number;
   /** Smallest and largest value of an integer type; absent for the float types. */
-  readonly range?: readonly [min: number, max: number];
+  readonly range?: readonly [min: number, max: number] | readonly [min: bigint, max: bigint];
   /** Constructs the view of `length` elements from byte `offset`. */
   readonly View: new (
     buffer: ArrayBuffer,
@@ -41,8 +45,12 @@ export const dtypes: { readonly [T in DType]: DTypeTraits<T> } = {
   bf16: { code: dtypeCodes.bf16, size: 2, View: Uint16Array },
   u8: { code: dtypeCodes.u8, size: 1, range: [0, 255], View: Uint8Array },
   i8: { code: dtypeCodes.i8, size: 1, range: [-128, 127], View: Int8Array },
+  u16: { code: dtypeCodes.u16, size: 2, range: [0, 0xffff], View: Uint16Array },
+  i16: { code: dtypeCodes.i16, size: 2, range: [-0x8000, 0x7fff], View: Int16Array },
   u32: { code: dtypeCodes.u32, size: 4, range: [0, 0xffff_ffff], View: Uint32Array },
   i32: { code: dtypeCodes.i32, size: 4, range: [-0x8000_0000, 0x7fff_ffff], View: Int32Array },
+  u64: { code: dtypeCodes.u64, size: 8, range: [0n, 2n ** 64n - 1n], View: BigUint64Array },
+  i64: { code: dtypeCodes.i64, size: 8, range: [-(2n ** 63n), 2n ** 63n - 1n], View: BigInt64Array },
   bool: { code: dtypeCodes.bool, size: 1, range: [0, 1], View: Uint8Array },
 };
 
@@ -51,7 +59,7 @@ export function isDType(value: unknown): value is DType {
   return typeof value === "string" && Object.hasOwn(dtypes, value);
 }
 
-/** Bytes per element: 4 for `f32`, `u32` and `i32`, 2 for `f16` and `bf16`, else 1. */
+/** Bytes per element: 8 for `u64` and `i64`, 4 for `f32`, `u32` and `i32`, 2 for `f16`, `bf16`, `u16` and `i16`, else 1. */
 export function dtypeSize(dtype: DType): number {
   return dtypes[dtype].size;
 }

@@ -2,7 +2,8 @@ import { display, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { type ConstantDType, type ConstantScalar, packConstants } from "../ffi/constants.ts";
-import { readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
+import { mathCodes } from "../ffi/generated/codes.ts";
+import { packMAMacro, packMASourceOptions, readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
 import type { PipelineInfo } from "../ffi/records.ts";
 import { checkStatus, nativeError } from "../ffi/status.ts";
 import { encodeText, readText } from "../ffi/text.ts";
@@ -13,17 +14,22 @@ import { byteText, inspectSymbol } from "./inspect.ts";
 import { checkMade, type DeviceLifetime, disposedError, net, PipelineLifetime } from "./lifetime.ts";
 import { parseOptions, pipelineOptions, sourceOptions } from "./options.ts";
 
-/** A value of a type for `[[function_constant(index)]]`, or the 2 to 4 values of a vector. */
-interface ConstantOf<D extends ConstantDType, V extends ConstantScalar> {
-  readonly index: number;
+/** Which function constant: by `[[function_constant(index)]]`, or by its name in the source. */
+type ConstantPlace =
+  | { readonly index: number; readonly name?: undefined }
+  | { readonly name: string; readonly index?: undefined };
+
+/** A value of a type for a function constant, or the 2 to 4 values of a vector. */
+type ConstantOf<D extends ConstantDType, V extends ConstantScalar> = ConstantPlace & {
   readonly dtype: D;
   readonly value: V | readonly V[];
-}
+};
 
 type LongDType = "u64" | "i64";
 
 /**
- * Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`. A vector of the shader's,
+ * Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`, each by its `index` or by
+ * its `name`, which is the only way where the source computes the index. A vector of the shader's,
  * such as `uint2` or `half4`, takes an array of 2 to 4; 64-bit integers take a bigint, or a number that is exact.
  * `builtIn` asks for the library's own kernel, also where a registered source has one of its name.
  */
@@ -38,12 +44,19 @@ export interface PipelineOptions {
   readonly builtIn?: boolean | undefined;
 }
 
-/**
- * Options of `Device.registerSource`: with `replace` the source takes the place of the one of the same name. Pipelines
- * that there are go on as they are.
- */
+/** How a source is registered, and compiled. */
 export interface SourceOptions {
+  /** Put it in the place of the one of the same name. Pipelines that there are go on as they are. */
   readonly replace?: boolean | undefined;
+  /** Macros defined before its first line: a number as its digits, a boolean as 1 or 0. */
+  readonly macros?: Readonly<Record<string, string | number | boolean | bigint>> | undefined;
+  /**
+   * `safe`, unless given: IEEE 754. With `fast` the compiler may take it that there are no infinities and no NaN, and
+   * may change the order of sums; `relaxed` keeps infinities and NaN. Metal itself is fast unless told.
+   */
+  readonly mathMode?: "safe" | "relaxed" | "fast" | undefined;
+  /** Version of the Metal Shading Language, `__METAL_VERSION__` in the source; `3.1` unless given. */
+  readonly languageVersion?: "2.4" | "3.0" | "3.1" | undefined;
 }
 
 /**
@@ -124,9 +137,41 @@ export function registerSource(
 ): void {
   const label = encodeText(checkText(name, "name"));
   const text = encodeText(checkText(source, "source"));
-  const { replace } = parseOptions(sourceOptions, options, "options");
-  const register = replace ? native.ma_source_replace : native.ma_source_register;
-  checkStatus(native, register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength)));
+  const { replace, macros, mathMode, languageVersion } = parseOptions(sourceOptions, options, "options");
+  const [major = 0, minor = 0] = languageVersion.split(".").map(Number);
+  const packed = packMacros(macros);
+  const block = new Block(structSizes.MASourceOptions);
+  packMASourceOptions(block, 0, {
+    macros: packed.list.address,
+    macroCount: packed.texts.length / 2,
+    mathMode: mathCodes[mathMode],
+    languageMajor: major,
+    languageMinor: minor,
+    replace: Number(replace),
+  });
+  const { ma_source_register: register } = native;
+  checkStatus(native, register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength), block.bytes));
+}
+
+/** A list of `MAMacro`, and the texts that it points to. */
+function packMacros(macros: Readonly<Record<string, string | number | boolean | bigint>>): {
+  list: Block;
+  texts: Block[];
+} {
+  const entries = Object.entries(macros);
+  const list = new Block(Math.max(1, entries.length) * structSizes.MAMacro);
+  const texts: Block[] = [];
+  entries.forEach(([name, value], position) => {
+    if (!/^[A-Za-z_]\w*$/.test(name)) {
+      throw refused(`options.macros.${name}`, `expected an identifier as the name of a macro, got ${display(name)}`);
+    }
+    const [label, text] = [name, String(typeof value === "boolean" ? Number(value) : value)].map(
+      (part) => encodeText(part).block,
+    ) as [Block, Block];
+    texts.push(label, text);
+    packMAMacro(list, (position * structSizes.MAMacro) / 4, { name: label.address, value: text.address });
+  });
+  return { list, texts };
 }
 
 /** @internal Compiles a kernel of a device, or finds it compiled. */
@@ -139,11 +184,16 @@ export function createPipeline(
   const { native } = device;
   const label = encodeText(checkText(kernel, "kernel"));
   const { constants, builtIn } = parseOptions(pipelineOptions, options, "options");
+  constants.forEach(({ index, name }, position) => {
+    if ((index === undefined) === (name === undefined)) {
+      throw refused(`options.constants.${position}`, "expected either an index or a name of a function constant");
+    }
+  });
   const packed = packConstants(constants);
   const out = new Block(8);
   const { bytes } = label.block;
   const create = builtIn ? native.ma_pipeline_create_built_in : native.ma_pipeline_create;
-  const status = create(device.handle, bytes, packed.bytes, constants.length, out.bytes);
+  const status = create(device.handle, bytes, packed.list.bytes, constants.length, out.bytes);
   if (status !== 0) throw pipelineError(device, status, kernel);
   const lifetime = new PipelineLifetime(device, out.u32[0] as number);
   const info = new Block(structSizes.MAPipelineInfo);

@@ -62,7 +62,8 @@ function constantOf<const D extends ConstantDType, V extends ConstantScalar>(
     // A copy, in which missing elements are undefined.
     Array.isArray(value) ? value.length >= 2 && value.length <= 4 && [...value].every(fits) : fits(value);
   return fields("a function constant", {
-    index,
+    index: z.optional(index),
+    name: z.optional(z.string().check(z.regex(/^[A-Za-z_]\w*$/, "expected the constant's name in the source"))),
     dtype: z.literal(dtype),
     value: z.custom<V | readonly V[]>(isValue, `expected ${expected}, or 2 to 4 of them for a vector`),
   });
@@ -108,7 +109,18 @@ export const pipelineOptions = fields("Device.pipeline", {
   builtIn: z._default(z.boolean(), false),
 });
 
+const macroValue = z.custom<string | number | boolean | bigint>(
+  (value) =>
+    typeof value === "string"
+      ? !/[\0\r\n]|\\$/.test(value)
+      : typeof value === "boolean" || typeof value === "bigint" || Number.isFinite(value),
+  "expected a string of one line, a finite number, a boolean or a bigint",
+);
+
 /** Options of `Device.registerSource`. */
 export const sourceOptions = fields("Device.registerSource", {
   replace: z._default(z.boolean(), false),
+  macros: z._default(z.record(z.string(), macroValue), {}),
+  mathMode: z._default(z.enum(["safe", "relaxed", "fast"]), "safe"),
+  languageVersion: z._default(z.enum(["2.4", "3.0", "3.1"]), "3.1"),
 });

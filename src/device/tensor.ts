@@ -1,8 +1,10 @@
 import { checkLength, display, refused } from "../checks.ts";
+import { Block } from "../ffi/block.ts";
 import type { MATensor } from "../ffi/generated/structs.ts";
+import { checkStatus } from "../ffi/status.ts";
 import { markVersion, notOurs, tensorState } from "../identity.ts";
 import { recorder } from "../parameter.ts";
-import { decodeValues, encodeValues, ownValues, type TensorValues } from "./convert.ts";
+import { decodeValues, encodeValues, isBigArray, ownValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
 import { inspectSymbol, previewOf } from "./inspect.ts";
@@ -137,8 +139,8 @@ export class Tensor<T extends DType = DType> {
   /**
    * Writes every element, or with `offset` as many as there are values, from
    * element `offset` on (in row-major order). Converts from numbers: to nearest, ties to even,
-   * for the float types. Integer types take whole numbers in their range;
-   * `bool` takes true and false, or 1 and 0.
+   * for the float types. Integer types take whole numbers in their range, those of 64 bits
+   * bigints too; `bool` takes true and false, or 1 and 0.
    *
    * Errors (`invalid-argument`, nothing written): another count than `length`,
    * or values beyond the end; a value that the type cannot hold, a source that is no array.
@@ -149,8 +151,9 @@ export class Tensor<T extends DType = DType> {
    */
   set(values: TensorValues, offset?: number): this {
     this.#checkUsable();
-    if (!isNumericArray(values)) {
-      throw refused("values", `expected an array or a typed array of numbers, got ${display(values)}`);
+    if (!isNumericArray(values, this.dtype)) {
+      const bigints = this.dtype === "u64" || this.dtype === "i64" ? " or bigints" : "";
+      throw refused("values", `expected an array or a typed array of numbers${bigints}, got ${display(values)}`);
     }
     const own = ownValues(values);
     if (offset === undefined && own.length !== this.length) {
@@ -219,6 +222,23 @@ export class Tensor<T extends DType = DType> {
   share(): SharedTensor {
     this.#checkUsable();
     return shareTensor(this.#memory, this.dtype, this.shape, this.byteOffset);
+  }
+
+  /**
+   * Where kernels find the first element: for pointers that lie in other memory, as `device float *` members of a
+   * struct do (`struct({ data: "u64" })`, or a tensor of `u64`). Name the tensor in `uses` of each dispatch that
+   * follows the address. Of a disposed tensor it leads nowhere: a kernel that follows it fails its pass, or reads
+   * what lies there by then.
+   *
+   * @example
+   * pass.dispatch(pipeline, { bytes: [BigUint64Array.of(x.gpuAddress)], uses: [x], grid: n, threads: 32 });
+   */
+  get gpuAddress(): bigint {
+    this.#checkUsable();
+    const { native } = this.#memory.device;
+    const out = new Block(8);
+    checkStatus(native, native.ma_buffer_address(this.#memory.handle, out.bytes));
+    return (new BigUint64Array(out.buffer)[0] as bigint) + BigInt(this.byteOffset);
   }
 
   /** Ends the use of this tensor; the memory goes when nothing shares it. A second call does nothing. */
@@ -291,12 +311,8 @@ export function elementCount(shape: readonly number[]): number {
   return count;
 }
 
-function isNumericArray(values: unknown): values is TensorValues {
+function isNumericArray(values: unknown, dtype: DType): values is TensorValues {
   if (Array.isArray(values)) return true;
-  return (
-    ArrayBuffer.isView(values) &&
-    !(values instanceof DataView) &&
-    !(values instanceof BigInt64Array) &&
-    !(values instanceof BigUint64Array)
-  );
+  if (isBigArray(values)) return dtype === "u64" || dtype === "i64";
+  return ArrayBuffer.isView(values) && !(values instanceof DataView);
 }

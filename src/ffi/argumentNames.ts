@@ -41,6 +41,7 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     buffer: "buffers",
     bytes: "bytes",
     threadgroup: "threadgroupMemory",
+    use: "uses",
   },
   ma_kv_cache_copy_batch: copies,
   ma_kv_cache_copy_seq: copies,

@@ -3,16 +3,18 @@ import { dtypes } from "../device/dtypes.ts";
 import { Block } from "./block.ts";
 import { dtypeCodes } from "./generated/codes.ts";
 import { packMAConstant, structSizes } from "./generated/structs.ts";
+import { encodeText } from "./text.ts";
 
-/** Types of function constants: those of tensors, and integers of 16 and 64 bits. */
+/** Types of function constants: those of tensors. */
 export type ConstantDType = keyof typeof dtypeCodes;
 
 /** One component of a function constant. */
 export type ConstantScalar = number | boolean | bigint;
 
-/** A value for `[[function_constant(index)]]`. */
+/** A value for `[[function_constant(index)]]`, by its index or by the constant's name. */
 export interface FunctionConstant {
-  readonly index: number;
+  readonly index?: number | undefined;
+  readonly name?: string | undefined;
   readonly dtype: ConstantDType;
   /** A scalar, or the 2 to 4 components of a vector. */
   readonly value: ConstantScalar | readonly ConstantScalar[];
@@ -25,10 +27,6 @@ function encode(dtype: ConstantDType, components: readonly ConstantScalar[]): Ar
       return BigInt64Array.from(components, BigInt);
     case "u64":
       return BigUint64Array.from(components, BigInt);
-    case "i16":
-      return Int16Array.from(components, Number);
-    case "u16":
-      return Uint16Array.from(components, Number);
     case "bf16":
       return float32ToBfloat16(Float32Array.from(components, Number));
     default: {
@@ -40,18 +38,28 @@ function encode(dtype: ConstantDType, components: readonly ConstantScalar[]): Ar
   }
 }
 
+/** @internal A list of `MAConstant`, and the names that it points to. */
+export interface PackedConstants {
+  readonly list: Block;
+  readonly names: readonly Block[];
+}
+
 /** @internal Packs a list of `MAConstant`. The values have been checked against their types. */
-export function packConstants(constants: readonly FunctionConstant[]): Block {
+export function packConstants(constants: readonly FunctionConstant[]): PackedConstants {
+  const names: Block[] = [];
   const size = structSizes.MAConstant;
   const block = new Block(Math.max(1, constants.length) * size);
-  constants.forEach(({ index, dtype, value }, position) => {
+  constants.forEach(({ index, name, dtype, value }, position) => {
     const components = typeof value === "object" ? value : [value];
+    const label = name === undefined ? undefined : encodeText(name).block;
+    if (label !== undefined) names.push(label);
     packMAConstant(block, (position * size) / 4, {
-      index,
+      name: label?.address ?? 0,
+      index: index ?? 0,
       dtype: dtypeCodes[dtype],
       components: components.length,
       value: new Uint8Array(encode(dtype, components).buffer),
     });
   });
-  return block;
+  return { list: block, names };
 }

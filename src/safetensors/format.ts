@@ -4,9 +4,12 @@ import { MetalAttentionError } from "../errors.ts";
 export const elementSizes = {
   F64: 8,
   I64: 8,
+  U64: 8,
   F32: 4,
   I32: 4,
   U32: 4,
+  I16: 2,
+  U16: 2,
   F16: 2,
   BF16: 2,
   I8: 1,

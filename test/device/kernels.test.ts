@@ -348,7 +348,7 @@ describe("refused", () => {
     refuses({ bytess: {} }, "bytess", "did you mean bytes?");
     refuses({ threadgroupmemory: {} }, "threadgroupmemory", "did you mean threadgroupMemory?");
     refuses({ gird: 64 }, "gird", "did you mean grid?");
-    refuses({ label: "a" }, "label", "it takes buffers, bytes, threadgroupMemory, grid, threads, form");
+    refuses({ label: "a" }, "label", "it takes buffers, bytes, uses, threadgroupMemory, grid, threads, form");
     refuses({ buffers: { 0: { tensor: x, acess: "read" }, 1: y } }, "buffers[0].acess", "did you mean access?");
     refuses({ buffers: { 0: { tenser: x }, 1: y } }, "buffers[0].tenser", "did you mean tensor?");
     class Read {

@@ -7,14 +7,24 @@ const device = Device.open();
 afterAll(() => device.dispose());
 
 /** For each dtype: values that it holds exactly, and their bytes, least significant first. */
-const exact: { readonly [T in DType]: { readonly values: readonly number[]; readonly bytes: readonly number[] } } = {
+const exact: Readonly<Record<DType, { readonly values: readonly number[]; readonly bytes: readonly number[] }>> = {
   f32: { values: [1, -2.5, 2 ** -149], bytes: [0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0, 1, 0, 0, 0] },
   f16: { values: [1, -2.5, 2 ** -24], bytes: [0, 0x3c, 0, 0xc1, 1, 0] },
   bf16: { values: [1, -2.5, 2 ** -133], bytes: [0x80, 0x3f, 0x20, 0xc0, 1, 0] },
   u8: { values: [0, 1, 255], bytes: [0, 1, 255] },
   i8: { values: [-128, -1, 127], bytes: [0x80, 0xff, 0x7f] },
+  u16: { values: [0, 1, 0xfffe], bytes: [0, 0, 1, 0, 0xfe, 0xff] },
+  i16: { values: [-2, 1, 0x7fff], bytes: [0xfe, 0xff, 1, 0, 0xff, 0x7f] },
   u32: { values: [0, 1, 0x0403_0200], bytes: [0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 3, 4] },
   i32: { values: [-2, 1, 0x0403_0200], bytes: [0xfe, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 2, 3, 4] },
+  u64: {
+    values: [0, 1, 0x0403_0200 * 2 ** 16],
+    bytes: [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 4, 0, 0],
+  },
+  i64: {
+    values: [-2, 1, -0x0403_0200 * 2 ** 16],
+    bytes: [0xfe, ...Array<number>(7).fill(0xff), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfe, 0xfc, 0xfb, 0xff, 0xff],
+  },
   bool: { values: [0, 1, 1], bytes: [0, 1, 1] },
 };
 const dtypes = Object.keys(exact) as DType[];
@@ -51,7 +61,8 @@ describe.each(dtypes)("a tensor of %s", (dtype) => {
     tensor.bytes.set(bytes);
     expect([...tensor.toFloat32Array()]).toEqual(values.map(Math.fround));
     expect(view.buffer).toBe(tensor.bytes.buffer);
-    view[0] = 0;
+    if (view instanceof BigInt64Array || view instanceof BigUint64Array) view[0] = 0n;
+    else view[0] = 0;
     expect([...tensor.bytes.subarray(0, dtypeSize(dtype))]).toEqual(new Array(dtypeSize(dtype)).fill(0));
   });
 
@@ -95,11 +106,15 @@ describe.each(dtypes)("a tensor of %s", (dtype) => {
       { length: 3 },
       new DataView(new ArrayBuffer(3)),
       new ArrayBuffer(12),
-      new BigInt64Array(3),
+      ...(dtype === "u64" || dtype === "i64"
+        ? [
+            [1, 1.5, 0],
+            [1, 2 ** 53, 0],
+          ]
+        : [new BigInt64Array(3), [1, 1n, 0]]),
       [1, "1", 0],
       [1, undefined, 0],
       [1, null, 0],
-      [1, 1n, 0],
       [1, {}, 0],
       new Array(3),
       tensor,
@@ -145,6 +160,34 @@ describe("conversion on the way in and out", () => {
     using tensor = device.tensor("bf16", [2]);
     tensor.set(Float32Array.of(9, 1, 2, 9).subarray(1, 3));
     expect([...tensor.toFloat32Array()]).toEqual([1, 2]);
+  });
+
+  test("integers of 64 bits come as bigints, from arrays and typed arrays, up to their limits", () => {
+    using signed = device.tensor("i64", [3]);
+    using unsigned = device.tensor("u64", [3]);
+    const [least, most] = [-(2n ** 63n), 2n ** 63n - 1n];
+    for (const source of [[least, -1, most], BigInt64Array.of(least, -1n, most)]) {
+      expect([...signed.set(source).view()]).toEqual([least, -1n, most]);
+    }
+    for (const source of [[0, 2n ** 64n - 1n, 7], BigUint64Array.of(0n, 2n ** 64n - 1n, 7n)]) {
+      expect([...unsigned.set(source).view()]).toEqual([0n, 2n ** 64n - 1n, 7n]);
+    }
+    expectRefusal(() => unsigned.set(BigInt64Array.of(1n, -1n, 0n)), "invalid-argument", "values", "values[1]", "-1");
+    expectRefusal(() => signed.set(BigUint64Array.of(1n, 0n, 2n ** 63n)), "invalid-argument", "values", "values[2]");
+    expectRefusal(() => signed.set([0, 0, 2n ** 63n]), "invalid-argument", "values", "values[2]");
+    expect([...unsigned.view()]).toEqual([0n, 2n ** 64n - 1n, 7n]);
+    // A part of its own memory, moved.
+    unsigned.set(unsigned.view().subarray(1), 0);
+    expect([...unsigned.view()]).toEqual([2n ** 64n - 1n, 7n, 7n]);
+  });
+
+  test("a float of an integer of 64 bits is rounded once", () => {
+    using tensor = device.tensor("i64", [4]);
+    // Just above the midpoint of two floats, which a double rounds to it.
+    const above = 2n ** 60n + 2n ** 36n + 1n;
+    tensor.set([above, -above, above - 1n, 2n ** 63n - 1n]);
+    const up = 2 ** 60 + 2 ** 37;
+    expect([...tensor.toFloat32Array()]).toEqual([up, -up, 2 ** 60, 2 ** 63]);
   });
 
   test("integer types refuse what they cannot hold, by index", () => {

@@ -29,7 +29,7 @@ const byKind = {
     ma_buffer_create: (handle: number) =>
       native.ma_buffer_create(handle, 16n, scratch.bytes, scratch.bytes.subarray(8)),
     ma_source_register: (handle: number) =>
-      native.ma_source_register(handle, Buffer.from("name\0"), Buffer.from("source\0"), 6n),
+      native.ma_source_register(handle, Buffer.from("name\0"), Buffer.from("source\0"), 6n, null),
     ma_kernel_names: (handle: number) =>
       native.ma_kernel_names(handle, scratch.bytes.subarray(8), 4096n, scratch.bytes),
     ma_pipeline_create: (handle: number) =>
@@ -42,6 +42,7 @@ const byKind = {
   },
   buffer: {
     ma_buffer_info: (handle: number) => native.ma_buffer_info(handle, scratch.bytes, scratch.bytes.subarray(8)),
+    ma_buffer_address: (handle: number) => native.ma_buffer_address(handle, scratch.bytes),
     ma_buffer_share: (handle: number) => native.ma_buffer_share(handle, scratch.bytes, scratch.bytes.subarray(8)),
     ma_buffer_release: (handle: number) => native.ma_buffer_release(handle),
   },
@@ -103,8 +104,8 @@ function openHandles(): Record<Kind, number> {
 
 // The copies' function constants 0 and 1, both false.
 const constants = new Block(2 * structSizes.MAConstant);
-constants.u32.set([0, 8, 1], 0);
-constants.u32.set([1, 8, 1], structSizes.MAConstant / 4);
+constants.u32.set([0, 8, 1], 2);
+constants.u32.set([1, 8, 1], structSizes.MAConstant / 4 + 2);
 
 const kinds = Object.keys(byKind) as Kind[];
 const invalidHandle = -2;
@@ -166,7 +167,7 @@ test("NULL pointers are refused where the ABI wants memory", () => {
     native.ma_device_open(null),
     native.ma_device_info(handles.device, null),
     native.ma_buffer_create(handles.device, 16n, null, null),
-    native.ma_source_register(handles.device, null, null, 0n),
+    native.ma_source_register(handles.device, null, null, 0n, null),
     native.ma_pipeline_create(handles.device, null, null, 0, scratch.bytes),
     native.ma_pipeline_create(handles.device, Buffer.from("kv_cache_copy\0"), null, 2, scratch.bytes),
     native.ma_pipeline_info(handles.pipeline, null),

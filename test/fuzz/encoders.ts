@@ -86,7 +86,7 @@ function spoiled(fields: Fields, pass: LivePass, world: World, random: Random): 
   return random.pick<Fields>([
     { [`${name}.buffer`]: world.wrongHandle("buffer") },
     { [`${name}.buffer`]: random.maybe(foreign)?.handle ?? 0 },
-    { [`${name}.dtype`]: random.pick([0, random.between(9, 2 ** 32 - 1)]) },
+    { [`${name}.dtype`]: random.pick([0, random.between(13, 2 ** 32 - 1)]) },
     { [`${name}.length`]: random.pick<number | bigint>([0, length + 1, 2n ** 64n - 1n]) },
     { [`${name}.offset`]: random.pick<number | bigint>([length + 1, 2n ** 63n, 2n ** 64n - 8n]) },
   ]);
@@ -98,7 +98,7 @@ function plausible(shape: StructShape, world: World, random: Random): Fields {
   for (const path of shape.paths) {
     fields[path] = random.between(0, 64);
     if (path.endsWith(".buffer")) fields[path] = world.any("buffer")?.handle ?? 0;
-    if (path.endsWith(".dtype")) fields[path] = random.between(1, 8);
+    if (path.endsWith(".dtype")) fields[path] = random.between(1, 12);
     if (path.endsWith(".offset")) fields[path] = 0;
     if (path.endsWith(".length")) fields[path] = random.between(0, 4096);
     if (shape.isPointer(path)) fields[path] = 0;

@@ -78,8 +78,8 @@ export const functions: readonly FuzzedFunction[] = [
   { name: "ma_buffer_hold", weight: 10, pointers: [1], attempt: bufferHold },
   { name: "ma_buffer_let_go", weight: 1, attempt: () => ({ args: [null, null], expect: "refused" }) },
   { name: "ma_buffer_written", weight: 10, attempt: bufferWritten },
-  { name: "ma_source_register", weight: 2, pointers: [1, 2], attempt: sourceRegister },
-  { name: "ma_source_replace", weight: 1, pointers: [1, 2], attempt: sourceReplace },
+  { name: "ma_buffer_address", weight: 10, pointers: [1], attempt: on("buffer", ({ out }) => [out.bytes]) },
+  { name: "ma_source_register", weight: 3, pointers: [1, 2], attempt: sourceRegister },
   { name: "ma_kernel_names", weight: 2, pointers: [3], attempt: onDevice(textArguments) },
   { name: "ma_pipeline_create", weight: 6, pointers: [1, 4], attempt: (scene) => pipelineCreate(scene, false) },
   {
@@ -264,25 +264,50 @@ function sourceRegister(scene: Scene): Attempt | undefined {
   const isInvalid = random.chance(0.02);
   const source = random.pick(isInvalid ? invalidSources : sources);
   const text = Buffer.from(source.text);
-  const args = [zeroTerminated(source.name), text, BigInt(text.length)];
-  if (device === undefined) return { args: [world.wrongHandle("device"), ...args], expect: "refused" };
-  if (isInvalid) {
-    if (device.sources.has(source.name)) return undefined;
-    return { args: [device.handle, ...args], expect: "any", done: () => device.sources.add(source.name) };
-  }
-  const expect = device.sources.has(source.name) ? "refused" : "ok";
-  return { args: [device.handle, ...args], expect, done: () => device.sources.add(source.name) };
+  const replaces = !isInvalid && random.chance(0.3);
+  const { options, isValid, keep } = sourceOptions(scene, replaces);
+  const args = [zeroTerminated(source.name), text, BigInt(text.length), options];
+  if (device === undefined) return { args: [world.wrongHandle("device"), ...args], expect: "refused", keep };
+  if (!isValid) return { args: [device.handle, ...args], expect: "refused", keep };
+  const isKnown = device.sources.has(source.name);
+  if (isInvalid && isKnown) return undefined;
+  const expect = isInvalid ? "any" : isKnown && !replaces ? "refused" : "ok";
+  return { args: [device.handle, ...args], expect, keep, done: () => device.sources.add(source.name) };
 }
 
-/** With the same text, so that what is known of the sources stays true. */
-function sourceReplace(scene: Scene): Attempt | undefined {
-  const { world, random } = scene;
-  const device = subject(scene, "device");
-  const source = random.pick(sources);
-  const text = Buffer.from(source.text);
-  const args = [zeroTerminated(source.name), text, BigInt(text.length)];
-  if (device === undefined) return { args: [world.wrongHandle("device"), ...args], expect: "refused" };
-  return { args: [device.handle, ...args], expect: "ok", done: () => device.sources.add(source.name) };
+/** Options of a source, NULL at times, and whether they have to be taken. Macros have names that no source uses. */
+function sourceOptions(
+  { random, shapes, address }: Scene,
+  replaces: boolean,
+): { options: Uint8Array<ArrayBuffer> | null; isValid: boolean; keep: Uint8Array<ArrayBuffer>[] } {
+  const [shape, macro] = [shapes.get("MASourceOptions"), shapes.get("MAMacro")];
+  if (shape === undefined || macro === undefined) throw new Error("the library describes no options of sources");
+  if (!replaces && random.chance(0.5)) return { options: null, isValid: true, keep: [] };
+  const [name, value] = [zeroTerminated(random.pick(["FUZZ", "_1"])), zeroTerminated(random.pick(["", "1 + 2"]))];
+  const macros = macro.pack({ name: address(name), value: address(value) });
+  const [languageMajor, languageMinor] = random.pick<readonly [number, number]>([
+    [0, 0],
+    [2, 4],
+    [3, 1],
+  ]);
+  const fields = {
+    macros: address(macros),
+    macroCount: 1,
+    mathMode: random.below(3),
+    languageMajor,
+    languageMinor,
+    replace: Number(replaces),
+  };
+  const wrong = random.pick<Readonly<Record<string, number>>>([
+    { mathMode: random.between(3, 2 ** 32 - 1) },
+    { languageMajor: 3, languageMinor: random.between(2, 99) },
+    { replace: random.between(2, 2 ** 32 - 1) },
+    { macroCount: random.between(4097, 2 ** 32 - 1) },
+    { macros: 0 },
+    { reserved: 1 },
+  ]);
+  const isValid = !random.chance(0.2);
+  return { options: shape.pack(isValid ? fields : { ...fields, ...wrong }), isValid, keep: [name, value, macros] };
 }
 
 /** Of any kernel; with `isBuiltIn`, those of registered sources are unknown. */

@@ -1,4 +1,5 @@
 import { ptr } from "bun:ffi";
+import { dtypeSize } from "../../src/index.ts";
 import { attentionTiles } from "../../src/ops/attention/attentionTiles.ts";
 import { dtypeCodes } from "../helpers/abi.ts";
 import type { Random } from "./random.ts";
@@ -6,8 +7,6 @@ import type { Fields } from "./structs.ts";
 import type { LiveBuffer, LivePass } from "./world.ts";
 
 type DType = keyof typeof dtypeCodes;
-
-const elementBytes = { f32: 4, f16: 2, bf16: 2, u8: 1, i8: 1, u32: 4, i32: 4, bool: 1 } as const;
 
 /** Places of a call's tensors, each in a buffer of its own. */
 class Places {
@@ -21,16 +20,16 @@ class Places {
 
   /** The fields of a tensor of `elements` somewhere in a free buffer; undefined where none has room. */
   tensor(name: string, dtype: DType, elements: number): Fields | undefined {
-    const length = elements * elementBytes[dtype];
+    const length = elements * dtypeSize(dtype);
     const fitting = this.#free.filter((buffer) => buffer.length >= length);
     const buffer = this.#random.maybe(fitting);
     if (buffer === undefined) return undefined;
     this.#free.splice(this.#free.indexOf(buffer), 1);
-    const offset = this.#random.below(Math.floor((buffer.length - length) / elementBytes[dtype]) + 1);
+    const offset = this.#random.below(Math.floor((buffer.length - length) / dtypeSize(dtype)) + 1);
     return {
       [`${name}.buffer`]: buffer.handle,
       [`${name}.dtype`]: dtypeCodes[dtype],
-      [`${name}.offset`]: offset * elementBytes[dtype],
+      [`${name}.offset`]: offset * dtypeSize(dtype),
       [`${name}.length`]: length,
     };
   }

@@ -43,6 +43,26 @@ const refusals: readonly Refusal[] = [
     says: /address space|not allowed/,
   },
   {
+    name: "a cast of a device reference to a thread reference",
+    source: kernel("§(thread float &)out[i] = in[i];"),
+    says: space,
+  },
+  {
+    name: "a cast of a constant reference to a thread one",
+    source: both("constant float kOne = 1;", "out[i] = §(const thread float &)kOne;"),
+    says: space,
+  },
+  {
+    name: "a cast of a threadgroup reference to device, by an alias",
+    source: both("using Ref = device float &;", "threadgroup float s; s = in[i]; out[i] = §(Ref)s;"),
+    says: space,
+  },
+  {
+    name: "a cast of a device reference to a thread one, by a typedef and like a call",
+    source: both("typedef thread float &Ref;", "Ref r = §Ref(out[i]); r = in[i];"),
+    says: space,
+  },
+  {
     name: "a device reference to a threadgroup element",
     source: kernel("threadgroup float s[4]; s[i] = 1; device float &§r = s[0]; out[i] = r;"),
     says: space,

@@ -30,7 +30,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(5);
+  expect(abiVersion).toBe(6);
 });
 
 describe("sizes", () => {
@@ -52,7 +52,9 @@ describe("sizes", () => {
     MADeviceInfo: 192,
     MARun: 32,
     MAPassInfo: 40,
-    MAConstant: 48,
+    MAMacro: 16,
+    MASourceOptions: 32,
+    MAConstant: 56,
     MAPipelineInfo: 16,
     MABinding: 40,
     MAKernelDispatch: 48,
@@ -246,11 +248,14 @@ describe("lists of structs", () => {
         bytes: [1, 2, 3].flatMap((low) => [low, 0, 0, 0, 0, 0, 0, 0]).concat(Array<number>(8).fill(0xff)),
       },
     ] as const;
-    const { bytes } = packConstants(cases);
+    const { list, names } = packConstants(cases);
+    const { bytes } = list;
+    expect(names).toEqual([]);
     cases.forEach(({ index, value: given, code, bytes: value }, position) => {
       const at = position * structSizes.MAConstant;
       const elements = Array.from({ length: 32 }, (_, i) => [`value[${i}]`, value[i] ?? 0]);
       const fields = {
+        name: 0,
         index,
         dtype: code,
         components: typeof given === "object" ? given.length : 1,

@@ -8,6 +8,7 @@ import {
   structSizes,
 } from "../../src/ffi/generated/structs.ts";
 import { support } from "../../src/ffi/support.ts";
+import { dtypeSize } from "../../src/index.ts";
 import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
 import { type AbiRefusal, expectOk, expectRefused } from "../helpers/abiRefusals.ts";
 import { copyHeadMajor, copyRows, copySeq, copyToken } from "../helpers/copyCalls.ts";
@@ -24,7 +25,7 @@ const { native } = scene;
 
 /** A tensor in a buffer of its own. */
 const tensor = (dtype: keyof typeof dtypeCodes, elements: number) => {
-  const size = { f32: 4, f16: 2, bf16: 2, u8: 1, i8: 1, u32: 4, i32: 4, bool: 1 }[dtype];
+  const size = dtypeSize(dtype);
   const { handle } = scene.buffer(elements * size);
   return tensorRecord(handle, dtypeCodes[dtype], 0, elements * size);
 };

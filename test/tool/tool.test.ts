@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device } from "../../src/index.ts";
@@ -101,6 +101,33 @@ test("compile finds the headers that shaders share, and no others", () => {
   expect(run("compile", bad).stdout).toMatch(/include\.metal:5:55: error: .*'missing'.*\n.* x\[0\] = missing; /);
   const unknown = run("compile", shader("unknown.metal", '#include "unknown.h"'));
   expect(unknown).toMatchObject({ exitCode: 1, stdout: expect.stringContaining("'unknown.h' file not found") });
+});
+
+test("compile takes what lies beside a file, from the folder of each text on", () => {
+  mkdirSync(join(folder, "parts/more"), { recursive: true });
+  writeFileSync(
+    join(folder, "parts/b.h"),
+    '#pragma once\n#include "more/c.h"\n#include "../d.h"\nint b() { return C + D; }',
+  );
+  writeFileSync(join(folder, "parts/more/c.h"), "#define C 1");
+  writeFileSync(join(folder, "d.h"), "#define D 2");
+  const kernel = "kernel void beside(device int *x [[buffer(0)]]) { x[0] = b() + EXTRA; }";
+  const path = shader("beside.metal", "#define EXTRA 3", '#include "parts/b.h"', '#include "empty.h"', kernel);
+  writeFileSync(join(folder, "empty.h"), "");
+  const { exitCode, stdout } = run("compile", path);
+  expect(stdout).toMatch(/^ {2}ok {6}beside: /m);
+  expect(exitCode).toBe(0);
+  // By a relative path too, and its errors at their places.
+  const relative = Bun.spawnSync([tool, "compile", "./beside.metal"], { cwd: folder });
+  expect(relative.exitCode).toBe(0);
+  writeFileSync(join(folder, "parts/more/c.h"), "\n\nint c() { return nothing; }\n#define C 1");
+  expect(run("compile", path).stdout).toContain(`${join(folder, "parts/more/c.h")}:3:18: error:`);
+  // A text with kernels, which needs what comes before it, and a file that includes itself.
+  writeFileSync(join(folder, "part.h"), "kernel void partly(device int *x [[buffer(0)]]) { x[0] = N; }");
+  const whole = run("compile", shader("whole.metal", "#define N 1", '#include "part.h"'));
+  expect(whole).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^ {2}ok {6}partly: /m) });
+  const circle = run("compile", shader("circle.metal", '#include "circle.metal"'));
+  expect(circle).toMatchObject({ exitCode: 1, stdout: expect.stringContaining("in a circle") });
 });
 
 test("compile shows diagnostics with the line of the source, and goes on with the next file", () => {

@@ -54,11 +54,19 @@ export const passCodes = {
   recorded: 2,
 } as const;
 
+/** Mathematics of a source's kernels. (`MA_MATH_*`) */
+export const mathCodes = {
+  safe: 0,
+  relaxed: 1,
+  fast: 2,
+} as const;
+
 /** (`MA_BINDING_*`) */
 export const bindingCodes = {
   buffer: 0,
   bytes: 1,
   threadgroup: 2,
+  use: 3,
 } as const;
 
 /** (`MA_ACCESS_*`) */

@@ -26,7 +26,9 @@ export const layouts = {
     "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 maxThreadgroupMemoryLength:128 maxThreadsPerThreadgroup:132 hasUnifiedMemory:144 reserved:148",
   MARun: "32 scalars:0 tensors:8 scalarCount:16 tensorCount:20 notify:24 reserved:28",
   MAPassInfo: "40 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16 openTime:24 commitTime:32",
-  MAConstant: "48 index:0 dtype:4 components:8 reserved:12 value:16",
+  MAMacro: "16 name:0 value:8",
+  MASourceOptions: "32 macros:0 macroCount:8 mathMode:12 languageMajor:16 languageMinor:20 replace:24 reserved:28",
+  MAConstant: "56 name:0 index:8 dtype:12 components:16 reserved:20 value:24",
   MAPipelineInfo:
     "16 maxTotalThreadsPerThreadgroup:0 threadExecutionWidth:4 staticThreadgroupMemoryLength:8 reserved:12",
   MABinding: "40 index:0 kind:4 buffer:8 access:12 offset:16 length:24 bytes:32",

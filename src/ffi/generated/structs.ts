@@ -21,7 +21,9 @@ export const structSizes = {
   MADeviceInfo: 192,
   MARun: 32,
   MAPassInfo: 40,
-  MAConstant: 48,
+  MAMacro: 16,
+  MASourceOptions: 32,
+  MAConstant: 56,
   MAPipelineInfo: 16,
   MABinding: 40,
   MAKernelDispatch: 48,
@@ -526,9 +528,57 @@ export function packMARun(block: Block, at: number, record: Readonly<MARun> | un
   u32[at + 6] = record.notify;
 }
 
-/** A function constant of a pipeline, a scalar or a vector. 48 bytes. */
+/** A macro that a source is compiled with. 16 bytes. */
+export interface MAMacro {
+  /** an identifier */
+  name: number;
+  /** what stands for it, in one line; may be empty */
+  value: number;
+}
+
+/** Packs `MAMacro` at 32-bit word `at`; undefined packs zeros. */
+export function packMAMacro(block: Block, at: number, record: Readonly<MAMacro> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 4);
+    return;
+  }
+  block.setU64(at, record.name);
+  block.setU64(at + 2, record.value);
+}
+
+/** How a source is registered. 32 bytes. */
+export interface MASourceOptions {
+  macros: number;
+  macroCount: number;
+  /** MA_MATH_* */
+  mathMode: number;
+  /** of the language's version: 2.4, 3.0 or 3.1; both 0: 3.1 */
+  languageMajor: number;
+  languageMinor: number;
+  /** 1: in place of the source of the same name, if any */
+  replace: number;
+}
+
+/** Packs `MASourceOptions` at 32-bit word `at`; undefined packs zeros. */
+export function packMASourceOptions(block: Block, at: number, record: Readonly<MASourceOptions> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 8);
+    return;
+  }
+  const { u32 } = block;
+  block.setU64(at, record.macros);
+  u32[at + 2] = record.macroCount;
+  u32[at + 3] = record.mathMode;
+  u32[at + 4] = record.languageMajor;
+  u32[at + 5] = record.languageMinor;
+  u32[at + 6] = record.replace;
+}
+
+/** A function constant of a pipeline, a scalar or a vector. 56 bytes. */
 export interface MAConstant {
-  /** as in [[function_constant(index)]] */
+  /** of the constant in the source; NULL: `index` tells which */
+  name: number;
+  /** as in [[function_constant(index)]]; 0 with a name */
   index: number;
   /** MA_DTYPE_... of a component */
   dtype: number;
@@ -541,28 +591,30 @@ export interface MAConstant {
 /** Packs `MAConstant` at 32-bit word `at`; undefined packs zeros. */
 export function packMAConstant(block: Block, at: number, record: Readonly<MAConstant> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 12);
+    block.u32.fill(0, at, at + 14);
     return;
   }
   const { u32, bytes } = block;
-  u32[at] = record.index;
-  u32[at + 1] = record.dtype;
-  u32[at + 2] = record.components;
-  bytes.set(record.value, 4 * (at + 4));
+  block.setU64(at, record.name);
+  u32[at + 2] = record.index;
+  u32[at + 3] = record.dtype;
+  u32[at + 4] = record.components;
+  bytes.set(record.value, 4 * (at + 6));
 }
 
 /** One argument of a generic dispatch. 40 bytes. */
 export interface MABinding {
+  /** of kind USE its place among them, for messages; a dispatch has at most 512 */
   index: number;
   /** MA_BINDING_* */
   kind: number;
-  /** kind BUFFER */
+  /** kinds BUFFER and USE */
   buffer: number;
-  /** kind BUFFER: MA_ACCESS_* bits */
+  /** kinds BUFFER and USE: MA_ACCESS_* bits */
   access: number;
-  /** kind BUFFER: bytes */
+  /** kinds BUFFER and USE: bytes */
   offsetLow: number;
-  /** kind BUFFER: bytes */
+  /** kinds BUFFER and USE: bytes */
   offsetHigh: number;
   /** bytes */
   lengthLow: number;

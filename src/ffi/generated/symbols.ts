@@ -3,7 +3,7 @@
 import type { FFIFunction } from "bun:ffi";
 
 /** `MA_ABI_VERSION` of the header that this package was written against. */
-export const abiVersion = 5;
+export const abiVersion = 6;
 
 /** The functions of metal_attention.h. */
 export const symbols = {
@@ -20,6 +20,7 @@ export const symbols = {
   ma_device_events: { args: ["u32", "ptr"], returns: "i32" },
   ma_buffer_create: { args: ["u32", "u64", "ptr", "ptr"], returns: "i32" },
   ma_buffer_info: { args: ["u32", "ptr", "ptr"], returns: "i32" },
+  ma_buffer_address: { args: ["u32", "ptr"], returns: "i32" },
   ma_buffer_release: { args: ["u32"], returns: "i32" },
   ma_buffer_share: { args: ["u32", "ptr", "ptr"], returns: "i32" },
   ma_buffer_adopt: { args: ["u32", "u32", "u64", "u64", "ptr", "ptr"], returns: "i32" },
@@ -27,8 +28,7 @@ export const symbols = {
   ma_buffer_hold: { args: ["u32", "ptr"], returns: "i32" },
   ma_buffer_let_go: { args: ["ptr", "ptr"], returns: "i32" },
   ma_buffer_written: { args: ["u32", "u64", "u64"], returns: "i32" },
-  ma_source_register: { args: ["u32", "ptr", "ptr", "u64"], returns: "i32" },
-  ma_source_replace: { args: ["u32", "ptr", "ptr", "u64"], returns: "i32" },
+  ma_source_register: { args: ["u32", "ptr", "ptr", "u64", "ptr"], returns: "i32" },
   ma_kernel_names: { args: ["u32", "ptr", "u64", "ptr"], returns: "i32" },
   ma_pipeline_create: { args: ["u32", "ptr", "ptr", "u32", "ptr"], returns: "i32" },
   ma_pipeline_create_built_in: { args: ["u32", "ptr", "ptr", "u32", "ptr"], returns: "i32" },

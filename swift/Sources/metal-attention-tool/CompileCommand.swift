@@ -1,12 +1,6 @@
 import ArgumentParser
 import CMetalAttention
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
 /// Compiles every entry point of shader files and prints the diagnostics.
 struct CompileCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -16,6 +10,8 @@ struct CompileCommand: ParsableCommand {
       Each file is registered on a device of its own, as a program would do it, and a pipeline is made of each kernel \
       in it. One line a kernel says what its pipeline allows and what runs it; a kernel that does not compile shows the compiler's \
       messages. The status is 0 when every kernel of every file compiled, and 1 otherwise.
+
+      A file may include others by #include "PATH", from its own folder on.
 
       Function constants that are not given are false or 0. The files of the library itself can be compiled too: \
       shaders/common/instantiate.h gives their kernels other names for it, since a device knows each name once.
@@ -54,13 +50,15 @@ struct CompileCommand: ParsableCommand {
 
   /// The number of kernels that failed.
   private func compile(file: String) throws -> Int {
-    guard let contents = FileManager.default.contents(atPath: file),
-      let text = String(bytes: contents, encoding: .utf8)
-    else { throw ValidationError("\(file) cannot be read as UTF-8 text") }
+    guard let text = try ShaderFile.text(file) else { throw ValidationError("\(file) cannot be read") }
 
     let device = try OpenDevice()
     let builtIn = Set(try device.kernelNames())
     let shader = ShaderText(text: text)
+    for included in try IncludedFiles(in: text, name: file).texts {
+      // An empty one is no source, and a blank one is.
+      try device.register(source: included.text.isEmpty ? "\n" : included.text, name: included.name)
+    }
     try device.register(source: shader.suffixed(Self.suffix), name: file)
     try device.compileRegisteredSources()
     let kernels = try device.kernelNames().filter { !builtIn.contains($0) }

@@ -30,7 +30,7 @@ final class OpenDevice {
     var source = source
     try source.withUTF8 { bytes in
       try bytes.withMemoryRebound(to: CChar.self) { characters in
-        try check(ma_source_register(handle, name, characters.baseAddress, UInt64(characters.count)))
+        try check(ma_source_register(handle, name, characters.baseAddress, UInt64(characters.count), nil))
       }
     }
   }

@@ -65,6 +65,7 @@ public protocol MTLComputeCommandEncoder: MTLCommandEncoder {
   func setComputePipelineState(_ state: any MTLComputePipelineState)
   func setBuffer(_ buffer: (any MTLBuffer)?, offset: Int, index: Int)
   func setBytes(_ bytes: UnsafeRawPointer, length: Int, index: Int)
+  func useResource(_ resource: any MTLResource, usage: MTLResourceUsage)
   func setThreadgroupMemoryLength(_ length: Int, index: Int)
   func dispatchThreadgroups(_ threadgroupsPerGrid: MTLSize, threadsPerThreadgroup: MTLSize)
   func dispatchThreads(_ threadsPerGrid: MTLSize, threadsPerThreadgroup: MTLSize)

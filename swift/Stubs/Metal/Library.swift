@@ -37,6 +37,7 @@ public protocol MTLFunction: NSObjectProtocol {
 open class MTLFunctionConstantValues: NSObject {
   public override init() {}
   open func setConstantValue(_ value: UnsafeRawPointer, type: MTLDataType, index: Int) {}
+  open func setConstantValue(_ value: UnsafeRawPointer, type: MTLDataType, withName name: String) {}
 }
 
 public struct MTLLibraryError: Error {

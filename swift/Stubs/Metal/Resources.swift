@@ -12,6 +12,16 @@ public protocol MTLResource: MTLAllocation {
 public protocol MTLBuffer: MTLResource {
   var length: Int { get }
   func contents() -> UnsafeMutableRawPointer
+  var gpuAddress: UInt64 { get }
+}
+
+public struct MTLResourceUsage: OptionSet {
+  public let rawValue: UInt
+
+  public init(rawValue: UInt) { self.rawValue = rawValue }
+
+  public static var read: MTLResourceUsage { MTLResourceUsage(rawValue: 1) }
+  public static var write: MTLResourceUsage { MTLResourceUsage(rawValue: 2) }
 }
 
 public struct MTLResourceOptions: OptionSet {

@@ -18,7 +18,7 @@ import Testing
     let statuses = [
       ma_device_info(handle, &deviceInfo), ma_buffer_create(handle, 16, &out, &contents),
       ma_buffer_info(handle, &length, &contents), ma_buffer_release(handle),
-      ma_source_register(handle, "a", "b", 1), ma_kernel_names(handle, nil, 0, &count),
+      ma_source_register(handle, "a", "b", 1, nil), ma_kernel_names(handle, nil, 0, &count),
       ma_pipeline_create(handle, "a", nil, 0, &out), ma_pipeline_info(handle, &pipelineInfo),
       ma_pipeline_executor(handle, nil, 0, &count), ma_pipeline_release(handle), ma_pass_create(handle, 0, &out),
       ma_pass_commit(handle), ma_pass_wait(handle),

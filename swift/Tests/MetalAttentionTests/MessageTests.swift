@@ -47,8 +47,8 @@ import Testing
     expectRefused(ma_device_info(device.handle, nil), MA_ERROR_INVALID_ARGUMENT, "info is NULL")
     expectRefused(ma_buffer_create(device.handle, 16, nil, &contents), MA_ERROR_INVALID_ARGUMENT, "buffer is NULL")
     expectRefused(ma_buffer_create(device.handle, 16, &handle, nil), MA_ERROR_INVALID_ARGUMENT, "contents is NULL")
-    expectRefused(ma_source_register(device.handle, nil, "a", 1), MA_ERROR_INVALID_ARGUMENT, "name is NULL")
-    expectRefused(ma_source_register(device.handle, "a", nil, 1), MA_ERROR_INVALID_ARGUMENT, "source is NULL")
+    expectRefused(ma_source_register(device.handle, nil, "a", 1, nil), MA_ERROR_INVALID_ARGUMENT, "name is NULL")
+    expectRefused(ma_source_register(device.handle, "a", nil, 1, nil), MA_ERROR_INVALID_ARGUMENT, "source is NULL")
     expectRefused(ma_pipeline_create(device.handle, nil, nil, 0, &handle), MA_ERROR_INVALID_ARGUMENT, "kernel is NULL")
     expectRefused(
       ma_pipeline_create(device.handle, "a", nil, 1, &handle), MA_ERROR_INVALID_ARGUMENT, "constants is NULL")

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 5
+#define MA_ABI_VERSION 6
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -61,7 +61,6 @@ enum {
   MA_DTYPE_U32 = 6,
   MA_DTYPE_I32 = 7,
   MA_DTYPE_BOOL = 8,
-  // Of function constants only: no tensor has them.
   MA_DTYPE_I16 = 9,
   MA_DTYPE_U16 = 10,
   MA_DTYPE_I64 = 11,
@@ -126,9 +125,34 @@ typedef struct MAPassInfo {
   double commitTime;    ///< 0 until committed
 } MAPassInfo;
 
-/// A function constant of a pipeline, a scalar or a vector. 48 bytes.
+/// Mathematics of a source's kernels.
+enum {
+  MA_MATH_SAFE = 0,     ///< as IEEE 754 has it
+  MA_MATH_RELAXED = 1,  ///< values are as if real; infinities and NaN are kept
+  MA_MATH_FAST = 2,     ///< infinities, NaN and the order of a sum may be ignored
+};
+
+/// A macro that a source is compiled with. 16 bytes.
+typedef struct MAMacro {
+  const char *name;   ///< an identifier
+  const char *value;  ///< what stands for it, in one line; may be empty
+} MAMacro;
+
+/// How a source is registered. 32 bytes.
+typedef struct MASourceOptions {
+  const MAMacro *macros;
+  uint32_t macroCount;
+  uint32_t mathMode;         ///< MA_MATH_*
+  uint32_t languageMajor;    ///< of the language's version: 2.4, 3.0 or 3.1; both 0: 3.1
+  uint32_t languageMinor;
+  uint32_t replace;          ///< 1: in place of the source of the same name, if any
+  uint32_t reserved;         ///< 0
+} MASourceOptions;
+
+/// A function constant of a pipeline, a scalar or a vector. 56 bytes.
 typedef struct MAConstant {
-  uint32_t index;       ///< as in [[function_constant(index)]]
+  const char *name;     ///< of the constant in the source; NULL: `index` tells which
+  uint32_t index;       ///< as in [[function_constant(index)]]; 0 with a name
   uint32_t dtype;       ///< MA_DTYPE_... of a component
   uint32_t components;  ///< 1 for a scalar, 2 to 4 for a vector
   uint32_t reserved;    ///< 0
@@ -147,17 +171,18 @@ enum {
   MA_BINDING_BUFFER = 0,       ///< a buffer at an offset
   MA_BINDING_BYTES = 1,        ///< up to 4,096 bytes, copied
   MA_BINDING_THREADGROUP = 2,  ///< threadgroup memory of `length` bytes (a multiple of 16)
+  MA_BINDING_USE = 3,          ///< bytes of a buffer that the kernel reaches by an address in other memory
 };
 
 enum { MA_ACCESS_READ = 1, MA_ACCESS_WRITE = 2 };
 
 /// One argument of a generic dispatch. 40 bytes.
 typedef struct MABinding {
-  uint32_t index;
+  uint32_t index;   ///< of kind USE its place among them, for messages; a dispatch has at most 512
   uint32_t kind;    ///< MA_BINDING_*
-  ma_buffer buffer; ///< kind BUFFER
-  uint32_t access;  ///< kind BUFFER: MA_ACCESS_* bits
-  uint64_t offset;  ///< kind BUFFER: bytes
+  ma_buffer buffer; ///< kinds BUFFER and USE
+  uint32_t access;  ///< kinds BUFFER and USE: MA_ACCESS_* bits
+  uint64_t offset;  ///< kinds BUFFER and USE: bytes
   uint64_t length;  ///< bytes
   const void *bytes;///< kind BYTES
 } MABinding;
@@ -395,6 +420,9 @@ int32_t ma_device_events(ma_device device, int32_t *descriptor);
 /// `*contents` gets its address, valid until `ma_buffer_release`.
 int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, void **contents);
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
+/// The address of the buffer's first byte as kernels see it, for pointers that lie in other memory. A dispatch that
+/// follows one names the buffer by a binding of kind USE; once the buffer is released its address leads nowhere.
+int32_t ma_buffer_address(ma_buffer buffer, uint64_t *address);
 /// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
 int32_t ma_buffer_release(ma_buffer buffer);
 /// Gives what `ma_buffer_adopt` needs to find the buffer's memory, as long as
@@ -417,12 +445,12 @@ int32_t ma_buffer_let_go(void *contents, void *hold);
 /// that were made from them are stale from now on.
 int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
 
-/// Registers shader source under `name` (for messages). Compiled on first use.
-/// A kernel name that another registered source already has is refused; a built-in kernel may have it.
-int32_t ma_source_register(ma_device device, const char *name, const char *source, uint64_t length);
-/// Registers a source in place of the one that has the same name, if any: pipelines made from then on are of the new
-/// text, those that there are go on.
-int32_t ma_source_replace(ma_device device, const char *name, const char *source, uint64_t length);
+/// Registers shader source under `name`, which stands for its file in messages and in `#include "name"` of other
+/// sources. Compiled on first use, by `options`; NULL: safe mathematics, version 3.1 and no macros.
+/// A kernel name that another registered source already has is refused; a built-in kernel may have it. With `replace`
+/// pipelines made from then on are of the new text, those that there are go on.
+int32_t ma_source_register(ma_device device, const char *name, const char *source, uint64_t length,
+                           const MASourceOptions *options);
 /// The names of all kernels, built in and registered, one a line.
 /// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
 int32_t ma_kernel_names(ma_device device, char *buffer, uint64_t capacity, uint64_t *needed);

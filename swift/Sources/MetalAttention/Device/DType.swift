@@ -1,8 +1,4 @@
 extension DType {
-  /// Whether a tensor may have it; the others are of function constants alone.
-  @inline(__always)
-  var isOfTensors: Bool { rawValue <= DType.bool.rawValue }
-
   /// Bytes of an element.
   @inline(__always)
   var size: UInt32 {

@@ -21,6 +21,11 @@ extension Exports {
     store(buffer.metal.contents(), to: outContents)
   }
 
+  static func bufferAddress(_ buffer: UInt32, _ address: UnsafeMutablePointer<UInt64>?) throws(StatusError) {
+    let (buffer, out) = (try HandleSpace.buffers.open(buffer, "buffer"), try unwrap(address, "address"))
+    store(buffer.metal.gpuAddress, to: out)
+  }
+
   static func bufferRelease(_ buffer: UInt32) throws(StatusError) {
     let released = try HandleSpace.buffers.close(buffer, "buffer")
     HandleSpace.lock.withLock {

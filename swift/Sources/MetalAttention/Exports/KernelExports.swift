@@ -2,24 +2,13 @@ import CMetalAttention
 
 extension Exports {
   static func sourceRegister(
-    _ device: UInt32, _ name: UnsafePointer<CChar>?, _ source: UnsafePointer<CChar>?, _ length: UInt64
+    _ device: UInt32, _ name: UnsafePointer<CChar>?, _ source: UnsafePointer<CChar>?, _ length: UInt64,
+    _ options: UnsafePointer<MASourceOptions>?
   ) throws(StatusError) {
-    let (registry, name, text) = try readSource(device, name, source, length)
-    try registry.register(name: name, text: text)
-  }
-
-  static func sourceReplace(
-    _ device: UInt32, _ name: UnsafePointer<CChar>?, _ source: UnsafePointer<CChar>?, _ length: UInt64
-  ) throws(StatusError) {
-    let (registry, name, text) = try readSource(device, name, source, length)
-    try registry.replace(name: name, text: text)
-  }
-
-  private static func readSource(
-    _ device: UInt32, _ name: UnsafePointer<CChar>?, _ source: UnsafePointer<CChar>?, _ length: UInt64
-  ) throws(StatusError) -> (KernelRegistry, name: String, text: String) {
-    let device = try HandleSpace.devices.open(device, "device")
-    return try (device.registry, read(name, "name"), read(source, length: length, "source"))
+    let registry = try HandleSpace.devices.open(device, "device").registry
+    let (name, text) = try (read(name, "name"), read(source, length: length, "source"))
+    let options = try options == nil ? SourceOptions() : SourceOptions(read(options, "options"))
+    try registry.register(ShaderSource(name: name, text: text, options: options), replaces: options.replaces)
   }
 
   static func kernelNames(

@@ -31,11 +31,19 @@ enum PassState: UInt32, CaseIterable {
   case failed = 3
 }
 
+/// Mathematics of a source's kernels. (`MA_MATH_*`)
+enum MathMode: UInt32, CaseIterable {
+  case safe = 0
+  case relaxed = 1
+  case fast = 2
+}
+
 /// (`MA_BINDING_*`)
 enum BindingKind: UInt32, CaseIterable {
   case buffer = 0
   case bytes = 1
   case threadgroup = 2
+  case use = 3
 }
 
 /// (`MA_DISPATCH_*`)

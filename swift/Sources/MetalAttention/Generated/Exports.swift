@@ -154,6 +154,17 @@ public func bufferInfo(
 }
 
 #if compiler(>=6.3)
+  @c(ma_buffer_address)
+#else
+  @_cdecl("ma_buffer_address")
+#endif
+public func bufferAddress(buffer: UInt32, address: UnsafeMutablePointer<UInt64>?) -> Int32 {
+  status("ma_buffer_address") { () throws(StatusError) in
+    try Exports.bufferAddress(buffer, address)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_buffer_release)
 #else
   @_cdecl("ma_buffer_release")
@@ -241,23 +252,11 @@ public func bufferWritten(buffer: UInt32, offset: UInt64, length: UInt64) -> Int
   @_cdecl("ma_source_register")
 #endif
 public func sourceRegister(
-  device: UInt32, name: UnsafePointer<CChar>?, source: UnsafePointer<CChar>?, length: UInt64
+  device: UInt32, name: UnsafePointer<CChar>?, source: UnsafePointer<CChar>?, length: UInt64,
+  options: UnsafePointer<MASourceOptions>?
 ) -> Int32 {
   status("ma_source_register") { () throws(StatusError) in
-    try Exports.sourceRegister(device, name, source, length)
-  }
-}
-
-#if compiler(>=6.3)
-  @c(ma_source_replace)
-#else
-  @_cdecl("ma_source_replace")
-#endif
-public func sourceReplace(
-  device: UInt32, name: UnsafePointer<CChar>?, source: UnsafePointer<CChar>?, length: UInt64
-) -> Int32 {
-  status("ma_source_replace") { () throws(StatusError) in
-    try Exports.sourceReplace(device, name, source, length)
+    try Exports.sourceRegister(device, name, source, length, options)
   }
 }
 

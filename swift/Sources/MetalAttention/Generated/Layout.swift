@@ -198,8 +198,26 @@ extension LayoutTable {
         LayoutField("commitTime", \MAPassInfo.commitTime, .f64),
       ]),
     StructLayout(
+      MAMacro.self,
+      [
+        LayoutField("name", \MAMacro.name, .pointer),
+        LayoutField("value", \MAMacro.value, .pointer),
+      ]),
+    StructLayout(
+      MASourceOptions.self,
+      [
+        LayoutField("macros", \MASourceOptions.macros, .pointer),
+        LayoutField("macroCount", \MASourceOptions.macroCount, .u32),
+        LayoutField("mathMode", \MASourceOptions.mathMode, .u32),
+        LayoutField("languageMajor", \MASourceOptions.languageMajor, .u32),
+        LayoutField("languageMinor", \MASourceOptions.languageMinor, .u32),
+        LayoutField("replace", \MASourceOptions.replace, .u32),
+        LayoutField("reserved", \MASourceOptions.reserved, .u32),
+      ]),
+    StructLayout(
       MAConstant.self,
       [
+        LayoutField("name", \MAConstant.name, .pointer),
         LayoutField("index", \MAConstant.index, .u32),
         LayoutField("dtype", \MAConstant.dtype, .u32),
         LayoutField("components", \MAConstant.components, .u32),

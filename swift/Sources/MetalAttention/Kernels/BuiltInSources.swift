@@ -2,7 +2,7 @@
 package enum BuiltInSources {
   /// What a device compiles for each of them.
   package static var compilations: [(source: String, options: MTLCompileOptions)] {
-    make().map { ($0.expanded, ShaderSource.options) }
+    make().map { $0.compilation(among: []) }
   }
 
   static func make() -> [ShaderSource] {

@@ -3,7 +3,20 @@ import CMetalAttention
 /// A value for a `[[function_constant(index)]]` of a kernel, a scalar or a
 /// vector.
 struct FunctionConstant: Hashable {
-  let index: UInt32
+  /// Which constant it is for.
+  enum Place: Hashable, Comparable, CustomStringConvertible {
+    case index(UInt32)
+    case name(String)
+
+    var description: String {
+      switch self {
+      case .index(let index): "index \(index)"
+      case .name(let name): "name \(name)"
+      }
+    }
+  }
+
+  let place: Place
   private let type: DType
   /// 1 to 4.
   private let components: Int
@@ -13,7 +26,7 @@ struct FunctionConstant: Hashable {
   private let bytes: [UInt8]
 
   init(index: UInt32, bool: Bool) {
-    self.index = index
+    place = .index(index)
     type = .bool
     components = 1
     bytes = [bool ? 1 : 0] + [UInt8](repeating: 0, count: MemoryLayout.size(ofValue: MAConstant().value) - 1)
@@ -35,8 +48,6 @@ struct FunctionConstant: Hashable {
     try require(
       (1...4).contains(constant.components), StatusCode.invalidArgument,
       "\(argument): components is \(constant.components); it is 1 for a scalar, 2 to 4 for a vector")
-    try require(
-      constant.reserved == 0, StatusCode.invalidArgument, "\(argument): reserved is \(constant.reserved); it is 0")
     let bytes = withUnsafeBytes(of: constant.value) { Array($0) }
     let size = Int(type.size * constant.components)
     let used = bytes.lastIndex { $0 != 0 }.map { $0 + 1 } ?? 0
@@ -46,7 +57,14 @@ struct FunctionConstant: Hashable {
     if type == .bool, let wrong = bytes.first(where: { $0 > 1 }) {
       throw StatusError(StatusCode.invalidArgument, "\(argument): a bool is 0 or 1, not \(wrong)")
     }
-    index = constant.index
+    if let name = constant.name {
+      try require(
+        constant.index == 0, StatusCode.invalidArgument,
+        "\(argument): has a name and the index \(constant.index); give one of them")
+      place = .name(try read(name, argument))
+    } else {
+      place = .index(constant.index)
+    }
     self.type = type
     components = Int(constant.components)
     self.bytes = bytes
@@ -71,7 +89,11 @@ struct FunctionConstant: Hashable {
   func set(in values: MTLFunctionConstantValues) {
     bytes.withUnsafeBytes { bytes in
       guard let address = bytes.baseAddress else { return }
-      values.setConstantValue(address, type: type.metalTypes[components - 1], index: Int(index))
+      let type = type.metalTypes[components - 1]
+      switch place {
+      case .index(let index): values.setConstantValue(address, type: type, index: Int(index))
+      case .name(let name): values.setConstantValue(address, type: type, withName: name)
+      }
     }
   }
 }

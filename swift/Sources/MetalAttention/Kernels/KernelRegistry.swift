@@ -6,6 +6,8 @@ final class KernelRegistry {
   private let lock = Lock()
   private var sources = BuiltInSources.make()
   private var pipelines: [PipelineKey: Pipeline] = [:]
+  /// Whether all sources know what they include of those that there are now.
+  private var hasFoundIncludes = false
   /// Of sources that were replaced: passes refer to them without a count.
   private var superseded: [Pipeline] = []
 
@@ -66,23 +68,17 @@ final class KernelRegistry {
     return pipeline
   }
 
-  /// Adds the caller's source, to be compiled on first use.
-  func register(name: String, text: String) throws(StatusError) {
-    let source = ShaderSource(name: name, text: text)
+  /// Adds the caller's source, to be compiled on first use; or puts it in the place of the one of the same name.
+  func register(_ source: ShaderSource, replaces: Bool) throws(StatusError) {
     try lock.withLock { () throws(StatusError) in
-      try requireNewNames(of: source)
-      sources.append(source)
-    }
-  }
-
-  /// Puts a source in the place of the caller's of the same name, or adds it.
-  func replace(name: String, text: String) throws(StatusError) {
-    let source = ShaderSource(name: name, text: text)
-    try lock.withLock { () throws(StatusError) in
-      let old = callersSources.first { $0.name == name }
+      let old = replaces ? callersSources.first { $0.name == source.name } : nil
       try requireNewNames(of: source, besides: old)
+      let includers = callersSources.filter { $0.includes.sought.contains(source.name) }
+      for includer in includers { includer.forgetLibrary() }
       sources.removeAll { $0 === old }
       sources.append(source)
+      hasFoundIncludes = false
+      guard old != nil || !includers.isEmpty else { return }
       superseded += pipelines.lazy.filter { !$0.key.isBuiltIn }.map(\.value)
       pipelines = pipelines.filter { $0.key.isBuiltIn }
     }
@@ -107,28 +103,49 @@ final class KernelRegistry {
       throw StatusError(
         StatusCode.kernelNotFound, "no kernel is named \(kernel); known: \(knownNames.joined(separator: ", "))")
     }
-    return try source.compiled(by: device)
+    return try source.compiled(by: device, among: [])
   }
 
   /// Nil where no source of the caller's has such a kernel.
   private func callersLibrary(with kernel: String) throws(StatusError) -> (any MTLLibrary)? {
-    if let source = callersSources.first(where: { $0.kernelNames.contains(kernel) }) {
-      let library = try source.compiled(by: device)
-      if source.kernelNames.contains(kernel) { return library }
-    }
-    // The name may come from a macro, which only the compiler expands.
-    var failure: StatusError?
-    for source in callersSources where source.library == nil {
+    let sources = callersSources
+    for source in sources where source.kernelNames.contains(kernel) {
       do throws(StatusError) {
-        let library = try source.compiled(by: device)
+        let library = try source.compiled(by: device, among: sources)
+        if source.kernelNames.contains(kernel) { return library }
+      } catch {
+        // A text that others include need not compile by itself.
+        for other in includers(of: source) {
+          let library = try other.compiled(by: device, among: sources)
+          if other.kernelNames.contains(kernel) { return library }
+        }
+        throw error
+      }
+    }
+    // The name may come from a macro, which only the compiler expands. What others include comes last.
+    var failure: StatusError?
+    let (parts, wholes) = (sources.filter { !includers(of: $0).isEmpty }, sources.filter { includers(of: $0).isEmpty })
+    for source in wholes + parts where source.library == nil {
+      do throws(StatusError) {
+        let library = try source.compiled(by: device, among: sources)
         try requireNewNames(of: source)
         if source.kernelNames.contains(kernel) { return library }
       } catch {
-        failure = failure ?? error
+        if failure == nil, wholes.contains(where: { $0 === source }) || wholes.isEmpty { failure = error }
       }
     }
     if let failure, !isBuiltIn(kernel) { throw failure }
     return nil
+  }
+
+  /// The caller's sources that include another one.
+  private func includers(of source: ShaderSource) -> [ShaderSource] {
+    let sources = callersSources
+    if !hasFoundIncludes {
+      for source in sources { source.findIncludes(among: sources) }
+      hasFoundIncludes = true
+    }
+    return sources.filter { $0 !== source && $0.includes.found.contains(source.name) }
   }
 
   private func isBuiltIn(_ kernel: String) -> Bool {
@@ -136,7 +153,7 @@ final class KernelRegistry {
   }
 
   private func requireNewNames(of source: ShaderSource, besides old: ShaderSource? = nil) throws(StatusError) {
-    for other in callersSources where other !== source && other !== old {
+    for other in callersSources where other !== source && other !== old && !other.shares(with: source) {
       for name in source.kernelNames where other.kernelNames.contains(name) {
         throw StatusError(
           StatusCode.invalidArgument, "\(source.name): kernel \(name) is already defined by \(other.name)")

@@ -4,15 +4,19 @@ final class ShaderSource {
   /// The file name in the compiler's messages.
   let name: String
   let isBuiltIn: Bool
-  private let text: String
+  let text: String
+  private let options: SourceOptions
   /// Scanned from the text; exact once compiled.
   private(set) var kernelNames: [String]
   private(set) var library: (any MTLLibrary)?
+  /// What its text includes, as of its last compilation or of `findIncludes`.
+  private(set) var includes = ShaderInclude.Names()
 
   /// A caller's source.
-  init(name: String, text: String) {
+  init(name: String, text: String, options: SourceOptions) {
     self.name = name
     self.text = text
+    self.options = options
     isBuiltIn = false
     kernelNames = KernelNames.scan(text)
   }
@@ -21,36 +25,57 @@ final class ShaderSource {
   init(name: String, kernels: [String]) {
     self.name = name
     text = EmbeddedTexts.files.first { $0.name == name }.map { "\($0.text)" } ?? ""
+    options = SourceOptions()
     isBuiltIn = true
     kernelNames = kernels
   }
 
-  /// The source as the compiler gets it.
-  var expanded: String { ShaderInclude.expand(text, name: name) }
+  /// The source as the compiler gets it, and how.
+  func compilation(among sources: [ShaderSource]) -> (source: String, options: MTLCompileOptions) {
+    let texts = Dictionary(sources.map { ($0.name, $0.text) }) { first, _ in first }
+    var include = ShaderInclude(isBuiltIn ? [:] : texts)
+    let expanded = include.expand(text, name: name)
+    includes = include.names
+    return (options.definitions + expanded, options.compileOptions)
+  }
 
-  static var options: MTLCompileOptions {
-    let options = MTLCompileOptions()
-    options.languageVersion = .version3_1
-    // Masks rely on infinities, so the compiler must not assume them away.
-    if #available(macOS 15.0, *) {
-      options.mathMode = .safe
-    } else {
-      options.fastMathEnabled = false
-    }
-    return options
+  /// Finds what it includes of them.
+  func findIncludes(among sources: [ShaderSource]) {
+    _ = compilation(among: sources)
   }
 
   /// The compiled library.
-  func compiled(by device: any MTLDevice) throws(StatusError) -> any MTLLibrary {
+  ///
+  /// - Parameter sources: those that it may include.
+  func compiled(by device: any MTLDevice, among sources: [ShaderSource]) throws(StatusError) -> any MTLLibrary {
     if let library { return library }
+    let (source, options) = compilation(among: sources)
     do {
-      let library = try device.makeLibrary(source: expanded, options: Self.options)
+      let library = try device.makeLibrary(source: source, options: options)
       kernelNames = library.functionNames.sorted()
       self.library = library
       return library
     } catch {
-      throw .compilation(of: name, error)
+      let failure = StatusError.compilation(of: name, error)
+      guard !isBuiltIn, "\(error)".contains("file not found") else { throw failure }
+      let others = sources.map(\.name).filter { $0 != name }.joined(separator: ", ")
+      throw StatusError(
+        failure.code,
+        failure.message
+          + "\n#include \"NAME\" takes a registered source (\(others.isEmpty ? "there is no other" : others)) "
+          + "or a header of the language")
     }
+  }
+
+  /// Has it compiled again when it is needed, because what it includes has changed.
+  func forgetLibrary() {
+    library = nil
+  }
+
+  /// Whether kernels of both may be those of one text: it is included by the other, or by both.
+  func shares(with other: ShaderSource) -> Bool {
+    includes.found.contains(other.name) || other.includes.found.contains(name)
+      || !includes.found.isDisjoint(with: other.includes.found)
   }
 }
 

@@ -68,7 +68,7 @@ final class ArgumentBlock {
         end += lengths[position]
       }
       memory.storeBytes(of: binding, toByteOffset: at, as: MABinding.self)
-      guard binding.kind == BindingKind.buffer.rawValue else { continue }
+      guard [BindingKind.buffer.rawValue, BindingKind.use.rawValue].contains(binding.kind) else { continue }
       tensors.append(TensorPlace(memory, handleAt: at + 8, offsetAt: at + 16, lengthAt: at + 24))
     }
     self.scalars = scalars

@@ -47,6 +47,12 @@ struct DispatchEncoder {
     pass.recording?.setThreadgroupMemory(length: length, at: index)
   }
 
+  /// Says that the dispatch reaches a buffer by its address, which `note` must follow.
+  func use(_ buffer: Unmanaged<Buffer>, isWritten: Bool) {
+    buffer._withUnsafeGuaranteedRef { encoder?.useResource($0.metal, usage: isWritten ? [.read, .write] : .read) }
+    pass.recording?.use(buffer, isWritten: isWritten)
+  }
+
   /// Notes bytes that the dispatch touches.
   @inline(__always)
   func note(_ access: Access) {

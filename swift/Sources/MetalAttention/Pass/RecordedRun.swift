@@ -108,6 +108,12 @@ extension Recording {
           }
         case .threadgroup(let length):
           encoder.setThreadgroupMemoryLength(length, index: index)
+        case .use(let reference, let isWritten):
+          let isOpen = reference._withUnsafeGuaranteedRef { buffer in
+            if buffer.isOpen { encoder.useResource(buffer.metal, usage: isWritten ? [.read, .write] : .read) }
+            return buffer.isOpen
+          }
+          if !isOpen { throw Self.released.of(operations, dispatch: number) }
         }
       }
       if !tileClasses.entries.isEmpty {
@@ -154,6 +160,9 @@ extension Recording {
         bytes.withUnsafeBytes { encoder.bind(UnsafeRawBufferPointer(rebasing: $0[range]), at: index) }
       case .threadgroup(let length):
         encoder.setThreadgroupMemory(length: length, at: index)
+      case .use(let reference, let isWritten):
+        if !reference._withUnsafeGuaranteedRef(\.isOpen) { throw Self.released }
+        encoder.use(reference, isWritten: isWritten)
       }
     }
     for position in dispatch.accesses { encoder.note(accesses[position]) }

@@ -57,6 +57,8 @@ final class Recording {
     /// In the recording's bytes.
     case bytes(Range<Int>)
     case threadgroup(length: Int)
+    /// Reached by its address; the recording keeps it alive too.
+    case use(Unmanaged<Buffer>, isWritten: Bool)
   }
 
   private(set) var scalars: [Scalar] = []
@@ -152,9 +154,13 @@ final class Recording {
   // MARK: What an operation encodes
 
   func bind(_ buffer: Unmanaged<Buffer>, offset: UInt64, at index: Int) {
-    let object = buffer.takeUnretainedValue()
-    kept[ObjectIdentifier(object)] = object
+    keep(buffer)
     bindings.append((index, .buffer(buffer, offset: offset)))
+  }
+
+  private func keep(_ buffer: Unmanaged<Buffer>) {
+    let buffer = buffer.takeUnretainedValue()
+    kept[ObjectIdentifier(buffer)] = buffer
   }
 
   func bind(_ value: UnsafeRawBufferPointer, at index: Int) {
@@ -164,6 +170,11 @@ final class Recording {
 
   func setThreadgroupMemory(length: Int, at index: Int) {
     bindings.append((index, .threadgroup(length: length)))
+  }
+
+  func use(_ buffer: Unmanaged<Buffer>, isWritten: Bool) {
+    keep(buffer)
+    bindings.append((0, .use(buffer, isWritten: isWritten)))
   }
 
   func note(_ access: Access) {

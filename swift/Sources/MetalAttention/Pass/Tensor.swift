@@ -15,10 +15,9 @@ struct Tensor {
   @inline(__always)
   init(_ tensor: MATensor, _ name: TensorName, in pass: Pass) throws(StatusError) {
     buffer = try HandleSpace.buffers.resolveUncounted(tensor.buffer, Argument("\(name)"))
-    guard let dtype = DType(rawValue: tensor.dtype), dtype.isOfTensors else {
-      let given = DType(rawValue: tensor.dtype).map { "\($0)" } ?? "\(tensor.dtype)"
-      let known = DType.allCases.filter(\.isOfTensors).map { "\($0)" }.joined(separator: ", ")
-      throw StatusError(StatusCode.invalidArgument, "\(name): dtype is \(given); a tensor's is one of \(known)")
+    guard let dtype = DType(rawValue: tensor.dtype) else {
+      let known = DType.allCases.map { "\($0)" }.joined(separator: ", ")
+      throw StatusError(StatusCode.invalidArgument, "\(name): dtype is \(tensor.dtype); a tensor's is one of \(known)")
     }
     self.dtype = dtype
     self.name = name

@@ -6,4 +6,7 @@ public protocol MTLBuffer: MTLResource {
 
   /// The first byte; valid as long as the buffer lives.
   func contents() -> UnsafeMutableRawPointer
+
+  /// Where kernels find the first byte, for pointers that lie in other buffers.
+  var gpuAddress: UInt64 { get }
 }

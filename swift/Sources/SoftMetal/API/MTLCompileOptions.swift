@@ -13,3 +13,11 @@ open class MTLCompileOptions {
 
   open var languageVersion: MTLLanguageVersion = .version3_1
 }
+
+extension ShaderCompiler.Options {
+  init(_ options: MTLCompileOptions) {
+    let version = options.languageVersion.rawValue
+    self.init(
+      fastMath: options.mathMode == .fast, languageVersion: Int((version >> 16) * 100 + (version & 0xFFFF) * 10))
+  }
+}

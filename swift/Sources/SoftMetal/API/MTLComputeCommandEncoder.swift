@@ -9,6 +9,9 @@ public protocol MTLComputeCommandEncoder: MTLCommandEncoder {
   /// Copies at most 4 KiB as the argument `index`.
   func setBytes(_ bytes: UnsafeRawPointer, length: Int, index: Int)
 
+  /// Says that the dispatches that follow reach a resource by its address.
+  func useResource(_ resource: any MTLResource, usage: MTLResourceUsage)
+
   /// Sets the bytes of the kernel's argument `[[threadgroup(index)]]`, a
   /// multiple of 16.
   func setThreadgroupMemoryLength(_ length: Int, index: Int)

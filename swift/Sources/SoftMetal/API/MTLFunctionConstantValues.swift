@@ -5,6 +5,7 @@
 ///     values.setConstantValue(&causal, type: .bool, index: 301)
 open class MTLFunctionConstantValues {
   private(set) var values: [UInt32: ConstantValue] = [:]
+  private(set) var namedValues: [String: ConstantValue] = [:]
 
   /// An index no function constant can have.
   private(set) var invalidIndex: Int?
@@ -18,7 +19,15 @@ open class MTLFunctionConstantValues {
       invalidIndex = index
       return
     }
-    let bytes = UnsafeRawBufferPointer(start: value, count: type.size)
-    values[key] = ConstantValue(typeName: type.shaderName, bytes: Array(bytes))
+    values[key] = Self.copy(value, type)
+  }
+
+  /// The same for a constant by its name in the shader; it wins over one by index.
+  open func setConstantValue(_ value: UnsafeRawPointer, type: MTLDataType, withName name: String) {
+    namedValues[name] = Self.copy(value, type)
+  }
+
+  private static func copy(_ value: UnsafeRawPointer, _ type: MTLDataType) -> ConstantValue {
+    ConstantValue(typeName: type.shaderName, bytes: Array(UnsafeRawBufferPointer(start: value, count: type.size)))
   }
 }

@@ -13,9 +13,18 @@ final class DeviceMemory: Sendable {
 
   private let allocated = Atomic<Int>(0)
 
+  /// Freed ranges of a device that guards its buffers, oldest first: they stay without access, so that a kernel that
+  /// follows the address of a buffer that is gone faults, and does not meet another buffer.
+  private let freed = Mutex<[(pointer: UInt, size: Int)]>([])
+  private static let freedLimit = 4096
+
   init(guardsBuffers: Bool = false, failure: AllocationFailure? = nil) {
     self.guardsBuffers = guardsBuffers
     self.failure = failure
+  }
+
+  deinit {
+    for range in freed.withLock({ $0 }) { munmap(UnsafeMutableRawPointer(bitPattern: range.pointer), range.size) }
   }
 
   /// Bytes of all allocations alive, in whole pages.
@@ -39,8 +48,18 @@ final class DeviceMemory: Sendable {
   }
 
   func deallocate(_ pointer: UnsafeMutableRawPointer, size: Int) {
-    munmap(pointer, size)
     account(-size)
+    // Replaced, so that its pages are given back.
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED
+    guard guardsBuffers, mmap(pointer, size, PROT_NONE, flags, -1, 0) != MAP_FAILED else {
+      munmap(pointer, size)
+      return
+    }
+    let oldest = freed.withLock { freed -> (pointer: UInt, size: Int)? in
+      freed.append((UInt(bitPattern: pointer), size))
+      return freed.count > Self.freedLimit ? freed.removeFirst() : nil
+    }
+    if let oldest { munmap(UnsafeMutableRawPointer(bitPattern: oldest.pointer), oldest.size) }
   }
 
   /// Whether this allocation, of anything of the device's, has to fail.

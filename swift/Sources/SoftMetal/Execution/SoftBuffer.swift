@@ -74,4 +74,6 @@ final class SoftBuffer: MTLBuffer {
   }
 
   func contents() -> UnsafeMutableRawPointer { pointer }
+
+  var gpuAddress: UInt64 { UInt64(UInt(bitPattern: pointer)) }
 }

@@ -68,6 +68,15 @@ final class SoftComputeCommandEncoder: MTLComputeCommandEncoder {
     }
   }
 
+  func useResource(_ resource: any MTLResource, usage: MTLResourceUsage) {
+    record("useResource") { () throws(MTLCommandBufferError) in
+      guard let buffer = resource as? SoftBuffer, buffer.memory === list.memory else {
+        throw MTLCommandBufferError(.invalidResource, "useResource: the resource belongs to another device")
+      }
+      list.retain(buffer)
+    }
+  }
+
   func setThreadgroupMemoryLength(_ length: Int, index: Int) {
     record("setThreadgroupMemoryLength") { () throws(MTLCommandBufferError) in
       try ArgumentTable.check(index: index, "setThreadgroupMemoryLength")

@@ -72,8 +72,7 @@ final class SoftDevice: MTLDevice {
 
   func makeLibrary(source: String, options: MTLCompileOptions?) throws -> any MTLLibrary {
     let options = options ?? MTLCompileOptions()
-    return try SoftLibrary(
-      source: source, options: .init(fastMath: options.fastMathEnabled), checksLockstep: checksLockstep)
+    return try SoftLibrary(source: source, options: .init(options), checksLockstep: checksLockstep)
   }
 
   func makeComputePipelineState(

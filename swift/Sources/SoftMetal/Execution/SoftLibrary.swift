@@ -13,6 +13,7 @@ final class SoftLibrary: MTLLibrary {
     let function: String?
     let asFibres: Bool
     let constants: [UInt32: ConstantValue]
+    let namedConstants: [String: ConstantValue]
   }
 
   private let source: String
@@ -43,7 +44,7 @@ final class SoftLibrary: MTLLibrary {
     if let index = constantValues.invalidIndex {
       throw MTLLibraryError(.unsupported, "function constant index \(index) is outside 0 to \(UInt32.max)")
     }
-    let shader = try loadedShader(name, constantValues.values)
+    let shader = try loadedShader(name, constantValues)
     guard let kernel = shader.kernel(named: name) else { throw functionNotFound(name) }
     let missing = shader.missingConstants(of: kernel)
     guard missing.isEmpty else {
@@ -54,7 +55,7 @@ final class SoftLibrary: MTLLibrary {
     guard checksLockstep, kernel.pointee.execution == UInt32(SM_EXECUTION_VECTORS) else {
       return SoftFunction(name: name, shader: shader, kernel: kernel)
     }
-    let other = try loadedShader(name, constantValues.values, asFibres: true)
+    let other = try loadedShader(name, constantValues, asFibres: true)
     guard let otherKernel = other.kernel(named: name) else { throw functionNotFound(name) }
     return SoftFunction(name: name, shader: shader, kernel: kernel, reference: (other, otherKernel))
   }
@@ -66,10 +67,12 @@ final class SoftLibrary: MTLLibrary {
   }
 
   private func loadedShader(
-    _ name: String, _ constants: [UInt32: ConstantValue], asFibres: Bool = false
+    _ name: String, _ values: MTLFunctionConstantValues, asFibres: Bool = false
   ) throws -> LoadedShader {
     let isSeparate = compiled.object.isEmpty
-    let key = Key(function: isSeparate ? name : nil, asFibres: asFibres, constants: constants)
+    let key = Key(
+      function: isSeparate ? name : nil, asFibres: asFibres, constants: values.values,
+      namedConstants: values.namedValues)
     return try loaded.withLock { loaded in
       if let shader = loaded[key]?.shader { return shader }
       loaded = loaded.filter { $0.value.shader != nil }
@@ -79,7 +82,7 @@ final class SoftLibrary: MTLLibrary {
           ? try ShaderCompiler.compile(
             source: source, options: options, kernel: isSeparate ? name : nil, asFibres: asFibres)
           : self.compiled
-        let shader = try LoadedShader(compiled, constants: constants)
+        let shader = try LoadedShader(compiled, constants: values.values, namedConstants: values.namedValues)
         loaded[key] = WeakShader(shader: shader)
         return shader
       } catch let error as ShaderCompilerError {

@@ -38,7 +38,7 @@ final class TestDevice {
   }
 
   func register(_ source: String, name: String = "test.metal") -> Int32 {
-    ma_source_register(handle, name, source, UInt64(source.utf8.count))
+    ma_source_register(handle, name, source, UInt64(source.utf8.count), nil)
   }
 
   func pipeline(_ kernel: String, _ constants: [MAConstant] = []) -> ma_pipeline {

@@ -6,8 +6,11 @@ enum KernelBinding {
   case buffer(Unmanaged<Buffer>, Access, index: Int)
   case bytes(UnsafeRawBufferPointer, index: Int)
   case threadgroup(length: Int, index: Int)
+  /// What the kernel reaches by an address in other memory. Kept alive as a buffer is.
+  case use(Unmanaged<Buffer>, Access, index: Int)
 
   static let maxIndex: UInt32 = 30
+  static let maxUses: UInt32 = 512
   static let maxBytes: UInt64 = 4096
 
   /// The argument at `position` of the caller's list, for messages.
@@ -16,32 +19,43 @@ enum KernelBinding {
     case .buffer(_, _, let index): .binding(kind: "buffer", index: index, position: position)
     case .bytes(_, let index): .binding(kind: "bytes", index: index, position: position)
     case .threadgroup(_, let index): .binding(kind: "threadgroup", index: index, position: position)
+    case .use(_, _, let index): .binding(kind: "use", index: index, position: position)
     }
   }
 
   /// - Parameter position: place in the caller's list, for messages.
   @inline(__always)
   init(_ binding: MABinding, position: Int, in pass: Pass) throws(StatusError) {
+    let kind = BindingKind(rawValue: binding.kind)
+    let maxIndex = kind == .use ? Self.maxUses - 1 : Self.maxIndex
     try require(
-      binding.index <= Self.maxIndex, StatusCode.invalidArgument,
-      "\(Argument("bindings[\(position)]")): index is \(binding.index); it is at most \(Self.maxIndex)")
+      binding.index <= maxIndex, StatusCode.invalidArgument,
+      "\(Argument("bindings[\(position)]")): index is \(binding.index); it is at most \(maxIndex)")
     let index = Int(binding.index)
-    switch BindingKind(rawValue: binding.kind) {
-    case .buffer: self = try Self.buffer(binding, .binding(kind: "buffer", index: index, position: position), in: pass)
+    switch kind {
+    case .buffer:
+      let (buffer, access) = try Self.range(
+        binding, .binding(kind: "buffer", index: index, position: position), in: pass)
+      self = .buffer(buffer, access, index: index)
+    case .use:
+      let (buffer, access) = try Self.range(
+        binding, .binding(kind: "use", index: index, position: position), in: pass)
+      self = .use(buffer, access, index: index)
     case .bytes: self = try Self.bytes(binding, .binding(kind: "bytes", index: index, position: position))
     case .threadgroup:
       self = try Self.threadgroup(binding, .binding(kind: "threadgroup", index: index, position: position))
     case nil:
       throw StatusError(
         StatusCode.invalidArgument,
-        "\(Argument("bindings[\(position)]")): kind is \(binding.kind); it is 0 (buffer), 1 (bytes) or 2 (threadgroup)")
+        "\(Argument("bindings[\(position)]")): kind is \(binding.kind); it is 0 (buffer), 1 (bytes), 2 (threadgroup) or 3 (use)"
+      )
     }
   }
 
   @inline(__always)
-  private static func buffer(
+  private static func range(
     _ binding: MABinding, _ argument: @autoclosure () -> Argument, in pass: Pass
-  ) throws(StatusError) -> KernelBinding {
+  ) throws(StatusError) -> (Unmanaged<Buffer>, Access) {
     guard let buffer = HandleSpace.buffers.find(binding.buffer) else {
       throw StatusError(
         StatusCode.invalidHandle,
@@ -56,7 +70,7 @@ enum KernelBinding {
     // Read-write access is ordered as a write.
     let isWrite = binding.access & UInt32(MA_ACCESS_WRITE) != 0
     let access = Access(buffer: binding.buffer, isWrite: isWrite, start: binding.offset, end: end)
-    return .buffer(buffer, access, index: Int(binding.index))
+    return (buffer, access)
   }
 
   @inline(__always)

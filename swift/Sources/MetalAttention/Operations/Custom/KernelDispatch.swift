@@ -2,8 +2,8 @@ import CMetalAttention
 
 /// `ma_encode_kernel`: any pipeline with arguments given by the caller.
 enum KernelDispatch {
-  /// Two argument tables of 31 places: buffers with bytes, threadgroup memory.
-  static let maxBindings: UInt32 = 62
+  /// Two argument tables of 31 places, buffers with bytes and threadgroup memory; and what is reached by an address.
+  static let maxBindings = 62 + KernelBinding.maxUses
 
   /// The bindings of the dispatch that is being encoded; guarded by the lock of
   /// `HandleSpace`.
@@ -37,6 +37,9 @@ enum KernelDispatch {
         encoder.bind(bytes, at: index)
       case .threadgroup(let length, let index):
         encoder.setThreadgroupMemory(length: length, at: index)
+      case .use(let buffer, let access, _):
+        encoder.use(buffer, isWritten: access.isWrite)
+        encoder.note(access)
       }
     }
     encoder.dispatch(.kernel, form, grid: grid, threads: threads)
@@ -109,6 +112,7 @@ enum KernelDispatch {
       case .threadgroup(let length, let index):
         isNew = take(index, from: &threadgroups)
         memory = memory + UInt64(length)
+      case .use: continue
       }
       try require(isNew, StatusCode.invalidArgument, "\(binding.argument(at: position)): its index is bound twice")
       try SignatureCheck.requireFit(binding, binding.argument(at: position), of: pipeline)

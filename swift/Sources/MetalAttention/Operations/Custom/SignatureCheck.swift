@@ -26,6 +26,7 @@ enum SignatureCheck {
       else {
         throw tooSmall(UInt64(length), .threadgroup, index, name(), pipeline)
       }
+    case .use: break
     }
   }
 

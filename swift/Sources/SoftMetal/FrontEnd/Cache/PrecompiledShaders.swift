@@ -53,6 +53,7 @@ package struct PrecompiledShaders: Sendable {
     hash.combine(label)
     hash.combine(kernel ?? "")
     hash.combine(options.fastMath ? 1 : 0)
+    hash.combine(UInt64(options.languageVersion))
     for define in options.defines {
       hash.combine(define.name)
       hash.combine(define.value)

@@ -1,10 +1,12 @@
 /// The command line of clang.
 enum CompilerFlags {
   /// What the language predefines.
-  static let defines = [
-    "-D__METAL_VERSION__=310", "-D__METAL__=1", "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1",
-    "-D__METAL_PRECISE_MATH__=0", "-D__METAL_FAST_MATH__=1", "-D__METAL_MAYBE_FAST_MATH__=0",
-  ]
+  private static func defines(_ options: ShaderCompiler.Options) -> [String] {
+    [
+      "-D__METAL_VERSION__=\(options.languageVersion)", "-D__METAL__=1", "-D__METAL_MACOS__=1",
+      "-D__METAL_PRECISE_MATH__=0", "-D__METAL_FAST_MATH__=1", "-D__METAL_MAYBE_FAST_MATH__=0",
+    ] + (options.languageVersion >= 310 ? ["-D__HAVE_BFLOAT__=1"] : [])
+  }
 
   static let diagnostics = [
     "-fno-color-diagnostics", "-fno-caret-diagnostics", "-fno-diagnostics-show-note-include-stack",
@@ -12,10 +14,13 @@ enum CompilerFlags {
   ]
 
   /// Expands the user's macros, with stubs for the headers of the language.
-  static func preprocess(_ input: String, to output: String, stubs: String, options: ShaderCompiler.Options) -> [String]
-  {
-    ["-x", "c++", "-std=c++17", "-E", "-nostdinc", "-Wno-unknown-pragmas", "-I", stubs]
-      + defines + userDefines(options) + diagnostics + [input, "-o", output]
+  static func preprocess(
+    _ input: String, to output: String, stubs: String, overlay: String, options: ShaderCompiler.Options
+  ) -> [String] {
+    ["-x", "c++", "-std=c++17", "-E", "-nostdinc", "-Wno-unknown-pragmas", "-I", stubs, "-ivfsoverlay", overlay]
+      + defines(options) + (options.fastMath ? ["-D__FAST_MATH__=1"] : []) + userDefines(options) + diagnostics + [
+        input, "-o", output,
+      ]
   }
 
   /// The flags that decide on the code, and so are part of the cache's key.
@@ -36,11 +41,9 @@ enum CompilerFlags {
       "-Werror=vla", "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
       "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
     ]
-    flags += processor(options.level, clang)
-    // LLVM 17's SLP vectoriser crashes on bfloat code.
-    if clang.version < 18 { flags.append("-fno-slp-vectorize") }
+    flags += processor(options.level)
     flags += options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
-    return flags + defines
+    return flags + defines(options)
   }
 
   private static let language = [
@@ -48,15 +51,14 @@ enum CompilerFlags {
     "-cl-fp32-correctly-rounded-divide-sqrt",
   ]
 
-  private static func processor(_ level: ProcessorLevel?, _ clang: Clang) -> [String] {
+  private static func processor(_ level: ProcessorLevel?) -> [String] {
     #if arch(x86_64)
       let common = ["-mno-red-zone", "-mprefer-vector-width=512"]
       // Code for a level is shipped, so it goes without symbols.
       if let level { return common + ["-march=\(level.rawValue)", "-s"] }
       // The processor's own conversion to bfloat makes subnormals zero. Of its own arithmetic of halves clang 19 turns
       // comparisons with memory round, and older ones crash. AVX10.1 contains both.
-      let native = common + ["-march=native", "-mno-avx512bf16", "-mno-avx512fp16"]
-      return native + (clang.version >= 18 ? ["-mno-avx10.1"] : [])
+      return common + ["-march=native", "-mno-avx512bf16", "-mno-avx512fp16", "-mno-avx10.1"]
     #else
       return ["-mcpu=native"]
     #endif

@@ -11,7 +11,9 @@ enum Executor: Hashable, Sendable {
   static func chosen(for clang: Clang) -> Executor {
     if isFibresAsked { return .fibres(why: "SOFTMETAL_EXECUTOR is fibres") }
     guard let plugin = plugin(for: clang) else {
-      return .fibres(why: "\(pluginName(for: clang)), the compiler pass for vectors, is not beside the library")
+      let (version, tested) = (clang.version, Clang.testedVersion)
+      let other = version == tested ? "" : "; this is clang \(version), and clang \(tested) is supported"
+      return .fibres(why: "\(pluginName(for: clang)), the compiler pass for vectors, is not beside the library\(other)")
     }
     return .vectors(plugin: plugin)
   }

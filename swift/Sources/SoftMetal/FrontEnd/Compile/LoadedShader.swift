@@ -36,6 +36,12 @@ final class LoadedShader: @unchecked Sendable {
           kind: .hostFailure,
           message: "\(shader.label): the object has version \(object.pointee.version), not \(SM_OBJECT_VERSION)")
       }
+      let names = Self.constants(of: object).map { String(cString: $0.name) }
+      if let unknown = namedConstants.keys.sorted().first(where: { !names.contains($0) }) {
+        let known = names.isEmpty ? "none" : names.joined(separator: ", ")
+        throw ShaderCompilerError(
+          kind: .constantMismatch, message: "there is no function constant '\(unknown)'; the source has \(known)")
+      }
       for constant in Self.constants(of: object) {
         let value = namedConstants[String(cString: constant.name)] ?? constants[constant.index]
         if let value { try Self.set(constant, to: value) }

@@ -35,7 +35,7 @@ package struct Precompiler: Sendable {
   ///
   /// - Returns: the kernels that have to be compiled one by one.
   package func compileLibrary(_ source: String, options: MTLCompileOptions) throws -> [Unit] {
-    let unit = Unit(kernel: nil, source: source, options: .init(fastMath: options.fastMathEnabled))
+    let unit = Unit(kernel: nil, source: source, options: .init(options))
     let library = try compileEntry(unit)
     guard library.object.isEmpty else { return [] }
     return library.functionNames.map { Unit(kernel: $0, source: source, options: unit.options) }

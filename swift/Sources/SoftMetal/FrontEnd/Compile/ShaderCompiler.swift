@@ -4,6 +4,8 @@ enum ShaderCompiler {
   struct Options: Hashable, Sendable {
     /// Whether arithmetic may ignore NaN, infinities and the order of sums.
     var fastMath = false
+    /// 310 for version 3.1 of the language.
+    var languageVersion = 310
     /// Macros defined before the source, in order: name and value.
     var defines: [Define] = []
     /// The processors that the code is for; nil: this machine's.
@@ -125,7 +127,8 @@ private struct Job {
     let key = sourceKey(nil)
     if let known = Self.programs.withLock({ $0.first { $0.key == key }?.program }) { return known }
     let preprocessed = try preprocess(work)
-    let lowered = try Lowering.program(preprocessed.text, origin: preprocessed.origin)
+    let lowered = try Lowering.program(
+      preprocessed.text, origin: preprocessed.origin, languageVersion: options.languageVersion)
     let program = Program(lowered: lowered, warnings: preprocessed.warnings)
     Self.programs.withLock { programs in
       programs.removeAll { $0.key == key }
@@ -146,13 +149,15 @@ private struct Job {
     let text = SourceText(source)
     let origin = SourceOrigin(label: label, source: text)
     if options.defines.isEmpty, Preprocessing.isIdentity(text) { return Preprocessed(text: text, origin: origin) }
-    let input = work.path + "/source.metal"
+    // No source includes a file of this name.
+    let input = work.path + "/text to preprocess"
     let output = work.path + "/source.ii"
+    let overlay = work.path + "/overlay"
     let marker = Array("#line 1 \"\(origin.escapedLabel)\"\n".utf8)
-    guard let stubs = HeaderFolder.stubs(in: work.headerParent), Files.write(marker + source, to: input) else {
-      throw cannotWrite(work)
-    }
-    let arguments = CompilerFlags.preprocess(input, to: output, stubs: stubs, options: options)
+    guard let stubs = HeaderFolder.stubs(in: work.headerParent), Files.write(marker + source, to: input),
+      Files.write(FileOverlay.of(input: input, folder: stubs), to: overlay)
+    else { throw cannotWrite(work) }
+    let arguments = CompilerFlags.preprocess(input, to: output, stubs: stubs, overlay: overlay, options: options)
     let map = SourceMap(unchanged: text, origin: origin)
     let warnings = try run(arguments, output: output, map, headers: stubs, work)
     let folders = [work.path + "/", stubs + "/"]

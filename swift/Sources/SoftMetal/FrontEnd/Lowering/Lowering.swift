@@ -6,9 +6,13 @@ enum Lowering {
   /// - Parameters:
   ///   - source: the user's text, or the preprocessor's output for it.
   ///   - origin: where the lines of `source` come from.
+  ///   - languageVersion: 310 for version 3.1.
   /// - Throws: `ShaderCompilerError` with every error found.
-  static func program(_ source: SourceText, origin: SourceOrigin) throws -> LoweredProgram {
+  static func program(
+    _ source: SourceText, origin: SourceOrigin, languageVersion: Int = 310
+  ) throws -> LoweredProgram {
     var context = LoweringContext(source)
+    LanguageVersion.check(languageVersion, &context)
     for step in steps {
       context.edits.step = step.name
       step.run(&context)
@@ -41,10 +45,11 @@ enum Lowering {
   /// The steps that need no outcome of another. What C++ for OpenCL lacks needs no types to be found.
   private static let steps = [
     Step(name: "Refusals", run: Refusals.check),
-    Step(name: "Attributes", run: Attributes.lower),
+    Step(name: "MetalAttributes", run: MetalAttributes.lower),
     Step(name: "Linkage", run: Linkage.lower),
     Step(name: "QualifiedKeywords", run: QualifiedKeywords.lower),
     Step(name: "ScalarCasts", run: ScalarCasts.lower),
+    Step(name: "ReferenceCasts", run: ReferenceCasts.lower),
     Step(name: "FunctionParameters", run: FunctionParameters.lower),
     Step(name: "QualifiedConstructors", run: QualifiedConstructors.lower),
     Step(name: "ThreadMethods", run: ThreadMethods.lower),

@@ -51,40 +51,6 @@ extension TokenList {
 }
 
 extension TokenList {
-  /// The first token of the postfix expression that ends before `end`: of
-  /// `name`, `a.b[1]`, `f<T>(x)->y`, `(*p)[2]`. Nil when none ends there.
-  func operandStart(_ end: Int) -> Int? {
-    var position = end - 1
-    while position >= 0 {
-      switch text(position) {
-      case "]":
-        guard partner[position] >= 0 else { return nil }
-        position = partner[position] - 1
-      case ")":
-        guard partner[position] >= 0 else { return nil }
-        let open = partner[position]
-        guard let callee = callee(before: open) else { return isCondition(open) ? nil : open }
-        position = callee
-      default:
-        guard isIdentifier(position), !Self.statementWords.contains(text(position)) else { return nil }
-        while text(position - 1) == "::" { position -= isIdentifier(position - 2) ? 2 : 1 }
-        guard [".", "->"].contains(text(position - 1)) else { return position }
-        position -= 2
-      }
-    }
-    return nil
-  }
-
-  /// The name of the function that the parenthesis at `open` calls, or nil.
-  private func callee(before open: Int) -> Int? {
-    var name = open - 1
-    if text(name) == ">" {
-      guard let angle = openingAngle(name) else { return nil }
-      name = angle - 1
-    }
-    return isIdentifier(name) && !Self.statementWords.contains(text(name)) ? name : nil
-  }
-
   /// Words before a parenthesis that are no function.
   static let statementWords: Set<String> = [
     "if", "for", "while", "switch", "return", "else", "do", "case", "constexpr",

@@ -19,7 +19,7 @@ enum Refusals {
     for token in memberPointers(list) {
       context.report("pointers to members are not supported in Metal", at: token)
     }
-    AddressSpaces.check(&context)
+    AddressSpaceRefusals.check(&context)
     FunctionPointers.check(&context)
     Recursion.check(&context)
     KernelRules.check(&context)

@@ -1,14 +1,14 @@
 /// Refuses what Metal's address spaces forbid and clang, for which thread memory
 /// has no qualifier, would accept: pointers and references without an address
 /// space, variables of the program and static ones outside of `constant`.
-struct AddressSpaces {
+struct AddressSpaceRefusals {
   private let list: TokenList
   private let types: TypeNames
   /// The declarations of templates.
   private let templates: [Range<Int>]
 
   static func check(_ context: inout LoweringContext) {
-    let spaces = AddressSpaces(context)
+    let spaces = AddressSpaceRefusals(context)
     let parameters = context.declarations.filter { Kernels.isKernel($0, context.list) }.map(\.parameters)
     for token in context.list.indices {
       guard let error = spaces.pointerError(at: token) else { continue }

@@ -33,15 +33,17 @@ enum MetalSpelling {
     return AddressSpace.all.first { words.contains(Substring($0)) } ?? "thread"
   }
 
-  /// Drops ` (aka 'T')` behind `'T'`.
+  /// Drops ` (aka 'T')` behind `'T'`, and puts it in the place of a type whose name is ours.
   private static func withoutRepetition(_ parts: [String]) -> [String] {
     var result: [String] = []
     var index = 0
     while index < parts.count {
       result.append(parts[index])
-      if index + 3 < parts.count, parts[index + 1] == " (aka ", parts[index + 2] == parts[index],
+      let isOurs = parts[index].hasPrefix("__remove_reference_t(") || parts[index].contains("sm_type_")
+      if index + 3 < parts.count, parts[index + 1] == " (aka ", isOurs || parts[index + 2] == parts[index],
         parts[index + 3].hasPrefix(")")
       {
+        result[result.count - 1] = parts[index + 2]
         result.append(String(parts[index + 3].dropFirst()))
         index += 3
       }

@@ -1,5 +1,5 @@
 /// Removes the attributes of the Metal Shading Language, which C++ lacks.
-enum Attributes {
+enum MetalAttributes {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
     var position = 0
