@@ -6,12 +6,15 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
+using namespace PatternMatch;
 
 namespace lanes {
 namespace {
@@ -43,6 +46,27 @@ void separateLatches(Function &function) {
     edges.push_back({latch, loop->getHeader()});
   }
   for (const auto &[from, to] : edges) SplitEdge(from, to);
+}
+
+/// Bits cut off below come off in the shift: (x >> 2) & ~7 is (x >> 5) << 3. Of a thread's index only the latter shows
+/// that it is the same for a SIMD group.
+void shiftOut(Function &function) {
+  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+    Value *value = nullptr;
+    const APInt *mask = nullptr, *shift = nullptr;
+    if (!match(&instruction, m_And(m_Shr(m_Value(value), m_APInt(shift)), m_APInt(mask))) || mask->isZero()) continue;
+    const unsigned zeros = mask->countr_zero(), bits = mask->getBitWidth();
+    if (zeros == 0 || shift->uge(bits - zeros)) continue;
+    IRBuilder<> builder(&instruction);
+    const auto opcode = cast<BinaryOperator>(instruction.getOperand(0))->getOpcode();
+    Value *high = builder.CreateBinOp(opcode, value, ConstantInt::get(value->getType(), *shift + zeros));
+    high = builder.CreateShl(high, zeros);
+    // What else the mask clears.
+    const APInt left = *mask | APInt::getLowBitsSet(bits, zeros);
+    if (!left.isAllOnes()) high = builder.CreateAnd(high, ConstantInt::get(value->getType(), left));
+    instruction.replaceAllUsesWith(high);
+    instruction.eraseFromParent();
+  }
 }
 
 template <typename Replacement>
@@ -82,6 +106,7 @@ void prepare(Function &function, FunctionAnalysisManager &analyses, PassBuilder 
   endUnreachable(function);
   run("early-cse,mergereturn,lower-switch,fix-irreducible,loop-simplify,lcssa");
   separateLatches(function);
+  shiftOut(function);
   analyses.clear(function, function.getName());
   // Only the version that is to be fast has loops twice.
   if (!isRegular || !addFullLoops(function, isRegular)) return;
