@@ -3,6 +3,7 @@
 #include "FullLoops.hpp"
 #include "Primitives.hpp"
 #include "Private.hpp"
+#include "Shares.hpp"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Dominators.h"
@@ -80,11 +81,17 @@ void replace(Function &function, Primitive primitive, Replacement replacement) {
 
 }  // namespace
 
-FunctionPassManager firstPasses(PassBuilder &builder) {
-  return parse(builder,
-               "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
-               "loop-mssa(loop-rotate<no-header-duplication>),loop(indvars,loop-unroll-full),"
-               "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
+void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder &builder) {
+  const auto run = [&](StringRef text) {
+    parse(builder, text).run(function, analyses);
+    analyses.clear(function, function.getName());
+  };
+  run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>");
+  takeWholeShares(function);
+  run("loop-mssa(loop-rotate<no-header-duplication>),loop(indvars,loop-unroll-full),"
+      "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
+  packElements(function);
+  run("early-cse,instcombine<no-verify-fixpoint>");
 }
 
 void replaceArguments(Function &function) {
