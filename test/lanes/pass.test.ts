@@ -37,3 +37,71 @@ if (isLinux)
     expect(status).not.toBe(0);
     expect(errors).toContain("softmetal: kernel 'kernel' cannot run as vectors: a call through a pointer");
   });
+
+// Vectors of Metal's are classes, whose components a kernel reads and writes one by one.
+if (isLinux && process.arch === "x64")
+  test("sums of products stay whole where a kernel looks at their elements", async () => {
+    const source = join(folder, "elements.ll");
+    const product = (name: string, factor: string, at: number) => `
+      %${name}.place = getelementptr float, ptr %right, i64 ${64 * at}
+      %${name}.share = call double @sm_matrix_load_32(ptr %${name}.place, i64 8, i1 true)
+      %${name}.sum = getelementptr i8, ptr %sums, i64 ${8 * at}
+      %${name}.old = load double, ptr %${name}.sum
+      %${name} = call double @sm_matrix_multiply(double ${factor}, double %${name}.share, double %${name}.old)
+      store double %${name}, ptr %${name}.sum`;
+    const words = [0, 4, 8, 12];
+    await Bun.write(
+      source,
+      `declare void @sm_kernel(i32, i1) #0
+      declare double @sm_matrix_load_32(ptr, i64, i1) #1
+      declare void @sm_matrix_store_32(double, ptr, i64, i1) #0
+      declare double @sm_matrix_multiply(double, double, double) #2
+      define void @kernel(ptr %group, i32 %simdgroup) "target-cpu"="x86-64-v4" "prefer-vector-width"="512" {
+        %sums = alloca [16 x i8], align 8
+        call void @sm_kernel(i32 32, i1 true)
+        %left = load ptr, ptr %group
+        %right = getelementptr i8, ptr %left, i64 4096
+        ${words.map((at) => `%zero${at} = getelementptr i8, ptr %sums, i64 ${at}\nstore float 0.0, ptr %zero${at}`).join("\n")}
+        br label %loop
+      loop:
+        %k = phi i64 [ 0, %0 ], [ %next, %loop ]
+        %place = getelementptr float, ptr %left, i64 %k
+        %share = call double @sm_matrix_load_32(ptr %place, i64 512, i1 false)
+        %pair = bitcast double %share to <2 x float>
+        %first = extractelement <2 x float> %pair, i64 0
+        %second = extractelement <2 x float> %pair, i64 1
+        %a = fneg float %first
+        %b = fneg float %second
+        %ab = insertelement <2 x float> poison, float %a, i64 0
+        %negated = insertelement <2 x float> %ab, float %b, i64 1
+        %factor = bitcast <2 x float> %negated to double
+        ${product("p", "%factor", 0)}
+        ${product("q", "%factor", 1)}
+        %next = add i64 %k, 8
+        %more = icmp ult i64 %next, 512
+        br i1 %more, label %loop, label %end
+      end:
+        ${words.map((at) => `%result${at} = load float, ptr %zero${at}\n%half${at} = fmul float %result${at}, 0.5\nstore float %half${at}, ptr %zero${at}`).join("\n")}
+        ${[0, 8].map((at) => `%total${at} = load double, ptr %zero${at}\ncall void @sm_matrix_store_32(double %total${at}, ptr %${at === 0 ? "left" : "right"}, i64 8, i1 false)`).join("\n")}
+        ret void
+      }
+      attributes #0 = { convergent nounwind }
+      attributes #1 = { convergent nounwind memory(argmem: read) }
+      attributes #2 = { convergent nounwind memory(none) }`,
+    );
+    const options = ["-O3", "-S", "-emit-llvm", "-w"];
+    const { status, errors, output } = await run([
+      "clang-19",
+      ...options,
+      `-fpass-plugin=${lanesPlugin()}`,
+      source,
+      "-o",
+      "-",
+    ]);
+    expect({ status, errors }).toEqual({ status: 0, errors: "" });
+    const code = /^define [^\n]*@kernel\.regular\([\s\S]*?^\}/m.exec(output)?.[0] ?? "";
+    // Two neighbours in rows of sixteen; nothing of them in memory, and no lane's view of one.
+    expect(code.match(/@llvm\.fma\.v16f32/g)?.length).toBe(64);
+    expect(code.match(/alloca/g)?.length).toBe(1);
+    expect(code).not.toMatch(/shufflevector <64 x float>[^\n]*<32 x i32>/);
+  });

@@ -25,9 +25,6 @@ enum {
   SM_MAX_SIMDGROUPS = SM_MAX_THREADS / SM_SIMD_WIDTH,
   SM_MAX_VALUE_BYTES = 64,  ///< largest value a lane can exchange
   SM_EXCHANGE_BYTES = 2 * SM_MAX_VALUE_BYTES * SM_SIMD_WIDTH,
-  /// The lane that does the matrix operations of its SIMD group. It is the last
-  /// to run between two synchronisations, so all lanes' elements are written by then.
-  SM_MATRIX_LANE = SM_SIMD_WIDTH - 1,
 };
 
 /// Why a fibre gives up control.
@@ -83,8 +80,6 @@ typedef struct SmWorker {
               const void *syncPoint);
   SM_CACHE_ALIGNED SmSimdgroup simdgroups[SM_MAX_SIMDGROUPS];
   SM_CACHE_ALIGNED void *stackPointers[SM_MAX_THREADS];
-  /// 1 when the matrix lane has work that this thread has not waited for.
-  SM_CACHE_ALIGNED uint32_t matrixPending[SM_MAX_THREADS];
   /// 1 when a divergent synchronisation released the thread and it has not looked yet.
   SM_CACHE_ALIGNED uint32_t divergent[SM_MAX_THREADS];
   /// Values on their way between lanes. One of `size` bytes (a power of two) of

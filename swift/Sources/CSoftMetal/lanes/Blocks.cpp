@@ -84,11 +84,16 @@ bool Blocks::part(const std::vector<BasicBlock *> &seeds, Loop *loop) {
 
 BasicBlock *Blocks::equivalent(const BasicBlock *block) const {
   const auto *node = dominators.getNode(block);
-  if (!node || !node->getIDom()) return nullptr;
-  BasicBlock *dominator = node->getIDom()->getBlock();
-  if (!postDominators.dominates(block, dominator) || loops.getLoopFor(block) != loops.getLoopFor(dominator))
-    return nullptr;
-  return dominator;
+  if (!node) return nullptr;
+  const Loop *loop = loops.getLoopFor(block);
+  // Past the loops in front of it.
+  while ((node = node->getIDom())) {
+    BasicBlock *dominator = node->getBlock();
+    const Loop *other = loops.getLoopFor(dominator);
+    if (other == loop) return postDominators.dominates(block, dominator) ? dominator : nullptr;
+    if (!other || (loop && !loop->contains(other))) return nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace lanes

@@ -100,8 +100,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
 
   void widen(Function &kernel, FunctionAnalysisManager &analyses) {
     replaceArguments(kernel);
-    FunctionPassManager first = firstPasses(*builder_);
-    first.run(kernel, analyses);
+    simplify(kernel, analyses, *builder_);
     joinProducts(kernel, analyses, *builder_);
     analyses.clear(kernel, kernel.getName());
     CallBase *begin = kernelCall(kernel);

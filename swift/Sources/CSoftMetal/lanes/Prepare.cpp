@@ -3,15 +3,19 @@
 #include "FullLoops.hpp"
 #include "Primitives.hpp"
 #include "Private.hpp"
+#include "Shares.hpp"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
+using namespace PatternMatch;
 
 namespace lanes {
 namespace {
@@ -45,6 +49,27 @@ void separateLatches(Function &function) {
   for (const auto &[from, to] : edges) SplitEdge(from, to);
 }
 
+/// Bits cut off below come off in the shift: (x >> 2) & ~7 is (x >> 5) << 3. Of a thread's index only the latter shows
+/// that it is the same for a SIMD group.
+void shiftOut(Function &function) {
+  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+    Value *value = nullptr;
+    const APInt *mask = nullptr, *shift = nullptr;
+    if (!match(&instruction, m_And(m_Shr(m_Value(value), m_APInt(shift)), m_APInt(mask))) || mask->isZero()) continue;
+    const unsigned zeros = mask->countr_zero(), bits = mask->getBitWidth();
+    if (zeros == 0 || shift->uge(bits - zeros)) continue;
+    IRBuilder<> builder(&instruction);
+    const auto opcode = cast<BinaryOperator>(instruction.getOperand(0))->getOpcode();
+    Value *high = builder.CreateBinOp(opcode, value, ConstantInt::get(value->getType(), *shift + zeros));
+    high = builder.CreateShl(high, zeros);
+    // What else the mask clears.
+    const APInt left = *mask | APInt::getLowBitsSet(bits, zeros);
+    if (!left.isAllOnes()) high = builder.CreateAnd(high, ConstantInt::get(value->getType(), left));
+    instruction.replaceAllUsesWith(high);
+    instruction.eraseFromParent();
+  }
+}
+
 template <typename Replacement>
 void replace(Function &function, Primitive primitive, Replacement replacement) {
   for (Instruction &instruction : make_early_inc_range(instructions(function))) {
@@ -56,11 +81,17 @@ void replace(Function &function, Primitive primitive, Replacement replacement) {
 
 }  // namespace
 
-FunctionPassManager firstPasses(PassBuilder &builder) {
-  return parse(builder,
-               "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
-               "loop-mssa(loop-rotate<no-header-duplication>),loop(indvars,loop-unroll-full),"
-               "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
+void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder &builder) {
+  const auto run = [&](StringRef text) {
+    parse(builder, text).run(function, analyses);
+    analyses.clear(function, function.getName());
+  };
+  run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>");
+  takeWholeShares(function);
+  run("loop-mssa(loop-rotate<no-header-duplication>),loop(indvars,loop-unroll-full),"
+      "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
+  packElements(function);
+  run("early-cse,instcombine<no-verify-fixpoint>");
 }
 
 void replaceArguments(Function &function) {
@@ -82,6 +113,7 @@ void prepare(Function &function, FunctionAnalysisManager &analyses, PassBuilder 
   endUnreachable(function);
   run("early-cse,mergereturn,lower-switch,fix-irreducible,loop-simplify,lcssa");
   separateLatches(function);
+  shiftOut(function);
   analyses.clear(function, function.getName());
   // Only the version that is to be fast has loops twice.
   if (!isRegular || !addFullLoops(function, isRegular)) return;

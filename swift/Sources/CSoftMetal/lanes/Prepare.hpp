@@ -11,7 +11,7 @@ namespace lanes {
 
 /// The first optimisations of a function for one thread: few, since the usual ones bring loops into forms that hide
 /// what lanes share.
-llvm::FunctionPassManager firstPasses(llvm::PassBuilder &builder);
+void simplify(llvm::Function &function, llvm::FunctionAnalysisManager &analyses, llvm::PassBuilder &builder);
 
 /// `sm_group` and `sm_simdgroup` become what they stand for.
 void replaceArguments(llvm::Function &function);

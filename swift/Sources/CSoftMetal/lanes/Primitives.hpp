@@ -50,6 +50,7 @@ namespace lanes {
 constexpr unsigned width = 32;
 /// Bytes from row to row of a matrix in private memory, where two lie side by side.
 constexpr unsigned privateRowBytes = 64;
+constexpr uint64_t shareBytes = 8;  ///< of a lane's two elements of a matrix of floats
 
 enum class Primitive {
   none,

@@ -16,7 +16,6 @@ namespace lanes {
 namespace {
 
 constexpr uint64_t mostBytes = 2 << 20;  ///< for the private memory of a SIMD group
-constexpr uint64_t shareBytes = 8;       ///< of a lane's two elements of a matrix of floats
 
 class Division {
  public:

@@ -228,10 +228,11 @@ Shape Shapes::arithmetic(const BinaryOperator &operation) const {
       }
       break;
     case Instruction::LShr:
+    case Instruction::AShr:
       if (constant && constant->getValue().ult(bits) && !a.isAssumed &&
           shareHighBits(a, unsigned(constant->getZExtValue()))) {
         result.zeros = a.zeros > constant->getZExtValue() ? a.zeros - unsigned(constant->getZExtValue()) : 0;
-        if (a.limit != noLimit) result.limit = a.limit >> constant->getZExtValue();
+        if (a.limit != noLimit && a.limit <= largest(bits - 1)) result.limit = a.limit >> constant->getZExtValue();
         return result;
       }
       break;

@@ -12,6 +12,9 @@ namespace {
 constexpr size_t stackSize = size_t(4) << 20;  ///< holds the private memory of 32 threads
 constexpr size_t guardSize = 4096;
 constexpr size_t headSize = 64;  ///< at the end of a stack: whose it is
+/// Stacks begin this many bytes apart within their blocks: with equal offsets the same variable of all SIMD groups
+/// would fall into one cache set.
+constexpr size_t colour = 13 * 64;
 
 }  // namespace
 
@@ -59,7 +62,7 @@ void SimdgroupFibres::begin(uint32_t fibre) {
   auto **owner = reinterpret_cast<SimdgroupFibres **>(top);
   if (*owner != this) mprotect(stack, guardSize, PROT_NONE);
   *owner = this;
-  stackPointers_[fibre] = initialStack(top, &SimdgroupFibres::fibreMain);
+  stackPointers_[fibre] = initialStack(top - fibre * colour, &SimdgroupFibres::fibreMain);
   running_ = fibre;
   fibres_ = fibre + 1;
 }

@@ -1,5 +1,8 @@
 #include "switch.hpp"
 
+// Continues by jumps: a `ret` to where no call came from is foretold wrongly, and those after it as well, whereas the
+// fibres of a kernel have the same calls behind them.
+
 #if defined(__x86_64__)
 asm(R"(
 .text
@@ -18,7 +21,8 @@ softmetal_switch:
   movq %rsp, (%rdi)
   movq %rsi, %rsp
   popq %rbp
-  ret
+  popq %rax
+  jmpq *%rax
 1:
   popq %r15
   popq %r14
@@ -33,7 +37,8 @@ softmetal_switch:
 softmetal_jump:
   movq %rdi, %rsp
   popq %rbp
-  ret
+  popq %rax
+  jmpq *%rax
 .size softmetal_jump, .-softmetal_jump
 )");
 #elif defined(__aarch64__)
@@ -59,8 +64,8 @@ softmetal_switch:
   mov x9, sp
   str x9, [x0]
   mov sp, x1
-  ldp x29, x30, [sp], #16
-  ret
+  ldp x29, x9, [sp], #16
+  br x9
 1:
   ldp d8, d9, [sp]
   ldp d10, d11, [sp, #16]
@@ -80,8 +85,8 @@ softmetal_switch:
 .type softmetal_jump,@function
 softmetal_jump:
   mov sp, x0
-  ldp x29, x30, [sp], #16
-  ret
+  ldp x29, x9, [sp], #16
+  br x9
 .size softmetal_jump, .-softmetal_jump
 )");
 #endif

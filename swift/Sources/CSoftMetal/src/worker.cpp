@@ -99,7 +99,6 @@ void Worker::prepareFibres(uint32_t threadCount) {
   for (uint32_t t = 0; t < threadCount; ++t) {
     char *top = stacks + (t + 1) * stackSize - (t % SM_SIMD_WIDTH) * SM_STACK_COLOUR;
     state_->stackPointers[t] = initialStack(top, &Worker::fibreMain);
-    state_->matrixPending[t] = 0;
     state_->divergent[t] = 0;
   }
   for (uint32_t g = 0; g < simdgroupCount(threadCount); ++g) {

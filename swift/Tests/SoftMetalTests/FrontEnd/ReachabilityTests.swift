@@ -5,6 +5,7 @@ import Testing
 @Suite struct ReachabilityTests {
   func execution(_ source: String) throws -> String {
     let tail = try Lowered(source).tail
+    if tail.has("SM_EXECUTION_VECTORS_OR_LOOP") { return "vectors or loop" }
     return tail.has("SM_EXECUTION_FIBRES") ? (tail.has(", 1, (f") ? "matrices" : "fibres") : "loop"
   }
 
@@ -15,6 +16,13 @@ import Testing
       "loop"
     ),
     ("kernel void f() { /* simd_sum(1) */ }", "loop"),
+    ("kernel void f(device int *a) { for (int i = 0; i < 4; i++) { a[i] = 1; } }", "vectors or loop"),
+    ("int g(int x) { while (x < 9) { x *= 3; } return x; } kernel void f() { g(1); }", "vectors or loop"),
+    ("kernel void f(device int *a) { float x[4]; for (int i = 0; i < 4; i++) { x[i] = a[i]; } }", "loop"),
+    (
+      "int g(const thread int *a) { return a[0]; } kernel void f() { do { g(nullptr); } while (false); }",
+      "vectors or loop"
+    ),
     ("int g() { return simd_sum(1); } kernel void f() { }", "loop"),
     ("kernel void f() { simd_sum(1); }", "fibres"),
     ("kernel void f() { metal::simd_shuffle_xor<int>(1, 2); }", "fibres"),

@@ -41,13 +41,7 @@ enum Executor: Hashable, Sendable {
   /// What clang is told.
   var flags: [String] {
     switch self {
-    case .fibres:
-      [
-        // Lanes write into the matrix lane's frame before it gets there: no variable may share another's place.
-        "-Xclang", "-disable-lifetime-markers", "-mllvm", "-no-stack-coloring",
-        // Loops of matrix operations are empty for all lanes but one: worth a copy of the loop.
-        "-mllvm", "-unswitch-threshold=2000",
-      ]
+    case .fibres: []
     case .vectors(let plugin):
       ["-DSM_EXECUTE_VECTORS", "-fpass-plugin=\(plugin)", "-Xclang", "-disable-lifetime-markers"]
     }

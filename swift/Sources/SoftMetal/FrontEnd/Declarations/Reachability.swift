@@ -5,6 +5,10 @@ struct Reachability {
     /// Threads wait for each other or share memory.
     var needsFibres = false
     var usesMatrices = false
+    /// Loops in a thread: clang turns no loop over threads that has one inside into vectors.
+    var hasLoops = false
+    /// Private arrays, whose elements clang does turn into vectors.
+    var hasArrays = false
     /// Names of function constants.
     var constants: Set<String> = []
     /// Those asked about with `is_function_constant_defined`, which may stay without a value.
@@ -17,6 +21,8 @@ struct Reachability {
     var successors: Set<Int> = []
     var needsFibres = false
     var usesMatrices = false
+    var hasLoops = false
+    var hasArrays = false
     var constants: Set<String> = []
     var optionalConstants: Set<String> = []
     var size = 0
@@ -42,6 +48,7 @@ struct Reachability {
       if kernels.contains(index), declaration.tokens.contains(where: { list.text($0) == "threadgroup" }) {
         node.needsFibres = true
       }
+      if declaration.kind == .function { noteLoops(declaration.tokens, in: &node) }
       node.size = declaration.tokens.count
       // Operators are used without their name.
       if declaration.kind == .function { node.successors.formUnion(nodesByName["operator"] ?? []) }
@@ -67,6 +74,8 @@ struct Reachability {
       visited[index] = true
       facts.needsFibres = facts.needsFibres || nodes[index].needsFibres
       facts.usesMatrices = facts.usesMatrices || nodes[index].usesMatrices
+      facts.hasLoops = facts.hasLoops || nodes[index].hasLoops
+      facts.hasArrays = facts.hasArrays || nodes[index].hasArrays
       facts.constants.formUnion(nodes[index].constants)
       facts.optionalConstants.formUnion(nodes[index].optionalConstants)
       facts.size += nodes[index].size
@@ -115,6 +124,20 @@ struct Reachability {
       position += 1
     }
     return node
+  }
+
+  private func noteLoops(_ range: Range<Int>, in node: inout Node) {
+    for position in range {
+      let text = list.text(position)
+      node.hasLoops = node.hasLoops || text == "for" || text == "while" || text == "do"
+      guard text == "[", position - 2 >= range.lowerBound, list.text(position + 1) != "[",
+        list.isIdentifier(position - 1)
+      else { continue }
+      // A type, a name, a bracket.
+      let before = list.text(position - 2)
+      let isType = before == ">" || (list.isIdentifier(position - 2) && before != "return" && before != "else")
+      node.hasArrays = node.hasArrays || isType
+    }
   }
 
   /// - Parameter isUse: whether the name is called, not that of a variable.

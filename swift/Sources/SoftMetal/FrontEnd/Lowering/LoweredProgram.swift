@@ -8,8 +8,6 @@ struct LoweredProgram {
   let entries: [KernelEntry]
   let constants: [FunctionConstant]
   let derived: [DerivedConstant]
-  /// Whether references to elements of matrices outlive a matrix operation.
-  let holdsElements: Bool
   /// Whether it includes `<metal_stdlib>`.
   let includesLibrary: Bool
 
@@ -28,7 +26,6 @@ struct LoweredProgram {
     }
     let tail = Tail(described, constants, derived, list)
     var macros: [String] = []
-    if holdsElements { macros.append("SM_HELD_ELEMENTS") }
     if described.contains(where: { !$0.facts.needsFibres }) { macros.append("SM_HAS_LOOPS") }
     return LoweredShader(
       text: Array(head.utf8) + edited.bytes + Array(tail.text.utf8),

@@ -30,7 +30,6 @@ enum Lowering {
     let program = LoweredProgram(
       head: head(context) + "#line 1 \"\(origin.escapedLabel)\"\n", edited: context.edits.apply(to: source),
       list: context.list, origin: origin, entries: entries, constants: constants, derived: derived,
-      holdsElements: HeldElements.exist(in: context),
       includesLibrary: Preprocessing.headers(context.list).contains("metal_stdlib"))
     guard context.diagnostics.isEmpty else { throw program.map.error(context.diagnostics) }
     if let overlap = context.edits.overlap() { throw program.map.error(overlap) }

@@ -72,7 +72,7 @@ struct Tail {
     // Never empty, which C++ does not allow an array to be.
     let names = entry.signature.arguments.filter { !$0.index.isEmpty }.map { Self.literal($0.name) } + ["nullptr"]
     text += "SM_LITERAL_CHAR *const sm_names_\(index)[] = {\(names.joined(separator: ", "))};\n"
-    let execution = entry.facts.needsFibres ? "SM_EXECUTION_FIBRES" : "SM_EXECUTION_LOOP"
+    let execution = Self.execution(entry.facts)
     let matrices = entry.facts.usesMatrices ? "1" : "0"
     let maxThreads = Kernels.substitute(entry.maxThreads, entry.templateArguments)
     let parts = [execution, String(index + 1), maxThreads, matrices, "(\(entry.expression))"] + arguments
@@ -84,6 +84,12 @@ struct Tail {
           + "\"attribute '\(list.text(argument.token))' cannot be applied to this type\");",
         from: list.tokens[argument.token].range.lowerBound)
     }
+  }
+
+  /// Independent threads are a plain loop, unless clang would leave that loop to one thread after another.
+  private static func execution(_ facts: Reachability.Facts) -> String {
+    if facts.needsFibres { return "SM_EXECUTION_FIBRES" }
+    return facts.hasLoops && !facts.hasArrays ? "SM_EXECUTION_VECTORS_OR_LOOP" : "SM_EXECUTION_LOOP"
   }
 
   /// Has clang check the indices that the text does not tell, such as enumerators.
