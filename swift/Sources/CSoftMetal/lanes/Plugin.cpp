@@ -1,6 +1,7 @@
 /// The pass plugin: every kernel of a module becomes one that runs a SIMD group.
 #include <memory>
 
+#include "MaskedMemory.hpp"
 #include "Prepare.hpp"
 #include "Primitives.hpp"
 #include "Products.hpp"
@@ -170,6 +171,8 @@ class LanesPass : public PassInfoMixin<LanesPass> {
 void registerPasses(PassBuilder &builder) {
   builder.registerPipelineStartEPCallback(
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
+  builder.registerOptimizerLastEPCallback(
+      [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(CompactMasks()); });
   builder.registerPipelineParsingCallback(
       [&builder](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
         if (name != "softmetal-lanes") return false;
