@@ -5,6 +5,7 @@
 #include "Prepare.hpp"
 #include "Primitives.hpp"
 #include "Products.hpp"
+#include "UnrollPrivate.hpp"
 #include "Widen.hpp"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/InstIterator.h"
@@ -169,6 +170,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
 };
 
 void registerPasses(PassBuilder &builder) {
+  registerUnrollPrivate(builder);
   builder.registerPipelineStartEPCallback(
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
   builder.registerOptimizerLastEPCallback(

@@ -59,8 +59,11 @@ void replace(Function &function, Primitive primitive, Replacement replacement) {
 FunctionPassManager firstPasses(PassBuilder &builder) {
   return parse(builder,
                "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
-               "loop-mssa(loop-rotate<no-header-duplication>),loop(indvars,loop-unroll-full),"
-               "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
+               "loop-mssa(loop-rotate<no-header-duplication>),"
+               "loop(indvars,softmetal-unroll-private,loop-unroll-full),"
+               "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,sroa,"
+               // Components of a vector that were copied one by one.
+               "load-store-vectorizer");
 }
 
 void replaceArguments(Function &function) {
