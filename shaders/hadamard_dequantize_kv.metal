@@ -18,7 +18,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
-#include "common/bfloat.h"
+#include "common/elements.h"
 #include "common/instantiate.h"
 #include "hadamard_formats.h"
 #include "hadamard_rows.h"
@@ -34,27 +34,6 @@ using Part = LanePart<D, 32>;
 template <uint D>
 inline float factor_of(float norm, float scale_factor_d512) {
   return D <= 256 ? norm / sqrt(float(D) * float(Head<D>::block)) : norm / (scale_factor_d512 * sqrt(float(D)));
-}
-
-/// Stores N values; `dtype` is MA_DTYPE_F32, F16 or BF16.
-template <int N>
-inline void store_run(device uchar *out, ulong first, const thread float *values, uint dtype) {
-  if (dtype == 1) {
-    device float *to = (device float *)out + first;
-    for (int j = 0; j < N; j++) {
-      to[j] = values[j];
-    }
-  } else if (dtype == 2) {
-    device half *to = (device half *)out + first;
-    for (int j = 0; j < N; j++) {
-      to[j] = half(values[j]);
-    }
-  } else {
-    device ushort *to = (device ushort *)out + first;
-    for (int j = 0; j < N; j++) {
-      to[j] = bfloat_bits(values[j]);
-    }
-  }
 }
 
 /// Coordinates k to k + N - 1 of the runs of a group: joins each L of them to

@@ -45,6 +45,14 @@ export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/cacheCopy/kvCacheCopy.t
 export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/cacheCopy/kvCacheCopyBatch.ts";
 export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/cacheCopy/kvCacheCopyHeadMajor.ts";
 export { type KvCacheCopySeqArgs, kvCacheCopySeq } from "./ops/cacheCopy/kvCacheCopySeq.ts";
+export type { DecodeCache, DecodeCodes, DecodeDType } from "./ops/decode/decodeCache.ts";
+export { type FlashAttnDecodeArgs, flashAttnDecode } from "./ops/decode/flashAttnDecode.ts";
+export {
+  type DecodeStorage,
+  type FlashAttnDecodeSupport,
+  flashAttnDecodeSupport,
+} from "./ops/decode/flashAttnDecodeSupport.ts";
+export { type AttentionPart, type MergeAttentionArgs, mergeAttention } from "./ops/decode/mergeAttention.ts";
 export {
   type BuildCausalMaskArgs,
   type BuildSlidingWindowMaskArgs,

@@ -47,6 +47,7 @@ export function codesSource(header: Header): string {
     MA_FAILURE: "FailurePart",
     MA_STATE: "PassState",
     MA_MATH: "MathMode",
+    MA_DECODE: "DecodePart",
   };
   const enums = header.enums.flatMap(({ prefix, comment, values }) => {
     const name = names[prefix];

@@ -2,6 +2,7 @@ import { awaitBenchmarks } from "./await-latency.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { copyF32 } from "./copy-f32.ts";
 import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
+import { decodeBenchmarks } from "./decode.ts";
 import { dispatchBenchmarks } from "./dispatch-host-cost.ts";
 import { loadToFirstResult } from "./load-to-first-result.ts";
 import { mmaElementStyle, mmaMatrixStyle } from "./matrix-products.ts";
@@ -34,6 +35,7 @@ export const benchmarks: readonly Benchmark[] = [
   prefillTwoThreads,
   ...prefillHeadDims,
   prefillWindow,
+  ...decodeBenchmarks,
   shaderCold,
   shaderWarm,
   loadToFirstResult,

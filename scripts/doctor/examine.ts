@@ -7,7 +7,7 @@ import { mendOf, type Problem } from "./problems.ts";
 /** What became of a case on the device. */
 export interface CaseResult {
   readonly name: string;
-  /** That ran, in order; the last is the operation's own. */
+  /** The operation's own that ran, in order. */
   readonly kernels: readonly string[];
   /** Undefined where the result is right. */
   readonly fault: string | undefined;
@@ -57,10 +57,10 @@ function runCase(device: Device, each: Case): CaseResult {
   return { name: each.name, kernels, fault, seconds };
 }
 
-/** The state of each kernel, by the cases in which it was the operation's own. */
+/** The state of each kernel, by the cases in which it is one of the operation's own. */
 function kernelResults(names: readonly string[], results: readonly CaseResult[]): KernelResult[] {
   return names.map((kernel) => {
-    const mine = results.filter(({ kernels }) => kernels.at(-1) === kernel);
+    const mine = results.filter(({ kernels }) => kernels.includes(kernel));
     const [first] = mine;
     const wrong = mine.find(({ fault }) => fault !== undefined);
     if (first === undefined) return { kernel, state: "untried", case: undefined };

@@ -13,6 +13,8 @@ export interface DeviceInfo {
   readonly maxBufferLength: number;
   readonly recommendedMaxWorkingSetSize: number;
   readonly currentAllocatedSize: number;
+  /** What the device keeps for the states of attention's splits; it grows to the largest need. */
+  readonly scratchLength: number;
   readonly maxThreadgroupMemoryLength: number;
   /** Threads along x, y and z. */
   readonly maxThreadsPerThreadgroup: readonly [number, number, number];

@@ -16,6 +16,17 @@ export interface Support {
     /** Bytes. */
     readonly threadgroupMemory: number;
   }[];
+  readonly flashAttnDecode: readonly {
+    readonly k: "dense" | "codes";
+    readonly v: "dense" | "codes";
+    readonly headDim: number;
+    readonly valueDim: number;
+    readonly kernel: string;
+    readonly queryTile: number;
+    readonly keyTile: number;
+    /** Bytes. */
+    readonly threadgroupMemory: number;
+  }[];
   readonly cacheCopy: readonly {
     readonly kernel: string;
     readonly layout: "rows" | "batch" | "sequence" | "headMajor";

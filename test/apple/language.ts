@@ -21,7 +21,7 @@ const documented = {
     dispatch_threads_per_threadgroup simdgroup_index_in_threadgroup simdgroups_per_threadgroup threads_per_simdgroup`,
   functions: `abs all any as_type ceil clamp clz copysign cos cospi ctz dot exp exp2 exp10 fabs floor fma fmax fmin fract frexp
     isfinite isinf isnan ldexp length log log2 max min mix popcount pow precise fast rint round rsqrt saturate select sign
-    sin sinpi sqrt step trunc extract_bits insert_bits reverse_bits rotate mulhi mad24 mul24 hadd absdiff`,
+    sin sinpi sqrt step tanh trunc extract_bits insert_bits reverse_bits rotate mulhi mad24 mul24 hadd absdiff`,
   simdgroup: `simd_all simd_any simd_ballot simd_broadcast simd_broadcast_first simd_max simd_min simd_or simd_and simd_xor
     simd_prefix_exclusive_sum simd_prefix_inclusive_sum simd_product simd_shuffle simd_shuffle_down simd_shuffle_up
     simd_shuffle_xor simd_shuffle_rotate_down simd_shuffle_rotate_up simd_sum quad_sum quad_shuffle_xor`,
@@ -112,6 +112,12 @@ function declared(lists: readonly Token[][]): Set<string> {
       if (types.has(before) || (before === ">" && k === i - 1)) names.add(token.text);
     }
     for (const [i, token] of list.entries()) {
+      // The enumerators of an enumeration without a name.
+      if (token.text === "{" && list[i - 1]?.text === "enum") {
+        for (let k = i + 1; k < list.length && list[k]?.text !== "}"; k++) {
+          if (isWord(list[k])) names.add((list[k] as Token).text);
+        }
+      }
       // More names of one declaration, and the enumerators of an enumeration.
       if (isWord(token) && list[i - 1]?.text === "," && names.has(firstOfDeclaration(list, i))) names.add(token.text);
     }

@@ -65,9 +65,15 @@ describe("the documented language", () => {
   });
 });
 
-const indices = shaders.flatMap((file) => [...shaderText(file).matchAll(/\[\[function_constant\((\d+)\)\]\]/g)]);
+const declarations = shaders.flatMap((file) => [
+  ...shaderText(file).matchAll(/^constant (bool|uint) \w+ \[\[function_constant\((\d+)\)\]\]/gm),
+]);
 /** Those of all shaders: a kernel takes what it knows of them. */
-const constants = indices.map(([, index]) => ({ index: Number(index), dtype: "bool" as const, value: true }));
+const constants = declarations.map(([, type, index]) =>
+  type === "bool"
+    ? { index: Number(index), dtype: "bool" as const, value: true }
+    : { index: Number(index), dtype: "u32" as const, value: 1 },
+);
 
 if (device.info.backend === "SoftMetal")
   describe("warnings are errors", () => {

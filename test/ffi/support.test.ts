@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { loadLibrary } from "../../src/ffi/library.ts";
 import { support } from "../../src/ffi/support.ts";
-import { Device, flashAttnPrefillSupport } from "../../src/index.ts";
+import { Device, flashAttnDecodeSupport, flashAttnPrefillSupport } from "../../src/index.ts";
 import { quantizedFormats } from "../../src/ops/quantizedCache/quantizedFormat.ts";
 import { promisedHeadSizes } from "../helpers/promised.ts";
 
@@ -25,6 +25,27 @@ describe("the library's tables", () => {
       const [queryTile, keyTile] = row.headDim === 512 ? [8, 8] : [32, 16];
       expect(row).toMatchObject({ queryTile, keyTile, simdgroups: queryTile / 8 });
       expect(row.threadgroupMemory).toBeWithin(1, 32 * 1024 + 1);
+    }
+  });
+
+  test("decode: eight head sizes, K and V dense or codes, and V as a part of K; one query, and tiles of several", () => {
+    const kinds = ["dense", "codes"].flatMap((k) => ["dense", "codes"].map((v) => `${k} ${v}`));
+    const promised = kinds.flatMap((kind) =>
+      promisedHeadSizes.flatMap((headDim) =>
+        [1, headDim < 512 ? 4 : 2].map((n) => `${kind} ${headDim} ${headDim} ${n}`),
+      ),
+    );
+    const latent = [1, 2].map((n) => `dense dense 576 512 ${n}`);
+    const found = table.flashAttnDecode.map(
+      ({ k, v, headDim, valueDim, queryTile }) => `${k} ${v} ${headDim} ${valueDim} ${queryTile}`,
+    );
+    expect(found.toSorted()).toEqual([...promised, ...latent].toSorted());
+    for (const row of table.flashAttnDecode) expect(row).toMatchObject({ keyTile: 256, threadgroupMemory: 0 });
+    expect(flashAttnDecodeSupport()).toBe(flashAttnDecodeSupport());
+    expect(flashAttnDecodeSupport()).toHaveLength(promised.length + latent.length);
+    for (const row of flashAttnDecodeSupport()) {
+      expect(Object.isFrozen(row)).toBe(true);
+      expect(row).toMatchObject({ maxErrorToValues: 1e-5, maxNmse: 4e-12 });
     }
   });
 

@@ -163,6 +163,39 @@ export const operations: readonly FuzzedOperation[] = [
     ],
   },
   {
+    name: "ma_flash_attn_decode",
+    struct: "MAFlashAttnDecodeArgs",
+    valid: decode,
+    // Codes are read in words of 2 bytes.
+    mayBeRefused: (fields) => ["k", "v"].some((name) => Number(fields[`${name}.offset`]) % 2 === 1),
+    refused: [
+      ["batch", 0],
+      ["params.n_q", 17],
+      ["params.n_kv_heads", 0],
+      ["params.head_dim", 63],
+      ["params.capacity", 0],
+      ["params.is_sliding", 2],
+      ["params.scale", 0],
+      ["params.softcap", -1],
+      ["params.window", most],
+      ["params.tree_columns", 33],
+      ["params.page_tokens", most],
+      ["params.n_blocks", most],
+      ["packingK", 4],
+    ],
+  },
+  {
+    name: "ma_merge_attention",
+    struct: "MAMergeAttentionArgs",
+    valid: merge,
+    refused: [
+      ["params.rows", 0],
+      ["params.row_size", most],
+      ["params.n_parts", 9],
+      ["lse0.dtype", dtypeCodes.f16],
+    ],
+  },
+  {
     name: "ma_apply_rope",
     struct: "MAApplyRopeArgs",
     valid: rope,
@@ -427,6 +460,83 @@ function prefill(pass: LivePass, random: Random): Fields | undefined {
       causal: random.below(2),
     }
   );
+}
+
+/** K or V of 64 values a row, dense or codes. */
+function decodeCache(random: Random, stream: "K" | "V", rows: number) {
+  const name = stream === "K" ? "k" : "v";
+  if (random.chance(0.5)) {
+    const dtype = random.pick<DType>(["f32", "f16", "bf16"]);
+    return { tensors: [[name, dtype, rows * 64] as const], fields: {} };
+  }
+  const [bits, packing, width] = random.pick<readonly [number, number, number]>([
+    [4, 1, 4],
+    [8, 2, 8],
+    [5, 2, 8],
+    [3, 3, 3],
+  ]);
+  return {
+    tensors: [[name, "u8", rows * 8 * width] as const, [`norms${stream}`, "f32", rows] as const],
+    fields: { [`bits${stream}`]: bits, [`packing${stream}`]: packing },
+  };
+}
+
+function decode(pass: LivePass, random: Random): Fields | undefined {
+  const [n_kv_heads, n_q, batches] = [random.between(1, 2), random.between(1, 3), random.between(1, 2)];
+  const n_heads = n_kv_heads * random.between(1, 3);
+  const page_tokens = random.chance(0.3) ? random.between(1, 4) : 0;
+  const n_pages = page_tokens === 0 ? 0 : random.between(1, 4);
+  const capacity = page_tokens === 0 ? random.between(1, 40) : page_tokens * random.between(1, 4);
+  const is_sliding = page_tokens === 0 ? random.below(2) : 0;
+  const rows = n_kv_heads * (page_tokens === 0 ? batches * capacity : n_pages * page_tokens);
+  const [k, v] = [decodeCache(random, "K", rows), decodeCache(random, "V", rows)];
+  const queries = batches * n_heads * n_q;
+  const hasLengths = random.chance(0.5);
+  const tree_columns = random.chance(0.3) ? random.between(1, 32) : 0;
+  const tensors = new Places(pass, random).tensors(
+    ["q", random.pick<DType>(["f32", "f16", "bf16"]), queries * 64],
+    ...k.tensors,
+    ...v.tensors,
+    ["out", random.pick<DType>(["f32", "f16", "bf16"]), queries * 64],
+    ...(random.chance(0.5) ? [["lse", "f32", queries] as const] : []),
+    // Whatever the bytes are: lengths and pages are the caller's.
+    ...(hasLengths ? [["seqLens", "i32", batches] as const] : []),
+    ...(page_tokens === 0 ? [] : [["blockTable", "i32", (batches * capacity) / page_tokens] as const]),
+    ...(random.chance(0.3) ? [["sinks", "f32", n_heads] as const] : []),
+    ...(random.chance(0.3) ? [["alibiSlopes", "f32", n_heads] as const] : []),
+    ...(tree_columns === 0 ? [] : [["treeMask", "u32", batches * n_q] as const]),
+  );
+  const numbers = {
+    n_heads,
+    n_kv_heads,
+    head_dim: 64,
+    n_q,
+    capacity,
+    seq_len: random.below(is_sliding === 1 ? 1000 : capacity + 1),
+    is_sliding,
+    window: random.below(50),
+    page_tokens,
+    n_pages,
+    tree_columns,
+    scale: 0.125,
+    softcap: random.below(2),
+    scale_factor_d512: 1,
+  };
+  return tensors && { ...tensors, ...k.fields, ...v.fields, ...params(numbers), batch: batches };
+}
+
+function merge(pass: LivePass, random: Random): Fields | undefined {
+  const [rows, row_size, parts] = [random.between(1, 9), random.between(1, 40), random.between(1, 8)];
+  const dtype = random.pick<DType>(["f32", "f16", "bf16"]);
+  const tensors = new Places(pass, random).tensors(
+    ...Array.from({ length: parts }, (_, i) => [
+      [`out${i}`, dtype, rows * row_size] as const,
+      [`lse${i}`, "f32", rows] as const,
+    ]).flat(),
+    ["out", random.pick<DType>(["f32", "f16", "bf16"]), rows * row_size],
+    ...(random.chance(0.5) ? [["lse", "f32", rows] as const] : []),
+  );
+  return tensors && { ...tensors, ...params({ rows, row_size, n_parts: givenOrDerived(random, parts) }) };
 }
 
 /** As many frequencies as a call may read, whatever a change makes of its numbers. */

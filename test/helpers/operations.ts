@@ -4,6 +4,7 @@ import {
   classifyMaskTiles,
   type Device,
   dequantizeKv,
+  flashAttnDecode,
   flashAttnPrefill,
   hadamardQuantizeKv,
   hadamardQuantizeKvSeq,
@@ -11,6 +12,7 @@ import {
   kvCacheCopyBatch,
   kvCacheCopyHeadMajor,
   kvCacheCopySeq,
+  mergeAttention,
 } from "../../src/index.ts";
 import { type Fields, type UntypedOp, untyped } from "./watched.ts";
 
@@ -31,6 +33,9 @@ export function operationSamples(device: Device): readonly OperationSample[] {
   const decoded = () => ({ ...codes(), out: f32(2, 3, 64) });
   const mask = device.tensor("bool", [6, 10]);
   const attention = { q: bf16(2, 6, 64), k: bf16(2, 10, 64), v: bf16(2, 10, 64), out: bf16(2, 6, 64) };
+  const seqLens = device.tensor("i32", [1]);
+  const token = () => ({ q: f32(4, 3, 64), out: f32(4, 3, 64) });
+  const part = () => ({ out: f32(4, 64), lse: f32(4) });
   const both = (stream: () => Fields, rest: Fields): readonly Fields[] => [
     { ...stream(), ...rest },
     { k: stream(), v: stream(), ...rest },
@@ -56,6 +61,19 @@ export function operationSamples(device: Device): readonly OperationSample[] {
     },
     { name: "dequantizeKv", op: untyped(dequantizeKv), args: both(decoded, { bits: 4, readPosStart: 1 }) },
     { name: "flashAttnPrefill", op: untyped(flashAttnPrefill), args: [{ ...attention, causal: true }] },
+    {
+      name: "flashAttnDecode",
+      op: untyped(flashAttnDecode),
+      args: [
+        { ...token(), k: f32(2, 5, 64), v: bf16(2, 5, 64), lse: f32(4, 3), seqLens, sinks: f32(4) },
+        { ...token(), k: { ...codes(), bits: 4 }, v: { ...codes(), bits: 4 }, seqLens, softcap: 3, window: 2 },
+      ],
+    },
+    {
+      name: "mergeAttention",
+      op: untyped(mergeAttention),
+      args: [{ parts: [part(), part()], out: bf16(4, 64), lse: f32(4) }],
+    },
     { name: "buildCausalMask", op: untyped(buildCausalMask), args: [{ mask }] },
     { name: "buildSlidingWindowMask", op: untyped(buildSlidingWindowMask), args: [{ mask, window: 2 }] },
     { name: "classifyMaskTiles", op: untyped(classifyMaskTiles), args: [{ mask, headDim: 64 }] },

@@ -7,15 +7,17 @@ import { Device } from "../../src/index.ts";
 import { run } from "../helpers/run.ts";
 
 const isLinux = process.platform === "linux";
-const zeros = [0, 1, 200, 201, 300, 301, 303, 400, 401, 402].map(
-  (index) => ({ index, dtype: "bool", value: false }) as const,
-);
+/** Of every built-in kernel. */
+const constants = [
+  ...[0, 1, 200, 201, 300, 301, 303, 400, 401, 402].map((index) => ({ index, dtype: "bool", value: false }) as const),
+  ...[420, 421].map((index) => ({ index, dtype: "u32", value: 1 }) as const),
+];
 
 if (isLinux && process.env["SOFTMETAL_EXECUTOR"] !== "fibres")
   test("every built-in kernel runs as vectors or as a loop", () => {
     using device = Device.open();
     const others = device.kernelNames.flatMap((kernel) => {
-      using pipeline = device.pipeline(kernel, { constants: zeros });
+      using pipeline = device.pipeline(kernel, { constants });
       return ["vectors", "loop"].includes(pipeline.executor) ? [] : [`${kernel}: ${pipeline.executor}`];
     });
     expect(others).toEqual([]);

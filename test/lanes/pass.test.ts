@@ -1,9 +1,9 @@
 /** The compiler pass alone: small kernels in LLVM's language, run for one SIMD group with known results. */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { run } from "../helpers/run.ts";
+import { run, runChecked } from "../helpers/run.ts";
 import { lanesPlugin } from "./plugin.ts";
 import { compileProgram, expectedOf, laneCounts, programs } from "./programs.ts";
 
@@ -17,6 +17,24 @@ if (isLinux)
     const program = await compileProgram(name, lanesPlugin(), folder);
     for (const lanes of laneCounts)
       expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf(name, lanes) });
+  });
+
+/** Without instructions for masks of 16 bits, for scatters, for gathers. */
+if (isLinux && process.arch === "x64")
+  describe.each(["x86-64-v2", "x86-64-v3"])("masked accesses at %s", (level) => {
+    test("give what they do elsewhere", async () => {
+      const program = await compileProgram("masked", lanesPlugin(), folder, level);
+      for (const lanes of laneCounts)
+        expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf("masked", lanes) });
+    });
+
+    test("are no branch a lane each, which would take clang minutes a kernel", async () => {
+      const source = join(import.meta.dir, "ir/masked.ll");
+      const options = ["-O3", `-march=${level}`, "-S", "-w", `-fpass-plugin=${lanesPlugin()}`];
+      const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+      // 3 accesses of 32 lanes, in 2 versions.
+      expect(code.match(/^\tj\w+/gm)?.length ?? 0).toBeLessThan(40);
+    });
   });
 
 if (isLinux)

@@ -35,6 +35,15 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     }),
   rotated: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 1)),
   while: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 0)),
+  masked: (lanes) => {
+    const words = padded([]);
+    for (let lane = 0; lane < lanes && lane < width; lane++) {
+      const value = input[lane] as number;
+      const half = lane % 2 === 0 ? (input[lane / 2] as number) : 0;
+      if (value > 10) words[lane ^ 1] = half + (input[(value * 5) % width] as number);
+    }
+    return words;
+  },
   uniform: (lanes) => {
     const active = Array.from({ length: lanes }, (_, lane) => lane).filter((lane) => (input[lane] as number) > 10);
     const last = active.at(-1);
@@ -54,10 +63,11 @@ export async function compileProgram(
   name: string,
   plugin: string,
   folder: string,
+  processor = "native",
 ): Promise<(lanes: number) => number[]> {
   const object = join(mkdtempSync(join(folder, "program-")), `${name}.so`);
   const source = join(import.meta.dir, "ir", `${name}.ll`);
-  const options = ["-O3", "-march=native", "-shared", "-fPIC", "-nostdlib", "-w", `-fpass-plugin=${plugin}`];
+  const options = ["-O3", `-march=${processor}`, "-shared", "-fPIC", "-nostdlib", "-w", `-fpass-plugin=${plugin}`];
   await runChecked(["clang-19", ...options, source, "-o", object]);
   const { symbols } = dlopen(object, { kernel: { args: ["ptr", "u32"], returns: "void" } });
   return (lanes) => {

@@ -43,6 +43,8 @@ describe("sizes", () => {
     HadamardQuantizeHbParams: 28,
     HadamardQuantizeSeqParams: 40,
     HadamardDequantizeParams: 36,
+    FlashAttnDecodeParams: 80,
+    MergeAttentionParams: 24,
     RopeParams: 40,
     AttnParams: 160,
     AttnMaskParams: 24,
@@ -67,6 +69,8 @@ describe("sizes", () => {
     MAHadamardQuantizeKvSeqArgs: 192,
     MAHadamardDequantizeKvArgs: 192,
     MAFlashAttnPrefillArgs: 344,
+    MAFlashAttnDecodeArgs: 392,
+    MAMergeAttentionArgs: 456,
     MABuildMaskArgs: 40,
     MAClassifyMaskTilesArgs: 104,
   };
@@ -279,6 +283,7 @@ describe("written by the library's layout, read in TypeScript", () => {
       maxBufferLength: number("maxBufferLength"),
       recommendedMaxWorkingSetSize: number("recommendedMaxWorkingSetSize"),
       currentAllocatedSize: number("currentAllocatedSize"),
+      scratchLength: number("scratchLength"),
       maxThreadgroupMemoryLength: number("maxThreadgroupMemoryLength"),
       maxThreadsPerThreadgroup: [
         number("maxThreadsPerThreadgroup[0]"),

@@ -64,9 +64,9 @@ testTable("a name that an operation does not take", cases, ({ op, valid, args, a
 
 test("every operation that the package exports is among them", () => {
   const takesPass = Object.entries(library).flatMap(([name, value]) =>
-    typeof value === "function" && /^(kv|hadamard|dequantize|flash|build|classify)/.test(name) ? [name] : [],
+    typeof value === "function" && /^(kv|hadamard|dequantize|flash|merge|build|classify)/.test(name) ? [name] : [],
   );
-  const others = ["kvCacheBytes", "flashAttnPrefillSupport"];
+  const others = ["kvCacheBytes", "flashAttnPrefillSupport", "flashAttnDecodeSupport"];
   expect(takesPass.filter((name) => !others.includes(name)).toSorted()).toEqual(
     operations.map(({ name }) => name).toSorted(),
   );

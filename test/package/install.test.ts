@@ -206,6 +206,15 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
       renameSync(whole, kernels);
     }, 600_000);
 
+    test("no kernel is so large that clang takes long for it, at any level", async () => {
+      const kernels = join(project.folder, "node_modules", platformPackage, "lib/kernels.tar");
+      const listed = (await runChecked(["tar", "-tvf", kernels])).trim().split("\n");
+      const sizes = listed.map((line) => Number(line.trim().split(/\s+/)[2]));
+      expect(sizes.length).toBeGreaterThan(400);
+      // Those that a branch a lane is made for come to more, and to minutes.
+      expect(Math.max(...sizes)).toBeLessThan(640 << 10);
+    });
+
     test("makes no cache, since nothing was compiled", () => {
       expect(existsSync(join(project.folder, "../home/.cache/metal-attention"))).toBe(false);
     });

@@ -21,9 +21,12 @@ export const layouts = {
   AttnMaskParams: "24 M_strides:0",
   BuildMaskParams: "16 qL:0 kL:4 qL_off:8 window:12",
   ClassifyMaskParams: "48 B:0 H:4 qL:8 kL:12 NQ:16 NK:20 M_strides:24",
+  FlashAttnDecodeParams:
+    "80 n_heads:0 n_kv_heads:4 head_dim:8 n_q:12 capacity:16 seq_len:20 is_sliding:24 window:28 page_tokens:32 n_pages:36 tree_columns:40 scale:44 softcap:48 scale_factor_d512:52 q_dtype:56 out_dtype:60 present:64 n_blocks:68 n_tiles:72 _pad:76",
+  MergeAttentionParams: "24 rows:0 row_size:4 n_parts:8 part_dtype:12 out_dtype:16 has_lse:20",
   MATensor: "24 buffer:0 dtype:4 offset:8 length:16",
   MADeviceInfo:
-    "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 maxThreadgroupMemoryLength:128 maxThreadsPerThreadgroup:132 hasUnifiedMemory:144 reserved:148",
+    "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 scratchLength:128 maxThreadgroupMemoryLength:136 maxThreadsPerThreadgroup:140 hasUnifiedMemory:152 reserved:156",
   MARun: "32 scalars:0 tensors:8 scalarCount:16 tensorCount:20 notify:24 reserved:28",
   MAPassInfo: "40 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16 openTime:24 commitTime:32",
   MAMacro: "16 name:0 value:8",
@@ -47,6 +50,10 @@ export const layouts = {
     "184 q:0 outQ:24 k:48 outK:72 positions:96 params:120 pairing:160 reserved:164 invFreq:168 invFreqCount:176",
   MAFlashAttnPrefillArgs:
     "344 q:0 k:24 v:48 out:72 mask:96 tileClasses:120 params:144 maskParams:304 nKvHeads:328 causal:332 reserved:336",
+  MAFlashAttnDecodeArgs:
+    "392 q:0 k:24 normsK:48 v:72 normsV:96 out:120 lse:144 seqLens:168 blockTable:192 sinks:216 alibiSlopes:240 treeMask:264 params:288 batch:368 packingK:372 bitsK:376 packingV:380 bitsV:384 reserved:388",
+  MAMergeAttentionArgs:
+    "456 out0:0 lse0:24 out1:48 lse1:72 out2:96 lse2:120 out3:144 lse3:168 out4:192 lse4:216 out5:240 lse5:264 out6:288 lse6:312 out7:336 lse7:360 out:384 lse:408 params:432",
   MABuildMaskArgs: "40 mask:0 params:24",
   MAClassifyMaskTilesArgs: "104 mask:0 tileClasses:24 params:48 headDim:96 reserved:100",
 } as const;

@@ -17,6 +17,8 @@ export const structSizes = {
   AttnMaskParams: 24,
   BuildMaskParams: 16,
   ClassifyMaskParams: 48,
+  FlashAttnDecodeParams: 80,
+  MergeAttentionParams: 24,
   MATensor: 24,
   MADeviceInfo: 192,
   MARun: 32,
@@ -36,6 +38,8 @@ export const structSizes = {
   MAHadamardDequantizeKvArgs: 192,
   MAApplyRopeArgs: 184,
   MAFlashAttnPrefillArgs: 344,
+  MAFlashAttnDecodeArgs: 392,
+  MAMergeAttentionArgs: 456,
   MABuildMaskArgs: 40,
   MAClassifyMaskTilesArgs: 104,
 } as const;
@@ -471,6 +475,86 @@ export function packClassifyMaskParams(
   block.setU64(at + 6, record.M_strides[0] as number);
   block.setU64(at + 8, record.M_strides[1] as number);
   block.setU64(at + 10, record.M_strides[2] as number);
+}
+
+/** `flash_attn_vec*`: one to 16 query rows of each sequence over its cache. 80 bytes. */
+export interface FlashAttnDecodeParams {
+  n_heads: number;
+  n_kv_heads: number;
+  /** of q and K */
+  head_dim: number;
+  /** query rows of a sequence, 1 to 16 */
+  n_q: number;
+  /** slots per head; with pages those of all pages of a sequence */
+  capacity: number;
+  /** keys of each sequence, without seqLens: positions 0 to seq_len - 1 */
+  seq_len: number;
+  /** 1: a ring, which holds the last `capacity` positions */
+  is_sliding: number;
+  /** keys that a row sees, its own position the last; 0: all before it */
+  window: number;
+  /** slots of a page; 0: no pages */
+  page_tokens: number;
+  /** pages of the pool */
+  n_pages: number;
+  /** keys at the end that treeMask tells, up to 32 */
+  tree_columns: number;
+  /** of the scores, usually 1/sqrt(head_dim) */
+  scale: number;
+  /** scores become softcap * tanh(score / softcap); 0: they do not */
+  softcap: number;
+  /** that of the encoding, for codes and head sizes above 256 */
+  scale_factor_d512: number;
+}
+
+/** Packs `FlashAttnDecodeParams` at 32-bit word `at`; undefined packs zeros. */
+export function packFlashAttnDecodeParams(
+  block: Block,
+  at: number,
+  record: Readonly<FlashAttnDecodeParams> | undefined,
+): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 20);
+    return;
+  }
+  const { u32, f32 } = block;
+  u32[at] = record.n_heads;
+  u32[at + 1] = record.n_kv_heads;
+  u32[at + 2] = record.head_dim;
+  u32[at + 3] = record.n_q;
+  u32[at + 4] = record.capacity;
+  u32[at + 5] = record.seq_len;
+  u32[at + 6] = record.is_sliding;
+  u32[at + 7] = record.window;
+  u32[at + 8] = record.page_tokens;
+  u32[at + 9] = record.n_pages;
+  u32[at + 10] = record.tree_columns;
+  f32[at + 11] = record.scale;
+  f32[at + 12] = record.softcap;
+  f32[at + 13] = record.scale_factor_d512;
+}
+
+/** `merge_attention`: up to 8 results of attention over parts of the keys. 24 bytes. */
+export interface MergeAttentionParams {
+  /** queries of all heads and batches */
+  rows: number;
+  /** values of a row */
+  row_size: number;
+}
+
+/** Packs `MergeAttentionParams` at 32-bit word `at`; undefined packs zeros. */
+export function packMergeAttentionParams(
+  block: Block,
+  at: number,
+  record: Readonly<MergeAttentionParams> | undefined,
+): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 6);
+    return;
+  }
+  const { u32 } = block;
+  u32[at] = record.rows;
+  u32[at + 1] = record.row_size;
 }
 
 /** A byte range of a buffer, read as elements of one type. 24 bytes. */
@@ -977,6 +1061,115 @@ export function packMAFlashAttnPrefillArgs(
   u32[at + 83] = record.causal;
 }
 
+/** Arguments of `ma_flash_attn_decode`. 392 bytes. q, out [batch, n_heads, n_q, head_dim], each f32, f16 or bf16. K and V, each dense [batch, n_kv_heads, capacity, head_dim] of f32, f16 or bf16, or codes u8 [batch, n_kv_heads, capacity, bytes of a row] with norms f32 [batch, n_kv_heads, capacity, max(1, head_dim / 256)]; with a blockTable i32 [batch, capacity / page_tokens] pages [n_pages, n_kv_heads, page_tokens, ...] instead. With head_dim 576, f16 or bf16, v is absent: V is the first 512 columns of K, which out has. All else may be absent: lse f32 [batch, n_heads, n_q], seqLens i32 [batch] in place of seq_len, sinks and alibiSlopes f32 [n_heads], treeMask u32 [batch, n_q]. */
+export interface MAFlashAttnDecodeArgs {
+  q: Readonly<MATensor> | undefined;
+  k: Readonly<MATensor> | undefined;
+  normsK: Readonly<MATensor> | undefined;
+  v: Readonly<MATensor> | undefined;
+  normsV: Readonly<MATensor> | undefined;
+  out: Readonly<MATensor> | undefined;
+  lse: Readonly<MATensor> | undefined;
+  seqLens: Readonly<MATensor> | undefined;
+  blockTable: Readonly<MATensor> | undefined;
+  sinks: Readonly<MATensor> | undefined;
+  alibiSlopes: Readonly<MATensor> | undefined;
+  treeMask: Readonly<MATensor> | undefined;
+  params: Readonly<FlashAttnDecodeParams> | undefined;
+  batch: number;
+  /** MA_PACKING_* of codes; 0: K is dense */
+  packingK: number;
+  /** of a code; 0: K is dense */
+  bitsK: number;
+  packingV: number;
+  bitsV: number;
+}
+
+/** Packs `MAFlashAttnDecodeArgs` at 32-bit word `at`; undefined packs zeros. */
+export function packMAFlashAttnDecodeArgs(
+  block: Block,
+  at: number,
+  record: Readonly<MAFlashAttnDecodeArgs> | undefined,
+): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 98);
+    return;
+  }
+  const { u32 } = block;
+  packMATensor(block, at, record.q);
+  packMATensor(block, at + 6, record.k);
+  packMATensor(block, at + 12, record.normsK);
+  packMATensor(block, at + 18, record.v);
+  packMATensor(block, at + 24, record.normsV);
+  packMATensor(block, at + 30, record.out);
+  packMATensor(block, at + 36, record.lse);
+  packMATensor(block, at + 42, record.seqLens);
+  packMATensor(block, at + 48, record.blockTable);
+  packMATensor(block, at + 54, record.sinks);
+  packMATensor(block, at + 60, record.alibiSlopes);
+  packMATensor(block, at + 66, record.treeMask);
+  packFlashAttnDecodeParams(block, at + 72, record.params);
+  u32[at + 92] = record.batch;
+  u32[at + 93] = record.packingK;
+  u32[at + 94] = record.bitsK;
+  u32[at + 95] = record.packingV;
+  u32[at + 96] = record.bitsV;
+}
+
+/** Arguments of `ma_merge_attention`. 456 bytes. Parts 0 to 7, the first ones given: out [rows, row_size], all f32, f16 or bf16, and lse f32 [rows]. `lse` of the result may be absent. */
+export interface MAMergeAttentionArgs {
+  out0: Readonly<MATensor> | undefined;
+  lse0: Readonly<MATensor> | undefined;
+  out1: Readonly<MATensor> | undefined;
+  lse1: Readonly<MATensor> | undefined;
+  out2: Readonly<MATensor> | undefined;
+  lse2: Readonly<MATensor> | undefined;
+  out3: Readonly<MATensor> | undefined;
+  lse3: Readonly<MATensor> | undefined;
+  out4: Readonly<MATensor> | undefined;
+  lse4: Readonly<MATensor> | undefined;
+  out5: Readonly<MATensor> | undefined;
+  lse5: Readonly<MATensor> | undefined;
+  out6: Readonly<MATensor> | undefined;
+  lse6: Readonly<MATensor> | undefined;
+  out7: Readonly<MATensor> | undefined;
+  lse7: Readonly<MATensor> | undefined;
+  out: Readonly<MATensor> | undefined;
+  lse: Readonly<MATensor> | undefined;
+  params: Readonly<MergeAttentionParams> | undefined;
+}
+
+/** Packs `MAMergeAttentionArgs` at 32-bit word `at`; undefined packs zeros. */
+export function packMAMergeAttentionArgs(
+  block: Block,
+  at: number,
+  record: Readonly<MAMergeAttentionArgs> | undefined,
+): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 114);
+    return;
+  }
+  packMATensor(block, at, record.out0);
+  packMATensor(block, at + 6, record.lse0);
+  packMATensor(block, at + 12, record.out1);
+  packMATensor(block, at + 18, record.lse1);
+  packMATensor(block, at + 24, record.out2);
+  packMATensor(block, at + 30, record.lse2);
+  packMATensor(block, at + 36, record.out3);
+  packMATensor(block, at + 42, record.lse3);
+  packMATensor(block, at + 48, record.out4);
+  packMATensor(block, at + 54, record.lse4);
+  packMATensor(block, at + 60, record.out5);
+  packMATensor(block, at + 66, record.lse5);
+  packMATensor(block, at + 72, record.out6);
+  packMATensor(block, at + 78, record.lse6);
+  packMATensor(block, at + 84, record.out7);
+  packMATensor(block, at + 90, record.lse7);
+  packMATensor(block, at + 96, record.out);
+  packMATensor(block, at + 102, record.lse);
+  packMergeAttentionParams(block, at + 108, record.params);
+}
+
 /** Arguments of `ma_build_mask`. 40 bytes. `mask` [qL, kL] is bf16 or f16 (0 attends, -infinity blocks) or bool (1 attends, 0 blocks). Row i attends keys j <= p = i + qL_off; with a window, of these only p - window < j. */
 export interface MABuildMaskArgs {
   mask: Readonly<MATensor> | undefined;
@@ -1032,6 +1225,8 @@ export interface MADeviceInfo {
   recommendedMaxWorkingSetSize: number;
   /** bytes */
   currentAllocatedSize: number;
+  /** bytes that the device keeps for the states of attention's splits */
+  scratchLength: number;
   /** bytes */
   maxThreadgroupMemoryLength: number;
   maxThreadsPerThreadgroup: readonly number[];
@@ -1047,9 +1242,10 @@ export function readMADeviceInfo(block: Block): MADeviceInfo {
     maxBufferLength: block.getU64(26),
     recommendedMaxWorkingSetSize: block.getU64(28),
     currentAllocatedSize: block.getU64(30),
-    maxThreadgroupMemoryLength: block.u32[32] as number,
-    maxThreadsPerThreadgroup: [block.u32[33] as number, block.u32[34] as number, block.u32[35] as number],
-    hasUnifiedMemory: block.u32[36] as number,
+    scratchLength: block.getU64(32),
+    maxThreadgroupMemoryLength: block.u32[34] as number,
+    maxThreadsPerThreadgroup: [block.u32[35] as number, block.u32[36] as number, block.u32[37] as number],
+    hasUnifiedMemory: block.u32[38] as number,
   };
 }
 

@@ -56,6 +56,8 @@ export const symbols = {
   ma_hadamard_quantize_kv_seq: { args: ["u32", "ptr"], returns: "i32" },
   ma_hadamard_dequantize_kv: { args: ["u32", "ptr"], returns: "i32" },
   ma_flash_attn_prefill: { args: ["u32", "ptr"], returns: "i32" },
+  ma_flash_attn_decode: { args: ["u32", "ptr"], returns: "i32" },
+  ma_merge_attention: { args: ["u32", "ptr"], returns: "i32" },
   ma_apply_rope: { args: ["u32", "ptr"], returns: "i32" },
   ma_build_mask: { args: ["u32", "ptr"], returns: "i32" },
   ma_classify_mask_tiles: { args: ["u32", "ptr"], returns: "i32" },

@@ -61,7 +61,9 @@ import Testing
   @Test(arguments: BuiltInKernel.all.indices)
   func everyBuiltInKernelCompiles(index: Int) {
     let kernel = BuiltInKernel.all[index]
-    let constants = kernel.constants.map { constant($0, MA_DTYPE_BOOL, [0]) }
+    let constants = kernel.constants.map { known in
+      known.bits == 1 ? constant(known.index, MA_DTYPE_BOOL, [0]) : constant(known.index, MA_DTYPE_U32, [1, 0, 0, 0])
+    }
     let pipeline = device.pipeline(kernel.name, constants)
     var info = MAPipelineInfo()
     expectOK(ma_pipeline_info(pipeline, &info))

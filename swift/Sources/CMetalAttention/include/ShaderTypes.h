@@ -183,3 +183,47 @@ typedef struct ClassifyMaskParams {
   ma_i32 NK;             ///< derived: ceil(kL / BK)
   ma_i64 M_strides[3];   ///< (batch, head, query row)
 } ClassifyMaskParams;
+
+/// What `FlashAttnDecodeParams.present` has a bit for.
+enum {
+  MA_DECODE_SEQ_LENS = 1,
+  MA_DECODE_SINKS = 2,
+  MA_DECODE_ALIBI = 4,
+  MA_DECODE_TREE_MASK = 8,
+  MA_DECODE_LSE = 16,
+  MA_DECODE_CODED_V = 32,  ///< V is quantized
+};
+
+/// `flash_attn_vec*`: one to 16 query rows of each sequence over its cache. 80 bytes.
+typedef struct FlashAttnDecodeParams {
+  ma_u32 n_heads;
+  ma_u32 n_kv_heads;
+  ma_u32 head_dim;  ///< of q and K
+  ma_u32 n_q;       ///< query rows of a sequence, 1 to 16
+  ma_u32 capacity;  ///< slots per head; with pages those of all pages of a sequence
+  ma_u32 seq_len;   ///< keys of each sequence, without seqLens: positions 0 to seq_len - 1
+  ma_u32 is_sliding;   ///< 1: a ring, which holds the last `capacity` positions
+  ma_u32 window;       ///< keys that a row sees, its own position the last; 0: all before it
+  ma_u32 page_tokens;  ///< slots of a page; 0: no pages
+  ma_u32 n_pages;      ///< pages of the pool
+  ma_u32 tree_columns;  ///< keys at the end that treeMask tells, up to 32
+  ma_f32 scale;         ///< of the scores, usually 1/sqrt(head_dim)
+  ma_f32 softcap;       ///< scores become softcap * tanh(score / softcap); 0: they do not
+  ma_f32 scale_factor_d512;  ///< that of the encoding, for codes and head sizes above 256
+  ma_u32 q_dtype;       ///< derived: MA_DTYPE_* of q
+  ma_u32 out_dtype;     ///< derived: MA_DTYPE_* of out
+  ma_u32 present;       ///< derived: MA_DECODE_*
+  ma_u32 n_blocks;      ///< derived: blocks of 256 keys that the grid has for a sequence
+  ma_u32 n_tiles;       ///< derived: tiles of the queries of a key/value head
+  ma_u32 _pad;          ///< 0
+} FlashAttnDecodeParams;
+
+/// `merge_attention`: up to 8 results of attention over parts of the keys. 24 bytes.
+typedef struct MergeAttentionParams {
+  ma_u32 rows;        ///< queries of all heads and batches
+  ma_u32 row_size;    ///< values of a row
+  ma_u32 n_parts;     ///< derived: the parts that are given
+  ma_u32 part_dtype;  ///< derived: MA_DTYPE_* of the parts
+  ma_u32 out_dtype;   ///< derived: MA_DTYPE_* of out
+  ma_u32 has_lse;     ///< derived: whether lse is given
+} MergeAttentionParams;

@@ -83,10 +83,11 @@ typedef struct MADeviceInfo {
   uint64_t maxBufferLength;               ///< bytes
   uint64_t recommendedMaxWorkingSetSize;  ///< bytes
   uint64_t currentAllocatedSize;          ///< bytes
+  uint64_t scratchLength;                 ///< bytes that the device keeps for the states of attention's splits
   uint32_t maxThreadgroupMemoryLength;    ///< bytes
   uint32_t maxThreadsPerThreadgroup[3];
   uint32_t hasUnifiedMemory;
-  uint32_t reserved[11];
+  uint32_t reserved[9];
 } MADeviceInfo;
 
 /// States of a pass.
@@ -347,6 +348,60 @@ typedef struct MAFlashAttnPrefillArgs {
   uint32_t reserved[2];
 } MAFlashAttnPrefillArgs;
 
+/// Arguments of `ma_flash_attn_decode`. 392 bytes.
+/// q, out [batch, n_heads, n_q, head_dim], each f32, f16 or bf16. K and V, each dense [batch, n_kv_heads, capacity,
+/// head_dim] of f32, f16 or bf16, or codes u8 [batch, n_kv_heads, capacity, bytes of a row] with norms f32 [batch,
+/// n_kv_heads, capacity, max(1, head_dim / 256)]; with a blockTable i32 [batch, capacity / page_tokens] pages
+/// [n_pages, n_kv_heads, page_tokens, ...] instead. With head_dim 576, f16 or bf16, v is absent: V is the first 512
+/// columns of K, which out has. All else may be absent: lse f32 [batch, n_heads, n_q], seqLens i32 [batch] in
+/// place of seq_len, sinks and alibiSlopes f32 [n_heads], treeMask u32 [batch, n_q].
+typedef struct MAFlashAttnDecodeArgs {
+  MATensor q;
+  MATensor k;
+  MATensor normsK;
+  MATensor v;
+  MATensor normsV;
+  MATensor out;
+  MATensor lse;
+  MATensor seqLens;
+  MATensor blockTable;
+  MATensor sinks;
+  MATensor alibiSlopes;
+  MATensor treeMask;
+  FlashAttnDecodeParams params;
+  uint32_t batch;
+  uint32_t packingK;  ///< MA_PACKING_* of codes; 0: K is dense
+  uint32_t bitsK;     ///< of a code; 0: K is dense
+  uint32_t packingV;
+  uint32_t bitsV;
+  uint32_t reserved;  ///< 0
+} MAFlashAttnDecodeArgs;
+
+/// Arguments of `ma_merge_attention`. 456 bytes.
+/// Parts 0 to 7, the first ones given: out [rows, row_size], all f32, f16 or bf16, and lse f32 [rows]. `lse` of the
+/// result may be absent.
+typedef struct MAMergeAttentionArgs {
+  MATensor out0;
+  MATensor lse0;
+  MATensor out1;
+  MATensor lse1;
+  MATensor out2;
+  MATensor lse2;
+  MATensor out3;
+  MATensor lse3;
+  MATensor out4;
+  MATensor lse4;
+  MATensor out5;
+  MATensor lse5;
+  MATensor out6;
+  MATensor lse6;
+  MATensor out7;
+  MATensor lse7;
+  MATensor out;
+  MATensor lse;
+  MergeAttentionParams params;
+} MAMergeAttentionArgs;
+
 /// Arguments of `ma_build_mask`. 40 bytes.
 /// `mask` [qL, kL] is bf16 or f16 (0 attends, -infinity blocks) or bool (1
 /// attends, 0 blocks). Row i attends keys j <= p = i + qL_off; with a window,
@@ -524,6 +579,10 @@ int32_t ma_hadamard_quantize_kv_seq(ma_pass pass, const MAHadamardQuantizeKvSeqA
 /// Reads a run of tokens back.
 int32_t ma_hadamard_dequantize_kv(ma_pass pass, const MAHadamardDequantizeKvArgs *args);
 int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
+/// One to 16 query rows of each sequence attend over its cache.
+int32_t ma_flash_attn_decode(ma_pass pass, const MAFlashAttnDecodeArgs *args);
+/// Joins results of attention over parts of the keys.
+int32_t ma_merge_attention(ma_pass pass, const MAMergeAttentionArgs *args);
 /// Turns pairs of coordinates by angles that grow with the position of a token.
 int32_t ma_apply_rope(ma_pass pass, const MAApplyRopeArgs *args);
 /// Writes a causal or sliding-window mask.

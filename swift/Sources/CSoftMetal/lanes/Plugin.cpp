@@ -1,9 +1,11 @@
 /// The pass plugin: every kernel of a module becomes one that runs a SIMD group.
 #include <memory>
 
+#include "MaskedMemory.hpp"
 #include "Prepare.hpp"
 #include "Primitives.hpp"
 #include "Products.hpp"
+#include "UnrollPrivate.hpp"
 #include "Widen.hpp"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/InstIterator.h"
@@ -167,8 +169,11 @@ class LanesPass : public PassInfoMixin<LanesPass> {
 };
 
 void registerPasses(PassBuilder &builder) {
+  registerUnrollPrivate(builder);
   builder.registerPipelineStartEPCallback(
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
+  builder.registerOptimizerLastEPCallback(
+      [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(CompactMasks()); });
   builder.registerPipelineParsingCallback(
       [&builder](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
         if (name != "softmetal-lanes") return false;

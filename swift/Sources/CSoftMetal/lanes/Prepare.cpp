@@ -88,10 +88,13 @@ void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder
   };
   run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>");
   takeWholeShares(function);
-  run("loop-mssa(loop-rotate<no-header-duplication>),loop(indvars,loop-unroll-full),"
-      "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg");
+  run("loop-mssa(loop-rotate<no-header-duplication>),"
+      "loop(indvars,softmetal-unroll-private,loop-unroll-full),"
+      "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,sroa");
   packElements(function);
-  run("early-cse,instcombine<no-verify-fixpoint>");
+  run("early-cse,instcombine<no-verify-fixpoint>,"
+      // Components of a vector that were copied one by one.
+      "load-store-vectorizer");
 }
 
 void replaceArguments(Function &function) {

@@ -16,6 +16,7 @@ final class Device {
   var encodingPasses = 0
   private var passesOpened: UInt64 = 0
   let tileClasses = TileClassSet()
+  let scratch = Scratch()
   private var inFlight: [any MTLCommandBuffer] = []
   private var events: EventSocket?
 
@@ -136,7 +137,7 @@ final class Device {
   /// Takes the device and all that it owns from the handle tables, then waits
   /// for what it runs.
   func close() {
-    let (buffers, passes, pipelines, running) = HandleSpace.lock.withLock {
+    let (buffers, passes, pipelines, memory, running) = HandleSpace.lock.withLock {
       isOpen = false
       let running = inFlight
       inFlight = []
@@ -146,11 +147,12 @@ final class Device {
         HandleSpace.buffers.removeAll { $0.device === self },
         passes,
         HandleSpace.pipelines.removeAll { $0.registry == ObjectIdentifier(registry) },
+        scratch.take(),
         running
       )
     }
     for commandBuffer in running { commandBuffer.waitUntilCompleted() }
     // What was removed is freed here, outside the lock and after the wait.
-    withExtendedLifetime((buffers, passes, pipelines)) {}
+    withExtendedLifetime((buffers, passes, pipelines, memory)) {}
   }
 }

@@ -9,6 +9,7 @@ extension Device {
     info.maxBufferLength = UInt64(clamping: maxBufferLength)
     info.recommendedMaxWorkingSetSize = metal.recommendedMaxWorkingSetSize
     info.currentAllocatedSize = UInt64(clamping: metal.currentAllocatedSize)
+    info.scratchLength = HandleSpace.lock.withLock { scratch.length }
     info.maxThreadgroupMemoryLength = UInt32(clamping: maxThreadgroupMemoryLength)
     info.maxThreadsPerThreadgroup = (
       UInt32(clamping: maxThreadsPerThreadgroup.width), UInt32(clamping: maxThreadsPerThreadgroup.height),

@@ -559,6 +559,24 @@ public func flashAttnPrefill(pass: UInt32, args: UnsafePointer<MAFlashAttnPrefil
 }
 
 #if compiler(>=6.3)
+  @c(ma_flash_attn_decode)
+#else
+  @_cdecl("ma_flash_attn_decode")
+#endif
+public func flashAttnDecode(pass: UInt32, args: UnsafePointer<MAFlashAttnDecodeArgs>?) -> Int32 {
+  encode("ma_flash_attn_decode", args, into: pass, FlashAttnDecode.encode)
+}
+
+#if compiler(>=6.3)
+  @c(ma_merge_attention)
+#else
+  @_cdecl("ma_merge_attention")
+#endif
+public func mergeAttention(pass: UInt32, args: UnsafePointer<MAMergeAttentionArgs>?) -> Int32 {
+  encode("ma_merge_attention", args, into: pass, MergeAttention.encode)
+}
+
+#if compiler(>=6.3)
   @c(ma_apply_rope)
 #else
   @_cdecl("ma_apply_rope")

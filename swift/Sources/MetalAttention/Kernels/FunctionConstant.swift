@@ -26,10 +26,18 @@ struct FunctionConstant: Hashable {
   private let bytes: [UInt8]
 
   init(index: UInt32, bool: Bool) {
+    self.init(index: index, .bool, [bool ? 1 : 0])
+  }
+
+  init(index: UInt32, number: UInt32) {
+    self.init(index: index, .u32, withUnsafeBytes(of: number) { Array($0) })
+  }
+
+  private init(index: UInt32, _ type: DType, _ value: [UInt8]) {
     place = .index(index)
-    type = .bool
+    self.type = type
     components = 1
-    bytes = [bool ? 1 : 0] + [UInt8](repeating: 0, count: MemoryLayout.size(ofValue: MAConstant().value) - 1)
+    bytes = value + [UInt8](repeating: 0, count: MemoryLayout.size(ofValue: MAConstant().value) - value.count)
   }
 
   /// Checks a constant of the C ABI; `position` is its place in the caller's

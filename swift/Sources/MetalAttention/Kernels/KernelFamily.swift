@@ -4,8 +4,8 @@ struct KernelFamily {
   let name: String
   /// The shader files with the entry points of each.
   let sources: [(file: String, kernels: [String])]
-  /// Indices of the bool function constants; bit n of a variant is the value of the n-th.
-  var constants: [UInt32] = []
+  /// A variant has the values of these, the first in its lowest bits.
+  var constants: [KernelConstant] = []
   /// Element types and head sizes with specialised kernels; empty if unrestricted.
   var dtypes: [DType] = []
   var headDims: [UInt32] = []
@@ -15,7 +15,8 @@ struct KernelFamily {
 
   /// Every family, in the order of their pipeline slots.
   static let all = [
-    CopyKernel.family, FlashAttnKernel.family, MaskKernel.family, HadamardKernel.family, RopeKernel.family,
+    CopyKernel.family, FlashAttnKernel.family, DecodeKernel.family, MergeAttention.family, MaskKernel.family,
+    HadamardKernel.family, RopeKernel.family,
   ]
 
   /// The entry points of all sources.

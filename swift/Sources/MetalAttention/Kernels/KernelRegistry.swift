@@ -18,7 +18,7 @@ final class KernelRegistry {
 
   init(_ device: any MTLDevice) {
     self.device = device
-    slots = .allocate(capacity: BuiltInKernel.all.count * PipelineSlot.variants)
+    slots = .allocate(capacity: PipelineSlot.count)
     slots.initialize(repeating: nil)
   }
 

@@ -40,7 +40,7 @@ struct KernelIndices {
 
   /// The index for a place of each parameter; nil where there is no kernel.
   @inline(__always)
-  subscript(_ a: Int, _ b: Int, _ c: Int = 0, _ d: Int = 0) -> Int? {
+  subscript(_ a: Int, _ b: Int = 0, _ c: Int = 0, _ d: Int = 0) -> Int? {
     let cell = cells[shape.cell(a, b, c, d)]
     return cell < 0 ? nil : Int(cell)
   }

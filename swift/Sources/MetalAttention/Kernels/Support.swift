@@ -3,6 +3,7 @@
 enum Support {
   static let json = JSON.object([
     ("flashAttnPrefill", JSON.array(FlashAttnKernel.supportRows)),
+    ("flashAttnDecode", JSON.array(DecodeKernel.supportRows)),
     ("cacheCopy", JSON.array(CopyKernel.supportRows)),
     ("quantizedCache", HadamardKernel.support),
     ("masks", JSON.object([("dtypes", JSON.array(MaskKernel.dtypes.map { JSON.string("\($0)") }))])),
@@ -25,6 +26,29 @@ extension FlashAttnKernel {
         ("threadgroupMemory", "\(tiles.threadgroupMemory(headDim))"),
       ])
     }
+  }
+}
+
+extension DecodeKernel {
+  /// A row for each kernel that attends.
+  fileprivate static var supportRows: [String] {
+    let sized = kinds.flatMap { kind in
+      headDims.flatMap { headDim in
+        tileQueries(headDim).map { row(kind.name, kind.k, kind.v, headDim, headDim, queries: $0) }
+      }
+    }
+    return sized
+      + tileQueries(latent.headDim).map { row("mla_", false, false, latent.headDim, latent.valueDim, queries: $0) }
+  }
+
+  private static func row(
+    _ kind: String, _ k: Bool, _ v: Bool, _ headDim: UInt32, _ valueDim: UInt32, queries: UInt32
+  ) -> String {
+    JSON.object([
+      ("k", JSON.string(k ? "codes" : "dense")), ("v", JSON.string(v ? "codes" : "dense")), ("headDim", "\(headDim)"),
+      ("valueDim", "\(valueDim)"), ("kernel", JSON.string("flash_attn_vec_\(kind)d\(headDim)_q\(queries)")),
+      ("queryTile", "\(queries)"), ("keyTile", "\(DecodeGeometry.blockKeys)"), ("threadgroupMemory", "0"),
+    ])
   }
 }
 

@@ -32,14 +32,16 @@ struct HadamardFormat {
   /// Bits of a code.
   let bits: UInt32
 
-  init(bits: UInt32, packing: UInt32) throws(StatusError) {
+  init(
+    bits: UInt32, _ bitsName: Argument = "codebook_bits", packing: UInt32, _ packingName: Argument = "packing"
+  ) throws(StatusError) {
     guard let known = Packing(rawValue: packing), known.widths.contains(bits) else {
       let supported = Packing.allCases.map { packing in
         "packing \(packing.rawValue) (\(packing)): \(packing.widths.map { "\($0)" }.joined(separator: ", ")) bits"
       }
       throw StatusError(
         StatusCode.unsupported,
-        "\(arg: "codebook_bits") \(bits) with \(arg: "packing") \(packing) has no kernel; supported: \(supported.joined(separator: "; "))"
+        "\(bitsName) \(bits) with \(packingName) \(packing) has no kernel; supported: \(supported.joined(separator: "; "))"
       )
     }
     self.packing = known

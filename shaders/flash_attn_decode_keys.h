@@ -1,0 +1,78 @@
+/// Which keys a query row sees, and where they lie.
+#pragma once
+
+#include <metal_stdlib>
+
+#include "ShaderTypes.h"
+
+using namespace metal;
+
+/// Keys of a block, which one SIMD group owns, at a multiple of it; and those of
+/// a leaf, whose scores it holds at once.
+constant constexpr int kBlockKeys = 256;
+constant constexpr int kLeafKeys = 32;
+
+/// A sequence's keys: positions `first` to length - 1, as far as its cache has them.
+struct Sequence {
+  int length;
+  int first;
+
+  /// Lengths in device memory are the caller's: whatever they are, no key
+  /// outside of the cache results.
+  Sequence(constant FlashAttnDecodeParams &params, const device int *seq_lens, uint batch) {
+    const int capacity = int(params.capacity);
+    const bool is_ring = params.is_sliding != 0;
+    const int given = (params.present & MA_DECODE_SEQ_LENS) != 0 ? seq_lens[batch] : int(params.seq_len);
+    length = max(0, is_ring ? given : min(given, capacity));
+    first = is_ring ? max(0, length - capacity) : 0;
+  }
+
+  /// The position of the first query row; negative where there are more rows than keys.
+  int position_of_first_row(constant FlashAttnDecodeParams &params) const { return length - int(params.n_q); }
+
+  /// The first key that any of the rows sees.
+  int first_seen(constant FlashAttnDecodeParams &params) const {
+    return params.window == 0 ? first : max(first, position_of_first_row(params) - int(params.window) + 1);
+  }
+
+  /// The block of the first key that any of the rows sees.
+  int first_block(constant FlashAttnDecodeParams &params) const { return first_seen(params) / kBlockKeys; }
+};
+
+/// The keys that a query row sees.
+struct Visible {
+  /// Positions from `low` to `high`; of those from `tree` on the ones with a bit in `tree_bits`.
+  int low;
+  int high;
+  int tree;
+  uint tree_bits;
+
+  Visible(constant FlashAttnDecodeParams &params, Sequence sequence, const device uint *tree_mask, uint batch,
+          uint row) {
+    const int position = sequence.position_of_first_row(params) + int(row);
+    const bool has_tree = (params.present & MA_DECODE_TREE_MASK) != 0;
+    low = params.window == 0 ? sequence.first : max(sequence.first, position - int(params.window) + 1);
+    high = has_tree ? sequence.length - 1 : position;
+    tree = has_tree ? sequence.length - int(params.tree_columns) : sequence.length;
+    tree_bits = has_tree ? tree_mask[batch * params.n_q + row] : 0;
+  }
+
+  bool sees(int key) const {
+    return key >= low && key <= high && (key < tree || (tree_bits >> uint(key - tree) & 1) != 0);
+  }
+
+  bool sees_all(int from, int to) const { return from >= low && to <= high && to < tree; }
+};
+
+/// The row of the cache that a position has, among those of all heads and batches, or of all pages.
+inline uint row_of(constant FlashAttnDecodeParams &params, const device int *block_table, uint batch, uint kv_head,
+                   uint position) {
+  if (params.page_tokens == 0) {
+    const uint slot = params.is_sliding != 0 ? position % params.capacity : position;
+    return (batch * params.n_kv_heads + kv_head) * params.capacity + slot;
+  }
+  const uint page_of_sequence = position / params.page_tokens;
+  const int given = block_table[batch * (params.capacity / params.page_tokens) + page_of_sequence];
+  const uint page = uint(clamp(given, 0, int(params.n_pages) - 1));
+  return (page * params.n_kv_heads + kv_head) * params.page_tokens + (position - page_of_sequence * params.page_tokens);
+}

@@ -1,0 +1,93 @@
+import { refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
+import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { OptionNames } from "../../optionNames.ts";
+import {
+  bytesPerRow,
+  normsPerPosition,
+  type QuantizedFormatArgs,
+  useFormat,
+} from "../quantizedCache/quantizedFormat.ts";
+import type { QuantizedCache } from "../quantizedCache/quantizedStreams.ts";
+import { checkAxis } from "../shapes.ts";
+
+/** Element types of q, out and dense caches. */
+export type DecodeDType = "f32" | "f16" | "bf16";
+
+/** K or V as Hadamard-quantized codes: what {@link hadamardQuantizeKv} wrote, with the format it was told. */
+export interface DecodeCodes extends QuantizedCache, QuantizedFormatArgs {}
+
+/** K or V of a cache: dense, or codes. */
+export type DecodeCache = Tensor<DecodeDType> | DecodeCodes;
+
+const codeNames = new OptionNames<DecodeCodes>("a quantized cache", {
+  packed: true,
+  norms: true,
+  bits: true,
+  packing: true,
+});
+
+/** K or V of a call, checked; filled again by each. */
+export interface DecodeStream {
+  /** Values, or codes. */
+  rows: TensorRange;
+  norms: TensorRange | undefined;
+  packing: number;
+  bits: number;
+}
+
+/** Checks K or V; `axes` names the axes before the last. Returns the shape without it. */
+export function useCache(
+  value: unknown,
+  device: DeviceLifetime,
+  name: "k" | "v",
+  headDim: number,
+  axes: string,
+  stream: DecodeStream,
+): readonly number[] {
+  if (value instanceof Tensor || typeof value !== "object" || value === null) {
+    const rows = Tensor.use(value, device, name);
+    checkRank(rows, name, `[${axes}, D]`);
+    checkAxis(name, "D", rows.shape.at(-1) as number, headDim, "q");
+    stream.rows = rows;
+    stream.norms = undefined;
+    stream.packing = 0;
+    stream.bits = 0;
+    return rows.shape;
+  }
+  codeNames.check(value, `${name}.`);
+  const { packed, norms, bits, packing } = value as Partial<DecodeCodes>;
+  const format = useFormat(bits, packing);
+  const [packedName, normsName] = [`${name}.packed`, `${name}.norms`];
+  const rows = Tensor.use(packed, device, packedName);
+  checkRank(rows, packedName, `[${axes}, bytesPerRow]`);
+  const where = `a D of ${headDim} at ${format.bits} bits, packing ${format.packing}`;
+  checkAxis(packedName, "bytesPerRow", rows.shape.at(-1) as number, bytesPerRow(headDim, format), where);
+  const normRange = Tensor.use(norms, device, normsName);
+  checkRank(normRange, normsName, `[${axes}, normsPerPos]`);
+  checkAxis(normsName, "normsPerPos", normRange.shape.at(-1) as number, normsPerPosition(headDim), `a D of ${headDim}`);
+  checkSameRows(normsName, normRange.shape, packedName, rows.shape);
+  stream.rows = rows;
+  stream.norms = normRange;
+  stream.packing = format.packingCode;
+  stream.bits = format.bits;
+  return rows.shape;
+}
+
+/** Refuses `argument` where its axes before the last are not those of another tensor. */
+export function checkSameRows(
+  argument: string,
+  shape: readonly number[],
+  where: string,
+  expected: readonly number[],
+): void {
+  let same = shape.length === expected.length;
+  for (let axis = 0; axis + 1 < expected.length; axis++) same &&= shape[axis] === expected[axis];
+  if (!same) {
+    throw refused(argument, `its rows are [${shape.slice(0, -1)}], but [${expected.slice(0, -1)}] in ${where}`);
+  }
+}
+
+function checkRank({ shape }: TensorRange, argument: string, axes: string): void {
+  if (shape.length !== 3 && shape.length !== 4) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
+}

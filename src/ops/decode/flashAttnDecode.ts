@@ -1,0 +1,270 @@
+import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
+import { Pass } from "../../device/pass.ts";
+import type { Tensor, TensorRange } from "../../device/tensor.ts";
+import { Block } from "../../ffi/block.ts";
+import { packMAFlashAttnDecodeArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { checkStatus } from "../../ffi/status.ts";
+import { OptionNames } from "../../optionNames.ts";
+import { batchOf, checkAxis, fromEnd, useBatched, useTensor } from "../shapes.ts";
+import { checkSameRows, type DecodeCache, type DecodeDType, type DecodeStream, useCache } from "./decodeCache.ts";
+
+/** Arguments of {@link flashAttnDecode}. A tensor without the axis B has one sequence. */
+export interface FlashAttnDecodeArgs {
+  /** Queries, [B, H, nQ, D], nQ from 1 to 16: the last tokens of each sequence. */
+  readonly q: Tensor<DecodeDType>;
+  /**
+   * Keys, [B, Hkv, capacity, D] in f32, f16 or bf16, or codes; H is a multiple of Hkv. With a `blockTable` pages,
+   * [nPages, Hkv, pageTokens, D].
+   */
+  readonly k: DecodeCache;
+  /**
+   * Values, of the shape of `k`, in a format of their own. Left out where D is 576 (multi-head latent attention): V is
+   * then the first 512 columns of K.
+   */
+  readonly v?: DecodeCache;
+  /** Written: [B, H, nQ, D] (512 in place of 576), in a dtype of its own. Must overlap no input. */
+  readonly out: Tensor<DecodeDType>;
+  /**
+   * Written: [B, H, nQ], the natural logarithm of each row's sum of exponentials, the sink's among them; -infinity
+   * where it has none.
+   */
+  readonly lse?: Tensor<"f32">;
+  /** Keys of each sequence, those of its queries included: positions 0 to seqLen - 1. Either this or `seqLens`. */
+  readonly seqLen?: number;
+  /**
+   * [B], the same for each sequence, as the device has it when it runs. Values that the cache has no room for are taken
+   * for the nearest that it has.
+   */
+  readonly seqLens?: Tensor<"i32">;
+  /** True for a ring: slot = position mod capacity, with the last capacity positions. False unless given. */
+  readonly isSliding?: boolean;
+  /** [B, maxPages]: the page of each pageTokens positions. Numbers outside of the pool are taken for the nearest page. */
+  readonly blockTable?: Tensor<"i32">;
+  /** Factor of the scores; 1 / sqrt(D) unless given. */
+  readonly scale?: number;
+  /** Keys that a row sees, its own position the last of them; all unless given. */
+  readonly window?: number;
+  /** Makes of a score s softcap * tanh(s / softcap). */
+  readonly softcap?: number;
+  /** [H]: a logit a head that takes part in the softmax without a value. It is neither scaled nor capped. */
+  readonly sinks?: Tensor<"f32">;
+  /** [H]: adds slope * (j - p) to the score of key j for a row at position p. */
+  readonly alibiSlopes?: Tensor<"f32">;
+  /**
+   * [B, nQ]: bit c of a row's number says whether it sees key seqLen - treeColumns + c. In place of the order of rows
+   * for these last keys; those before them are seen.
+   */
+  readonly treeMask?: Tensor<"u32">;
+  /** Keys that `treeMask` tells, at most 32; nQ unless given. */
+  readonly treeColumns?: number;
+  /** That of the encoding, for codes and D above 256; 1 unless given. */
+  readonly scaleFactorD512?: number;
+}
+
+const argNames = new OptionNames<FlashAttnDecodeArgs>("flashAttnDecode", {
+  q: true,
+  k: true,
+  v: true,
+  out: true,
+  lse: true,
+  seqLen: true,
+  seqLens: true,
+  isSliding: true,
+  blockTable: true,
+  scale: true,
+  window: true,
+  softcap: true,
+  sinks: true,
+  alibiSlopes: true,
+  treeMask: true,
+  treeColumns: true,
+  scaleFactorD512: true,
+});
+
+/** The head size whose V is a part of K, and how much of it. */
+const latentHeadDim = 576;
+const latentValueDim = 512;
+
+const block = new Block(structSizes.MAFlashAttnDecodeArgs);
+const none: TensorRange = {
+  buffer: 0,
+  dtype: 0,
+  offsetLow: 0,
+  offsetHigh: 0,
+  lengthLow: 0,
+  lengthHigh: 0,
+  shape: [],
+};
+
+/** Filled again by each call, so that a call allocates little. */
+const params = {
+  n_heads: 0,
+  n_kv_heads: 0,
+  head_dim: 0,
+  n_q: 0,
+  capacity: 0,
+  seq_len: 0,
+  is_sliding: 0,
+  window: 0,
+  page_tokens: 0,
+  n_pages: 0,
+  tree_columns: 0,
+  scale: 0,
+  softcap: 0,
+  scale_factor_d512: 1,
+};
+const streamOfK: DecodeStream = { rows: none, norms: undefined, packing: 0, bits: 0 };
+const streamOfV: DecodeStream = { rows: none, norms: undefined, packing: 0, bits: 0 };
+const record = {
+  q: none,
+  k: none,
+  normsK: undefined as TensorRange | undefined,
+  v: undefined as TensorRange | undefined,
+  normsV: undefined as TensorRange | undefined,
+  out: none,
+  lse: undefined as TensorRange | undefined,
+  seqLens: undefined as TensorRange | undefined,
+  blockTable: undefined as TensorRange | undefined,
+  sinks: undefined as TensorRange | undefined,
+  alibiSlopes: undefined as TensorRange | undefined,
+  treeMask: undefined as TensorRange | undefined,
+  params,
+  batch: 0,
+  packingK: 0,
+  bitsK: 0,
+  packingV: 0,
+  bitsV: 0,
+};
+
+/**
+ * Attention of the last one to 16 tokens of each sequence over its cache: row i of nQ is at position
+ * p = seqLen - nQ + i and sees the keys j <= p, with a window of these only p - window < j.
+ *
+ * The cache may be dense or quantized, K and V each its own, linear, a ring or in pages, and is read as it lies: codes
+ * are never decoded to memory. Computed in f32. A row that sees no key gives exactly 0. One dispatch where the keys fit
+ * in a block of 256 positions, two otherwise.
+ *
+ * The bits of a result depend on the row's own keys, values and positions alone, in their format: not on the batch, on
+ * heads that share K and V, on the capacity, on pages or a ring, nor on how many rows a call has.
+ *
+ * Errors: `invalid-argument` for shapes that disagree, H not a multiple of Hkv, a window of 0, a scale or softcap that
+ * is no positive number, an output that overlaps an input, codes at an odd offset; `overflow` when seqLen exceeds the
+ * capacity of a cache that is no ring; `unsupported` for more than 16 rows, another head size, dtype or format, and for
+ * codes or f32 with a D of 576. {@link flashAttnDecodeSupport} lists what there is.
+ *
+ * @example
+ * // Three tokens are in the cache, the last of them asks.
+ * flashAttnDecode(pass, { q, k: kCache, v: vCache, out, seqLen: 3 });
+ */
+export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
+  const { native, handle, device } = Pass.use(pass);
+  argNames.check(checkObject(args, "args"));
+  const { k, v } = args;
+  const q = useBatched(args.q, device, "q", 3, "[H, nQ, D]");
+  const batch = batchOf(q, 3);
+  const [heads, rows, headDim] = [fromEnd(q, 3), fromEnd(q, 2), fromEnd(q, 1)];
+  const isLatent = headDim === latentHeadDim;
+  const valueDim = isLatent ? latentValueDim : headDim;
+  const out = useBatched(args.out, device, "out", 3, "[H, nQ, D]");
+  checkAxis("out", "B", batchOf(out, 3), batch, "q");
+  checkAxis("out", "H", fromEnd(out, 3), heads, "q");
+  checkAxis("out", "nQ", fromEnd(out, 2), rows, "q");
+  checkAxis("out", "D", fromEnd(out, 1), valueDim, isLatent ? "V, the first columns of K" : "q");
+  const lse = useOptional(args.lse, (value) => {
+    const range = useBatched(value, device, "lse", 2, "[H, nQ]");
+    checkAxis("lse", "B", batchOf(range, 2), batch, "q");
+    checkAxis("lse", "H", fromEnd(range, 2), heads, "q");
+    checkAxis("lse", "nQ", fromEnd(range, 1), rows, "q");
+    return range;
+  });
+  const seqLens = useOptional(args.seqLens, (value) => useVector(value, "seqLens", batch, "B"));
+  const sinks = useOptional(args.sinks, (value) => useVector(value, "sinks", heads, "H"));
+  const alibiSlopes = useOptional(args.alibiSlopes, (value) => useVector(value, "alibiSlopes", heads, "H"));
+  const blockTable = useOptional(args.blockTable, (value) => {
+    const range = useBatched(value, device, "blockTable", 1, "[maxPages]");
+    checkAxis("blockTable", "B", batchOf(range, 1), batch, "q");
+    return range;
+  });
+  const treeMask = useOptional(args.treeMask, (value) => {
+    const range = useBatched(value, device, "treeMask", 1, "[nQ]");
+    checkAxis("treeMask", "B", batchOf(range, 1), batch, "q");
+    checkAxis("treeMask", "nQ", fromEnd(range, 1), rows, "q");
+    return range;
+  });
+
+  function useVector(value: unknown, name: string, length: number, axis: string): TensorRange {
+    const range = useTensor(value, device, name, 1, `[${axis}]`);
+    checkAxis(name, axis, fromEnd(range, 1), length, "q");
+    return range;
+  }
+
+  const axes = blockTable === undefined ? "B, Hkv, capacity" : "nPages, Hkv, pageTokens";
+  const shape = useCache(k, device, "k", headDim, axes, streamOfK);
+  if (isLatent) {
+    if (v !== undefined)
+      throw refused("v", `given with a D of ${headDim}, where V is the first ${valueDim} columns of K`);
+  } else {
+    checkSameRows("v", useCache(v, device, "v", headDim, axes, streamOfV), "k", shape);
+  }
+  const slots = fromEnd({ shape } as TensorRange, 2);
+  const planes = shape.length === 4 ? (shape[0] as number) : 1;
+  if (blockTable === undefined) checkAxis("k", "B", planes, batch, "q");
+  const isSliding = checkFlag(args.isSliding, "isSliding");
+  const givenLength = args.seqLen;
+  if ((givenLength === undefined) === (seqLens === undefined)) {
+    throw refused("seqLen", "expected either seqLen, or seqLens, the lengths in a tensor");
+  }
+  const seqLen = givenLength === undefined ? 0 : checkU32(givenLength, "seqLen");
+  const window = args.window === undefined ? 0 : checkU32(args.window, "window");
+  if (args.window === 0) throw refused("window", "0 leaves a row not even its own position; it is at least 1");
+  const softcap = args.softcap === undefined ? 0 : checkPositive(args.softcap, "softcap");
+  const scale = args.scale === undefined ? 1 / Math.sqrt(headDim) : checkPositive(args.scale, "scale");
+  const scaleFactor = args.scaleFactorD512 === undefined ? 1 : checkPositive(args.scaleFactorD512, "scaleFactorD512");
+  const treeColumns = checkOptionalU32(args.treeColumns, treeMask === undefined ? 0 : rows, "treeColumns");
+
+  // From here on no code of the caller runs, so that no other call can fill the record.
+  params.n_heads = heads;
+  params.n_kv_heads = fromEnd({ shape } as TensorRange, 3);
+  params.head_dim = headDim;
+  params.n_q = rows;
+  params.capacity = blockTable === undefined ? slots : slots * fromEnd(blockTable, 1);
+  params.seq_len = seqLen;
+  params.is_sliding = isSliding;
+  params.window = window;
+  params.page_tokens = blockTable === undefined ? 0 : slots;
+  params.n_pages = blockTable === undefined ? 0 : planes;
+  params.tree_columns = treeColumns;
+  params.scale = scale;
+  params.softcap = softcap;
+  params.scale_factor_d512 = scaleFactor;
+  record.q = q;
+  record.k = streamOfK.rows;
+  record.normsK = streamOfK.norms;
+  record.v = isLatent ? undefined : streamOfV.rows;
+  record.normsV = isLatent ? undefined : streamOfV.norms;
+  record.out = out;
+  record.lse = lse;
+  record.seqLens = seqLens;
+  record.blockTable = blockTable;
+  record.sinks = sinks;
+  record.alibiSlopes = alibiSlopes;
+  record.treeMask = treeMask;
+  record.batch = batch;
+  record.packingK = streamOfK.packing;
+  record.bitsK = streamOfK.bits;
+  record.packingV = isLatent ? 0 : streamOfV.packing;
+  record.bitsV = isLatent ? 0 : streamOfV.bits;
+  packMAFlashAttnDecodeArgs(block, 0, record);
+  checkStatus(native, native.ma_flash_attn_decode(handle, block.address));
+}
+
+function useOptional<T>(value: T | undefined, use: (value: T) => TensorRange): TensorRange | undefined {
+  return value === undefined ? undefined : use(value);
+}
+
+function checkPositive(value: unknown, argument: string): number {
+  if (typeof value !== "number" || !(Math.fround(value) > 0) || !Number.isFinite(Math.fround(value))) {
+    throw refused(argument, `expected a positive, finite number, got ${display(value)}`);
+  }
+  return value;
+}

@@ -1,0 +1,132 @@
+/**
+ * Oracles of decode attention. Row i of nQ of a sequence with L keys is at position p = L - nQ + i:
+ *
+ *   O = sum_j P[j] V[j],   P[j] = exp(s[j] - m) / (sum_j exp(s[j] - m) + exp(sink - m))
+ *   s[j] = softcap * tanh(scale * <q, K[j]> / softcap) + slope * (j - p)
+ *   LSE = m + ln(sum_j exp(s[j] - m) + exp(sink - m))
+ *
+ * over the keys j that the row sees: j <= p and, with a window, p - window < j; with a tree mask the last keys as
+ * its bits say in place of j <= p. A row that sees nothing is 0.
+ */
+
+import { at } from "./at.ts";
+import { exp } from "./exp.ts";
+import { log } from "./log.ts";
+
+/** One sequence. The values are those the kernel sees: rounded to its dtypes, or decoded from its codes. */
+export interface DecodeProblem {
+  readonly heads: number;
+  readonly kvHeads: number;
+  /** Query rows. */
+  readonly rows: number;
+  readonly headDim: number;
+  /** Of a row of V. */
+  readonly valueDim: number;
+  /** Keys, those of the rows included. */
+  readonly length: number;
+  /** The first position that the cache still has; 0 unless given. */
+  readonly oldest?: number;
+  readonly scale: number;
+  readonly window?: number | undefined;
+  readonly softcap?: number | undefined;
+  /** By head. */
+  readonly sinks?: ArrayLike<number> | undefined;
+  /** By head. */
+  readonly alibiSlopes?: ArrayLike<number> | undefined;
+  /** Bit c of bits[row]: whether the row sees key length - columns + c. */
+  readonly tree?: { readonly columns: number; readonly bits: ArrayLike<number> } | undefined;
+  /** [heads, rows, headDim]. */
+  readonly q: ArrayLike<number>;
+  readonly keyAt: (kvHead: number, position: number) => ArrayLike<number>;
+  readonly valueAt: (kvHead: number, position: number) => ArrayLike<number>;
+}
+
+/** A result in float64: `out` [heads, rows, valueDim], `lse` [heads, rows]. */
+export interface DecodeResult {
+  readonly out: Float64Array;
+  readonly lse: Float64Array;
+}
+
+/** What {@link referenceMerge} joins: rows [rows, valueDim] and their logarithms. */
+export interface DecodePart {
+  readonly out: ArrayLike<number>;
+  readonly lse: ArrayLike<number>;
+}
+
+/** The result over the keys of all parts: the mean of their rows, weighted by e^lse. */
+export function referenceMerge(parts: readonly DecodePart[], rows: number, valueDim: number): DecodeResult {
+  const out = new Float64Array(rows * valueDim);
+  const logarithms = new Float64Array(rows).fill(Number.NEGATIVE_INFINITY);
+  for (let row = 0; row < rows; row++) {
+    const maximum = parts.reduce((most, part) => Math.max(most, at(part.lse, row)), Number.NEGATIVE_INFINITY);
+    if (maximum === Number.NEGATIVE_INFINITY) continue;
+    const weights = parts.map((part) => exp(at(part.lse, row) - maximum));
+    const sum = weights.reduce((total, weight) => total + weight, 0);
+    logarithms[row] = maximum + log(sum);
+    for (const [i, part] of parts.entries()) {
+      const weight = at(weights, i) / sum;
+      if (weight === 0) continue;
+      for (let d = 0; d < valueDim; d++) {
+        const place = row * valueDim + d;
+        out[place] = at(out, place) + weight * at(part.out, place);
+      }
+    }
+  }
+  return { out, lse: logarithms };
+}
+
+/** Whether a row sees a key that the cache has. */
+function sees({ length, rows, window, tree }: DecodeProblem, row: number, key: number): boolean {
+  const position = length - rows + row;
+  if (window !== undefined && key <= position - window) return false;
+  if (tree === undefined) return key <= position;
+  const column = key - (length - tree.columns);
+  return column < 0 || ((at(tree.bits, row) >>> column) & 1) === 1;
+}
+
+function tanh(x: number): number {
+  const small = exp(-2 * Math.abs(x));
+  return (Math.sign(x) * (1 - small)) / (1 + small);
+}
+
+function scoreOf(problem: DecodeProblem, head: number, row: number, key: number): number {
+  const { heads, kvHeads, rows, headDim, length, scale, softcap, alibiSlopes, q, keyAt } = problem;
+  const values = keyAt(Math.floor(head / (heads / kvHeads)), key);
+  let product = 0;
+  for (let d = 0; d < headDim; d++) product += at(q, (head * rows + row) * headDim + d) * at(values, d);
+  const score = product * scale;
+  const capped = softcap === undefined ? score : softcap * tanh(score / softcap);
+  const slope = alibiSlopes === undefined ? 0 : at(alibiSlopes, head);
+  return capped + slope * (key - (length - rows + row));
+}
+
+/** The whole result. */
+export function referenceDecode(problem: DecodeProblem): DecodeResult {
+  const { heads, kvHeads, rows, valueDim, length, oldest = 0, sinks, valueAt } = problem;
+  const out = new Float64Array(heads * rows * valueDim);
+  const logarithms = new Float64Array(heads * rows);
+  for (let head = 0; head < heads; head++) {
+    for (let row = 0; row < rows; row++) {
+      const seen: { readonly key: number; readonly score: number }[] = [];
+      for (let key = oldest; key < length; key++) {
+        if (sees(problem, row, key)) seen.push({ key, score: scoreOf(problem, head, row, key) });
+      }
+      const sink = sinks === undefined ? Number.NEGATIVE_INFINITY : at(sinks, head);
+      const maximum = seen.reduce((most, { score }) => Math.max(most, score), sink);
+      const query = head * rows + row;
+      logarithms[query] = maximum;
+      if (maximum === Number.NEGATIVE_INFINITY) continue;
+      const first = query * valueDim;
+      let sum = exp(sink - maximum);
+      for (const { key, score } of seen) {
+        const weight = exp(score - maximum);
+        const values = valueAt(Math.floor(head / (heads / kvHeads)), key);
+        sum += weight;
+        for (let d = 0; d < valueDim; d++) out[first + d] = at(out, first + d) + weight * at(values, d);
+      }
+      for (let d = 0; d < valueDim; d++) out[first + d] = at(out, first + d) / sum;
+      logarithms[query] = maximum + log(sum);
+    }
+  }
+  return { out, lse: logarithms };
+}

@@ -1,0 +1,40 @@
+/// Memory of a device's own for what a dispatch leaves to the next one. It
+/// grows to the largest need and is kept, so that a steady state allocates
+/// nothing. Guarded by the lock of `HandleSpace`.
+final class Scratch {
+  /// What stands for it in accesses; no buffer of a caller's has it.
+  static let handle: UInt32 = 0
+
+  private var buffer: Buffer?
+
+  /// Bytes.
+  var length: UInt64 { buffer?.length ?? 0 }
+
+  /// At least `bytes` of it. What is in use by a pass stays until that ends.
+  func buffer(of bytes: UInt64, on device: Device) throws(StatusError) -> Buffer {
+    if let buffer, buffer.length >= bytes { return buffer }
+    guard let count = Int(exactly: bytes), count <= device.maxBufferLength,
+      let made = device.metal.makeBuffer(length: count, options: .storageModePrivate)
+    else {
+      throw StatusError(
+        StatusCode.outOfMemory,
+        "the device could not allocate \(bytes) bytes for the states of attention's splits; attend to fewer sequences or rows at once"
+      )
+    }
+    // Nothing shares it: memory that may be shared has numbers from 1 on.
+    let larger = Buffer(device: device, metal: made, length: bytes, number: 0)
+    buffer = larger
+    return larger
+  }
+
+  /// What a device that closes frees: it holds its device as any buffer does.
+  func take() -> Buffer? {
+    defer { buffer = nil }
+    return buffer
+  }
+
+  /// Bytes of it that a dispatch reads or writes.
+  static func access(_ bytes: Range<UInt64>, isWrite: Bool) -> Access {
+    Access(buffer: handle, isWrite: isWrite, start: bytes.lowerBound, end: bytes.upperBound)
+  }
+}

@@ -1,0 +1,159 @@
+import CMetalAttention
+
+/// The tensors of a decode, checked for themselves.
+struct DecodeArguments {
+  let q: Tensor
+  let k: DecodeStream
+  /// That of K where V is a part of it.
+  let v: DecodeStream
+  let out: Tensor
+  let lse: Tensor?
+  let seqLens: Tensor?
+  let blockTable: Tensor?
+  let sinks: Tensor?
+  let alibiSlopes: Tensor?
+  let treeMask: Tensor?
+  /// Of V and out.
+  let valueDim: UInt32
+
+  @inline(__always)
+  init(_ args: MAFlashAttnDecodeArgs, in pass: Pass) throws(StatusError) {
+    q = try Self.values(args.q, .q, in: pass)
+    k = try DecodeStream(
+      (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), in: pass)
+    let headDim = args.params.head_dim
+    if headDim == DecodeKernel.latent.headDim {
+      try require(
+        !Tensor.isPresent(args.v), StatusCode.invalidArgument,
+        "\(TensorName.v) is given with \(arg: "head_dim") \(headDim), where V is the first \(DecodeKernel.latent.valueDim) columns of K"
+      )
+      try require(
+        k.rows.dtype == .f16 || k.rows.dtype == .bf16, StatusCode.unsupported,
+        "\(TensorName.k) is \(k.rows.dtype) with \(arg: "head_dim") \(headDim); it is f16 or bf16 there")
+      v = k
+      valueDim = DecodeKernel.latent.valueDim
+    } else {
+      try require(
+        DecodeKernel.headDims.contains(headDim), StatusCode.unsupported,
+        "\(arg: "head_dim") \(headDim) has no kernel; supported: \(DecodeKernel.family.headDimList), and \(DecodeKernel.latent.headDim) where V is a part of K"
+      )
+      v = try DecodeStream(
+        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), in: pass)
+      valueDim = headDim
+    }
+    out = try Self.values(args.out, .out, in: pass)
+    lse = try Self.optional(args.lse, .lse, .f32, in: pass)
+    seqLens = try Self.optional(args.seqLens, .seqLens, .i32, in: pass)
+    blockTable = try Self.optional(args.blockTable, .blockTable, .i32, in: pass)
+    sinks = try Self.optional(args.sinks, .sinks, .f32, in: pass)
+    alibiSlopes = try Self.optional(args.alibiSlopes, .alibiSlopes, .f32, in: pass)
+    treeMask = try Self.optional(args.treeMask, .treeMask, .u32, in: pass)
+  }
+
+  /// MA_DECODE_*.
+  @inline(__always)
+  var present: UInt32 {
+    func bit(_ part: DecodePart, _ isThere: Bool) -> UInt32 { isThere ? part.rawValue : 0 }
+    return bit(.seqLens, seqLens != nil) | bit(.sinks, sinks != nil) | bit(.alibi, alibiSlopes != nil)
+      | bit(.treeMask, treeMask != nil) | bit(.lse, lse != nil) | bit(.codedV, v.format.isCoded)
+  }
+
+  /// Checks that each tensor holds what the parameters, which have been checked, say.
+  @inline(__always)
+  func requireRoom(_ params: FlashAttnDecodeParams, batch: UInt32) throws(StatusError) {
+    try require(
+      (params.page_tokens != 0) == (blockTable != nil), StatusCode.invalidArgument,
+      "\(TensorName.blockTable) and \(arg: "page_tokens") \(params.page_tokens) go together: both, or neither")
+    try require(
+      (params.tree_columns != 0) == (treeMask != nil), StatusCode.invalidArgument,
+      "\(TensorName.treeMask) and \(arg: "tree_columns") \(params.tree_columns) go together: both, or neither")
+    let queries = Count(batch) * params.n_heads * params.n_q
+    func queriesFormula() -> Sentence {
+      "\(arg: "batch") \(batch) x \(arg: "n_heads") \(params.n_heads) x \(arg: "n_q") \(params.n_q)"
+    }
+    try require(
+      !queries.overflowed && queries.value <= UInt64(Int32.max), StatusCode.overflow,
+      "\(queriesFormula()) queries exceed \(Int32.max)")
+    try q.requireRoom(for: queries * params.head_dim, queriesFormula() + " x \(arg: "head_dim") \(params.head_dim)")
+    try out.requireRoom(for: queries * valueDim, queriesFormula() + " x \(valueDim)")
+    try lse?.requireRoom(for: queries, queriesFormula())
+
+    let isPaged = params.page_tokens != 0
+    let rows = Count(isPaged ? params.n_pages : batch) * params.n_kv_heads
+    let all = rows * (isPaged ? params.page_tokens : params.capacity)
+    func rowsFormula() -> Sentence {
+      isPaged
+        ? "\(arg: "n_pages") \(params.n_pages) x \(arg: "n_kv_heads") \(params.n_kv_heads) x \(arg: "page_tokens") \(params.page_tokens)"
+        : "\(arg: "batch") \(batch) x \(arg: "n_kv_heads") \(params.n_kv_heads) x \(arg: "capacity") \(params.capacity)"
+    }
+    try require(
+      !all.overflowed && all.value <= UInt64(UInt32.max), StatusCode.overflow,
+      "\(rowsFormula()) rows of a cache exceed \(UInt32.max)")
+    try k.requireRoom(forRows: all, of: params.head_dim, rowsFormula())
+    if valueDim == params.head_dim { try v.requireRoom(forRows: all, of: valueDim, rowsFormula()) }
+
+    try seqLens?.requireRoom(for: Count(batch), "\(arg: "batch") \(batch)")
+    if isPaged {
+      let pages = params.capacity / params.page_tokens
+      try blockTable?.requireRoom(for: Count(batch) * pages, "\(arg: "batch") \(batch) x \(pages) pages")
+    }
+    try sinks?.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)")
+    try alibiSlopes?.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)")
+    try treeMask?.requireRoom(
+      for: Count(batch) * params.n_q, "\(arg: "batch") \(batch) x \(arg: "n_q") \(params.n_q)")
+  }
+
+  /// Calls `body` with each tensor that is read.
+  @inline(__always)
+  func forEachInput(_ body: (Tensor) throws(StatusError) -> Void) throws(StatusError) {
+    try body(q)
+    try body(k.rows)
+    if let norms = k.norms { try body(norms) }
+    try body(v.rows)
+    if let norms = v.norms { try body(norms) }
+    if let seqLens { try body(seqLens) }
+    if let blockTable { try body(blockTable) }
+    if let sinks { try body(sinks) }
+    if let alibiSlopes { try body(alibiSlopes) }
+    if let treeMask { try body(treeMask) }
+  }
+
+  /// Checks that what is written shares no byte with anything else.
+  @inline(__always)
+  func requireApart() throws(StatusError) {
+    let written = out.whole(isWrite: true)
+    let logarithms = lse?.whole(isWrite: true)
+    try forEachInput { (input) throws(StatusError) in
+      let read = input.whole(isWrite: false)
+      try written.requireApart(.out, from: read, input.name)
+      try logarithms?.requireApart(.lse, from: read, input.name)
+    }
+    if let logarithms { try logarithms.requireApart(.lse, from: written, .out) }
+  }
+
+  private static func values(_ tensor: MATensor, _ name: TensorName, in pass: Pass) throws(StatusError) -> Tensor {
+    let tensor = try Tensor(tensor, name, in: pass)
+    try require(
+      tensor.dtype == .f32 || tensor.dtype == .f16 || tensor.dtype == .bf16, StatusCode.unsupported,
+      "\(name) is \(tensor.dtype); it is f32, f16 or bf16")
+    return tensor
+  }
+
+  @inline(__always)
+  private static func optional(
+    _ tensor: MATensor, _ name: TensorName, _ dtype: DType, in pass: Pass
+  ) throws(StatusError) -> Tensor? {
+    if !Tensor.isPresent(tensor) { return nil }
+    let tensor = try Tensor(tensor, name, in: pass)
+    try tensor.requireDType(dtype)
+    return tensor
+  }
+}
+
+extension Tensor {
+  /// All of it.
+  @inline(__always)
+  func whole(isWrite: Bool) -> Access {
+    Access(buffer: handle, isWrite: isWrite, start: offset, end: offset + length)
+  }
+}

@@ -1,0 +1,52 @@
+import CMetalAttention
+
+/// How decode attention cuts its work; nothing of it changes a bit of the result.
+struct DecodeGeometry {
+  /// Keys of a block, as the shader has it.
+  static let blockKeys: UInt64 = 256
+
+  /// Blocks that a sequence may have, those of the window and of the ring alone.
+  let blocks: UInt32
+  /// Place in `DecodeKernel.tileQueries`.
+  let tile: Int
+  /// Tiles of the queries that share a head of K and V.
+  let tiles: UInt32
+  /// SIMD groups of a threadgroup.
+  let simdgroups: UInt32
+
+  /// - Parameter hasLengths: whether the lengths are known to the device alone.
+  @inline(__always)
+  init(_ params: FlashAttnDecodeParams, batch: UInt32, hasLengths: Bool) {
+    blocks = Self.blocks(params, hasLengths: hasLengths)
+    let queries = params.n_heads / params.n_kv_heads * params.n_q
+    tile = queries == 1 ? 0 : 1
+    let size = DecodeKernel.tileQueries(params.head_dim)[tile]
+    tiles = (queries - 1) / size + 1
+    // SIMD groups exchange nothing. Side by side in a threadgroup they share the cache
+    // of one core, which the tiles of a block profit from, and cost one launch; while
+    // there are fewer of them than a large GPU has places for, each is better off with
+    // a core of its own. Metal does not tell how many cores there are: 40 are assumed,
+    // with two threadgroups each.
+    let units = UInt64(blocks) * UInt64(tiles)
+    let all = units * UInt64(params.n_kv_heads) * UInt64(batch)
+    simdgroups = UInt32(min(4, units, max(1, all / 80)))
+  }
+
+  private static func blocks(_ params: FlashAttnDecodeParams, hasLengths: Bool) -> UInt32 {
+    let capacity = UInt64(params.capacity)
+    let isRing = params.is_sliding != 0
+    // Keys that any row sees: the window of each reaches back from another position.
+    let seen = params.window == 0 ? capacity : min(capacity, UInt64(params.window) + UInt64(params.n_q) - 1)
+    if hasLengths {
+      // Wherever they begin among the blocks.
+      let anywhere = (seen + 2 * blockKeys - 2) / blockKeys
+      let fromStart = (capacity + blockKeys - 1) / blockKeys
+      let isAligned = !isRing && params.window == 0
+      return UInt32(max(1, isAligned ? fromStart : isRing ? anywhere : min(anywhere, fromStart)))
+    }
+    let length = UInt64(params.seq_len)
+    if length == 0 { return 1 }
+    let first = length - min(length, seen)
+    return UInt32((length - 1) / blockKeys - first / blockKeys + 1)
+  }
+}

@@ -1,0 +1,75 @@
+/// The kernels of decode attention: by the kinds of K and V, head size and
+/// queries of a tile; and by head size what joins the blocks of a query.
+enum DecodeKernel {
+  static let family = KernelFamily(
+    name: "flashAttnDecode",
+    sources: [
+      ("flash_attn_decode.metal", attendTable.names + latentTable.names),
+      ("flash_attn_decode_reduce.metal", reduceTable.names),
+    ],
+    // Formats of K and V, as `DecodeFormat.constant` has them.
+    constants: [.number(420, bits: 4), .number(421, bits: 4)],
+    dtypes: [.f32, .f16, .bf16],
+    headDims: headDims,
+    operations: [.flashAttnDecode],
+    tensors: [.q, .k, .normsK, .v, .normsV, .out, .lse, .seqLens, .blockTable, .sinks, .alibiSlopes, .treeMask])
+
+  static let headDims: [UInt32] = [64, 80, 96, 112, 128, 192, 256, 512]
+  /// Of the form whose V is the first columns of K, and how many these are.
+  static let latent: (headDim: UInt32, valueDim: UInt32) = (576, 512)
+
+  /// Whether K and V are codes, in the order of names.
+  static let kinds: [(name: String, k: Bool, v: Bool)] = [
+    ("", false, false), ("tq_", true, true), ("hybrid_", false, true), ("hybrid_k_", true, false),
+  ]
+
+  /// Queries that a tile may have: one, where heads share no K and V, or as many
+  /// as a lane has registers for.
+  static func tileQueries(_ headDim: UInt32) -> [UInt32] { headDim < 512 ? [1, 4] : [1, 2] }
+
+  /// By kind, head size and tile.
+  private static let attendTable = KernelTable(kinds.count, headDims.count, 2) { place in
+    let headDim = headDims[place[1]]
+    return "flash_attn_vec_\(kinds[place[0]].name)d\(headDim)_q\(tileQueries(headDim)[place[2]])"
+  }
+  /// By tile.
+  private static let latentTable = KernelTable(2) { place in
+    "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim)[place[0]])"
+  }
+  /// By head size.
+  private static let reduceTable = KernelTable(headDims.count) { "flash_attn_vec_reduce_d\(headDims[$0[0]])" }
+
+  private static let attendIndices = attendTable.indices
+  private static let latentIndices = latentTable.indices
+  private static let reduceIndices = reduceTable.indices
+
+  /// What attends over blocks.
+  /// - Parameter tile: the place of the tile's size in `tileQueries`.
+  @inline(__always)
+  static func attend(
+    _ headDim: UInt32, tile: Int, k: DecodeFormat, v: DecodeFormat
+  ) throws(StatusError) -> PipelineSlot {
+    let kind = k.isCoded ? (v.isCoded ? 1 : 3) : (v.isCoded ? 2 : 0)
+    let size = headDims.firstIndex(of: headDim)
+    guard let kernel = size.map({ attendIndices[kind, $0, tile] }) ?? latentIndices[tile] else {
+      throw unsupported(headDim)
+    }
+    return PipelineSlot(kernel: kernel, variant: Int(k.constant | v.constant << 4))
+  }
+
+  /// What joins the blocks of a query. Its constants are those of the family, of which it reads none.
+  @inline(__always)
+  static func reduce(_ valueDim: UInt32) throws(StatusError) -> PipelineSlot {
+    guard let size = headDims.firstIndex(of: valueDim), let kernel = reduceIndices[size] else {
+      throw unsupported(valueDim)
+    }
+    return PipelineSlot(kernel: kernel, variant: 0)
+  }
+
+  @inline(never)
+  private static func unsupported(_ headDim: UInt32) -> StatusError {
+    StatusError(
+      StatusCode.unsupported, "\(arg: "head_dim") is \(headDim); supported: \(family.headDimList) and \(latent.headDim)"
+    )
+  }
+}

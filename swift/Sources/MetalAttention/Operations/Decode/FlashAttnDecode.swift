@@ -1,0 +1,149 @@
+import CMetalAttention
+
+/// `ma_flash_attn_decode`: attention of one to 16 query rows of each sequence
+/// over its cache. One dispatch over blocks of keys, and where there are several
+/// a second one that joins them.
+enum FlashAttnDecode {
+  @inline(__always)
+  static func encode(_ args: MAFlashAttnDecodeArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
+    var params = args.params
+    let tensors = try DecodeArguments(args, in: pass)
+    let hasLengths = tensors.seqLens != nil
+    try DecodeParams.check(params, batch: args.batch, hasLengths: hasLengths)
+    if tensors.k.format.isCoded || tensors.v.format.isCoded {
+      try require(
+        params.scale_factor_d512.isFinite && params.scale_factor_d512 > 0, StatusCode.invalidArgument,
+        "\(arg: "scale_factor_d512") is \(params.scale_factor_d512); it is finite and above 0, usually 1")
+    }
+    try tensors.requireRoom(params, batch: args.batch)
+    try tensors.requireApart()
+    let geometry = DecodeGeometry(params, batch: args.batch, hasLengths: hasLengths)
+    try fill(&params, tensors, geometry)
+
+    let slot = try DecodeKernel.attend(
+      params.head_dim, tile: geometry.tile, k: tensors.k.format, v: tensors.v.format)
+    guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
+    let queries = args.batch * params.n_heads * params.n_q
+    if geometry.blocks == 1 {
+      let encoder = pass.use(pipeline)
+      bind(tensors, params, in: encoder)
+      note(tensors, in: encoder)
+      attend(params, geometry, batch: args.batch, in: encoder)
+      return nil
+    }
+
+    let reduceSlot = try DecodeKernel.reduce(tensors.valueDim)
+    guard let reduce = pass.device.registry.pipeline(reduceSlot) else { return reduceSlot }
+    let scratch = try States(queries: queries, blocks: geometry.blocks, valueDim: tensors.valueDim, of: pass.device)
+    let states = Unmanaged.passUnretained(scratch.buffer)
+    let attending = pass.use(pipeline)
+    bind(tensors, params, in: attending)
+    attending.bind(states, offset: 0, at: 13)
+    attending.bind(states, offset: scratch.outputs, at: 14)
+    note(tensors, in: attending, withOutputs: false)
+    attending.note(scratch.access(isWrite: true))
+    attend(params, geometry, batch: args.batch, in: attending)
+
+    let joining = pass.use(reduce)
+    joining.bind(states, offset: 0, at: 0)
+    joining.bind(states, offset: scratch.outputs, at: 1)
+    bind(tensors.sinks, or: tensors.q, at: 2, in: joining)
+    joining.bind(params, at: 5)
+    bind(tensors.out, at: 6, in: joining)
+    bind(tensors.lse, or: tensors.out, at: 7, in: joining)
+    joining.note(scratch.access(isWrite: false))
+    if let sinks = tensors.sinks { joining.note(sinks.whole(isWrite: false)) }
+    noteOutputs(tensors, in: joining)
+    joining.dispatch(
+      .flashAttnDecode, .threadgroups, grid: GridSize(queries, 1, 1), threads: GridSize(32, 1, 1))
+    return nil
+  }
+
+  /// Fills the fields that follow from others.
+  @inline(__always)
+  private static func fill(
+    _ params: inout FlashAttnDecodeParams, _ tensors: DecodeArguments, _ geometry: DecodeGeometry
+  ) throws(StatusError) {
+    params.q_dtype = try Derived.fill(params.q_dtype, "q_dtype", tensors.q.dtype.rawValue, "the dtype of q")
+    params.out_dtype = try Derived.fill(params.out_dtype, "out_dtype", tensors.out.dtype.rawValue, "the dtype of out")
+    params.present = try Derived.fill(params.present, "present", tensors.present, "the tensors that are given")
+    params.n_blocks = try Derived.fill(params.n_blocks, "n_blocks", geometry.blocks, "the blocks of 256 keys")
+    params.n_tiles = try Derived.fill(params.n_tiles, "n_tiles", geometry.tiles, "the tiles of queries")
+  }
+
+  @inline(__always)
+  private static func bind(_ tensors: DecodeArguments, _ params: FlashAttnDecodeParams, in encoder: DispatchEncoder) {
+    bind(tensors.q, at: 0, in: encoder)
+    bind(tensors.k.rows, at: 1, in: encoder)
+    bind(tensors.k.norms, or: tensors.q, at: 2, in: encoder)
+    bind(tensors.v.rows, at: 3, in: encoder)
+    bind(tensors.v.norms, or: tensors.q, at: 4, in: encoder)
+    encoder.bind(params, at: 5)
+    bind(tensors.out, at: 6, in: encoder)
+    bind(tensors.lse, or: tensors.out, at: 7, in: encoder)
+    bind(tensors.seqLens, or: tensors.q, at: 8, in: encoder)
+    bind(tensors.blockTable, or: tensors.q, at: 9, in: encoder)
+    bind(tensors.sinks, or: tensors.q, at: 10, in: encoder)
+    bind(tensors.alibiSlopes, or: tensors.q, at: 11, in: encoder)
+    bind(tensors.treeMask, or: tensors.q, at: 12, in: encoder)
+    bind(nil, or: tensors.out, at: 13, in: encoder)
+    bind(nil, or: tensors.out, at: 14, in: encoder)
+  }
+
+  @inline(__always)
+  private static func bind(_ tensor: Tensor, at index: Int, in encoder: DispatchEncoder) {
+    encoder.bind(tensor.buffer, offset: tensor.offset, at: index)
+  }
+
+  /// A kernel's buffers are bound whether it reads them or not: what is absent to the start of another's memory, which
+  /// is aligned for any type.
+  @inline(__always)
+  private static func bind(_ tensor: Tensor?, or other: Tensor, at index: Int, in encoder: DispatchEncoder) {
+    encoder.bind((tensor ?? other).buffer, offset: tensor?.offset ?? 0, at: index)
+  }
+
+  @inline(__always)
+  private static func note(_ tensors: DecodeArguments, in encoder: DispatchEncoder, withOutputs: Bool = true) {
+    try? tensors.forEachInput { (input) throws(StatusError) in encoder.note(input.whole(isWrite: false)) }
+    if withOutputs { noteOutputs(tensors, in: encoder) }
+  }
+
+  @inline(__always)
+  private static func noteOutputs(_ tensors: DecodeArguments, in encoder: DispatchEncoder) {
+    encoder.note(tensors.out.whole(isWrite: true))
+    if let lse = tensors.lse { encoder.note(lse.whole(isWrite: true)) }
+  }
+
+  @inline(__always)
+  private static func attend(
+    _ params: FlashAttnDecodeParams, _ geometry: DecodeGeometry, batch: UInt32, in encoder: DispatchEncoder
+  ) {
+    let units = geometry.blocks * geometry.tiles
+    encoder.dispatch(
+      .flashAttnDecode, .threadgroups,
+      grid: GridSize((units - 1) / geometry.simdgroups + 1, params.n_kv_heads, batch),
+      threads: GridSize(32, geometry.simdgroups, 1))
+  }
+}
+
+/// Where the states of blocks lie in the scratch of a device: first of all
+/// blocks of all queries maximum and sum, then what they add up to.
+private struct States {
+  let buffer: Buffer
+  /// Bytes before the sums of rows.
+  let outputs: UInt64
+  private let length: UInt64
+
+  init(queries: UInt32, blocks: UInt32, valueDim: UInt32, of device: Device) throws(StatusError) {
+    let states = Count(queries) * blocks
+    let bytes = states * (4 * (valueDim + 2))
+    try require(
+      !bytes.overflowed, StatusCode.overflow,
+      "\(queries) queries x \(blocks) blocks of keys leave 64 bits; attend to fewer sequences at once")
+    outputs = states.value * 8
+    length = bytes.value
+    buffer = try device.scratch.buffer(of: length, on: device)
+  }
+
+  func access(isWrite: Bool) -> Access { Scratch.access(0..<length, isWrite: isWrite) }
+}

@@ -1,0 +1,301 @@
+import { afterAll, expect } from "bun:test";
+import { Pass } from "../../src/device/pass.ts";
+import { Device, flashAttnDecode, type Tensor } from "../../src/index.ts";
+import { argumentBytes } from "../helpers/abi.ts";
+import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode } from "../helpers/decode.ts";
+import { plant, type ShaderPatch } from "../helpers/shaders.ts";
+import { testTable } from "../helpers/table.ts";
+
+// Mistakes planted in the decode kernels, among them those that others have made: the judgement that other tests make
+// of the kernels' results must catch each of them.
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+const attendFile = "flash_attn_decode.metal";
+const reduceFile = "flash_attn_decode_reduce.metal";
+
+const dense: DecodeCase = {
+  headDim: 64,
+  heads: 4,
+  kvHeads: 2,
+  rows: 2,
+  lengths: [300, 45],
+  capacity: 310,
+  k: "f32",
+  v: "f16",
+};
+const coded = (bits: 3 | 4 | 8): CacheFormat => ({
+  bits,
+  packing: bits === 3 ? "dense" : bits === 4 ? "nibble" : "byte",
+});
+const ring: DecodeCase = { ...dense, isSliding: true, capacity: 40, lengths: [45, 70] };
+const quantized: DecodeCase = { ...dense, k: coded(4), v: coded(3), lengths: [45], capacity: 50 };
+const wide: DecodeCase = { ...dense, headDim: 512, k: coded(4), v: coded(4), lengths: [40], capacity: 44 };
+const eightBits: DecodeCase = { ...quantized, k: coded(8), v: coded(8) };
+const windowed: DecodeCase = { ...dense, window: 33 };
+const capped: DecodeCase = { ...dense, softcap: 0.5 };
+const sunk: DecodeCase = { ...dense, sink: 2 };
+const sloped: DecodeCase = { ...dense, hasSlopes: true };
+const tree: DecodeCase = { ...dense, treeColumns: 7 };
+const paged: DecodeCase = { ...dense, pageTokens: 16, capacity: 320 };
+const outnumbered: DecodeCase = { ...dense, rows: 16, lengths: [3, 20], capacity: 32 };
+
+/** Which function constants a kernel of a case has. */
+const formatOf = (format: CacheFormat): number => {
+  if (typeof format === "string") return { f32: 1, f16: 2, bf16: 3 }[format];
+  return format.packing === "byte" ? format.bits | 8 : format.bits;
+};
+
+/** What the judgement says of a case, run by shaders changed by `patches`. */
+function failure(entry: DecodeCase, file: string, patches: readonly ShaderPatch[]): string | undefined {
+  const scene = new DecodeScene(device, entry);
+  const { q, k, v, out, lse, seqLens, blockTable, sinks, alibiSlopes, treeMask } = scene.args;
+  // The grid and the parameters are those of the call.
+  using described = device.pass();
+  flashAttnDecode(described, scene.args);
+  const { native, handle } = Pass.use(described);
+  using pass = device.pass();
+  const scratch = device.tensor("f32", [1 << 18]);
+  const outputs = scratch.slice(1 << 12, 1 << 18);
+  const rows = (cache: typeof k) => ("packed" in cache ? cache.packed : cache);
+  const norms = (cache: typeof k): Tensor => ("packed" in cache ? cache.norms : q);
+  const read = (tensor: Tensor) => ({ tensor, access: "read" }) as const;
+  const values = v ?? k;
+  for (const [i, { kernel, grid, threadsPerThreadgroup }] of described.describe().entries()) {
+    const ofFile = i === 0 ? attendFile : reduceFile;
+    const name = ofFile === file ? plant(device, ofFile, kernel, patches) : kernel;
+    const constants = [
+      { index: 420, dtype: "u32", value: formatOf(entry.k) },
+      { index: 421, dtype: "u32", value: formatOf(entry.v) },
+    ] as const;
+    const pipeline = device.pipeline(name, i === 0 ? { constants: [...constants] } : {});
+    const params = argumentBytes(native, handle, i, 5);
+    pass.dispatch(pipeline, {
+      buffers:
+        i === 0
+          ? {
+              0: read(q),
+              1: read(rows(k)),
+              2: read(norms(k)),
+              3: read(rows(values)),
+              4: read(norms(values)),
+              6: out,
+              7: lse as Tensor,
+              8: read(seqLens ?? q),
+              9: read(blockTable ?? q),
+              10: read(sinks ?? q),
+              11: read(alibiSlopes ?? q),
+              12: read(treeMask ?? q),
+              13: scratch.slice(0, 1 << 12),
+              14: outputs,
+            }
+          : { 0: read(scratch.slice(0, 1 << 12)), 1: read(outputs), 2: read(sinks ?? q), 6: out, 7: lse as Tensor },
+      bytes: { 5: params },
+      form: "threadgroups",
+      grid,
+      threads: threadsPerThreadgroup,
+    });
+  }
+  pass.commitAndWait();
+  const fault = judgeDecode(scene);
+  scene.dispose();
+  return fault;
+}
+
+interface Mistake {
+  readonly name: string;
+  readonly entry: DecodeCase;
+  readonly file: string;
+  readonly patches: readonly ShaderPatch[];
+}
+
+const attend = (name: string, entry: DecodeCase, find: RegExp, replace: string): Mistake => ({
+  name,
+  entry,
+  file: attendFile,
+  patches: [{ find, replace }],
+});
+const reduce = (name: string, entry: DecodeCase, find: RegExp, replace: string): Mistake => ({
+  name,
+  entry,
+  file: reduceFile,
+  patches: [{ find, replace }],
+});
+
+const mistakes: readonly Mistake[] = [
+  attend(
+    "ring one slot late",
+    ring,
+    /position % params\.capacity : position/,
+    "(position + 1) % params.capacity : position",
+  ),
+  attend(
+    "the slot about to be written taken for the oldest",
+    ring,
+    /max\(0, length - capacity\)/,
+    "max(0, length - capacity - 1)",
+  ),
+  attend("the oldest key of a ring left out", ring, /max\(0, length - capacity\)/, "max(0, length - capacity + 1)"),
+  attend("the unit of D = 512 wrong by 22", wide, /D <= 256 \? 1\.0f \/ sqrt/, "D <= 512 ? 1.0f / sqrt"),
+  attend("the first norm for both halves", wide, /norms\[row_of_key \* 2 \+ 1\]/, "norms[row_of_key * 2]"),
+  attend("the first norm of V for both halves", wide, /norms\[row \* norm_count \+ n\]/, "norms[row * norm_count]"),
+  attend("a codebook of 232 entries", eightBits, /centroids_of\(8\)\[code\]/, "centroids_of(8)[min(code, 231u)]"),
+  attend("q not rotated", quantized, /sign_lanes<D>\(values, lane\);\s+hadamard_lanes<D>\(values, lane\);/, ""),
+  attend("signs of q left out", quantized, /sign_lanes<D>\(values, lane\);/, ""),
+  attend("the output not rotated back", quantized, /hadamard_lanes<D>\(output, lane\);/, ""),
+  attend("signs of the output left out", quantized, /sign_lanes<D>\(output, lane\);/, ""),
+  attend(
+    "the norm of another key of K",
+    quantized,
+    /simd_shuffle\(norm, ushort\(step \* per_step \+ lane % per_step\)\)/,
+    "simd_shuffle(norm, ushort(0))",
+  ),
+  attend(
+    "norms of V not applied",
+    quantized,
+    /weights\[0\] \* simd_shuffle\(norm_of_lane\[n\], key_of_lane\)/,
+    "weights[0]",
+  ),
+  attend(
+    "a sink a head and once more",
+    { ...sunk, lengths: [45], capacity: 50 },
+    /exp_of_difference\(sink - largest\)\)/,
+    "2.0f * exp_of_difference(sink - largest))",
+  ),
+  reduce(
+    "a sink once a block",
+    sunk,
+    /exp_of_difference\(sink - largest\)\)/,
+    "params.n_blocks * exp_of_difference(sink - largest))",
+  ),
+  reduce("the sink of another head", sunk, /query \/ params\.n_q % params\.n_heads/, "0"),
+  reduce(
+    "the sink scaled",
+    sunk,
+    /const float sink = sinks\[head\];/,
+    "const float sink = sinks[head] * params.scale;",
+  ),
+  reduce("an epsilon in the normaliser", dense, /own \/ sum;/, "own / (sum + 1e-3f);"),
+  reduce("blocks not rescaled", dense, /exp_of_difference\(states_of_query\[2 \* block\] - maximum\)/, "1.0f"),
+  reduce("the last block left out", dense, /block < blocks; block\+\+/, "block + 1 < blocks; block++"),
+  attend(
+    "a mask of -65504",
+    outnumbered,
+    /rule\.of\(scores\[step\], key\) : -INFINITY/,
+    "rule.of(scores[step], key) : -65504.0f",
+  ),
+  {
+    name: "keys past the length multiplied by 0",
+    entry: { ...dense, lengths: [37], capacity: 64 },
+    file: attendFile,
+    patches: [
+      {
+        find: /clamp\(leaf \+ int\(lane\), first_key, end_key - 1\)/,
+        replace: "min(leaf + int(lane), int(params.capacity) - 1)",
+      },
+      { find: /visible\.sees\(key\) \? scores\[step\] : -1\.0f/, replace: "scores[step]" },
+    ],
+  },
+  attend(
+    "keys that a row does not see weighed",
+    { ...ring, rows: 1 },
+    /simd_shuffle\(weights\[0\], source\) >= 0\.0f/,
+    "simd_shuffle(weights[0], source) >= -2.0f",
+  ),
+  attend("softcap ignored", capped, /params\.softcap,/, "0.0f,"),
+  attend(
+    "softcap on what slopes add",
+    { ...capped, hasSlopes: true },
+    /tanh\(score \/ softcap\)/,
+    "tanh((score + slope * float(key - position)) / softcap)",
+  ),
+  attend(
+    "the batch of K and V dropped",
+    dense,
+    /\(batch \* params\.n_kv_heads \+ kv_head\) \* params\.capacity/,
+    "kv_head * params.capacity",
+  ),
+  attend("the length of another sequence", dense, /seq_lens\[batch\]/, "seq_lens[0]"),
+  attend(
+    "K and V of another group",
+    dense,
+    /row_of\(params, block_table, batch, kv_head,/,
+    "row_of(params, block_table, batch, params.n_kv_heads - 1 - kv_head,",
+  ),
+  attend(
+    "pages in the order of positions",
+    paged,
+    /uint\(clamp\(given, 0, int\(params\.n_pages\) - 1\)\)/,
+    "min(page_of_sequence, params.n_pages + uint(given) * 0)",
+  ),
+  attend(
+    "the table of another sequence",
+    paged,
+    /block_table\[batch \* \(params\.capacity \/ params\.page_tokens\) \+ page_of_sequence\]/,
+    "block_table[page_of_sequence]",
+  ),
+  attend("heads of a page mixed up", paged, /\(page \* params\.n_kv_heads \+ kv_head\)/, "(page * params.n_kv_heads)"),
+  attend(
+    "the window one key short",
+    windowed,
+    /max\(sequence\.first, position - int\(params\.window\) \+ 1\)/,
+    "max(sequence.first, position - int(params.window) + 2)",
+  ),
+  attend(
+    "the window one key long",
+    windowed,
+    /max\(sequence\.first, position - int\(params\.window\) \+ 1\)/,
+    "max(sequence.first, position - int(params.window))",
+  ),
+  attend(
+    "causal one key short",
+    dense,
+    /high = has_tree \? sequence\.length - 1 : position;/,
+    "high = has_tree ? sequence.length - 1 : position - 1;",
+  ),
+  attend(
+    "no causal order of rows",
+    dense,
+    /high = has_tree \? sequence\.length - 1 : position;/,
+    "high = sequence.length - 1;",
+  ),
+  attend("slopes the other way", sloped, /float\(key - position\)/, "float(position - key)"),
+  attend("the slope of another head", sloped, /alibi_slopes\[head_of_lane\]/, "alibi_slopes[kv_head]"),
+  attend(
+    "the tree one key off",
+    tree,
+    /sequence\.length - int\(params\.tree_columns\) : sequence/,
+    "sequence.length - int(params.tree_columns) + 1 : sequence",
+  ),
+  attend("the tree of another row", tree, /tree_mask\[batch \* params\.n_q \+ row\]/, "tree_mask[batch * params.n_q]"),
+  attend("the output not rescaled", { ...dense, spread: 4 }, /if \(simd_any\(factor != 1\.0f\)\)/, "if (false)"),
+  attend("the sum not rescaled", { ...dense, spread: 4 }, /fma\(softmax\.sum, factor, sum\)/, "softmax.sum + sum"),
+  attend("log2(e) left out", dense, /exp2\(x \* M_LOG2E_F\)/, "exp2(x)"),
+  attend("the scale dropped", dense, /params\.scale \* \(K_CODES/, "1.0f * (K_CODES"),
+];
+
+const battery: readonly DecodeCase[] = [
+  dense,
+  ring,
+  quantized,
+  wide,
+  eightBits,
+  windowed,
+  capped,
+  sunk,
+  sloped,
+  tree,
+  paged,
+  outnumbered,
+  { ...capped, hasSlopes: true },
+  { ...dense, spread: 4 },
+];
+
+testTable("the kernels as they are", [{ name: "pass" }], () => {
+  expect(battery.flatMap((entry) => failure(entry, "", []) ?? [])).toEqual([]);
+});
+
+testTable("the judgement catches", mistakes, ({ entry, file, patches }) => {
+  expect(failure(entry, file, patches)).toBeDefined();
+});
