@@ -36,7 +36,7 @@ export function ownMemory(native: Native, buffer: number, address: Pointer, byte
 export function holdMemory(native: Native, buffer: number, address: Pointer, byteLength: number): ArrayBuffer {
   const hold = new Block(8);
   checkStatus(native, native.ma_buffer_hold(buffer, hold.bytes));
-  const { ptr } = native.ma_buffer_let_go as unknown as FunctionWithAddress;
+  const { ptr } = native.ma_hold_release as unknown as FunctionWithAddress;
   return adopt(address, 0, byteLength, hold.getU64(0), ptr);
 }
 

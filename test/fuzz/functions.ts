@@ -76,7 +76,7 @@ export const functions: readonly FuzzedFunction[] = [
   },
   { name: "ma_buffer_collected", weight: 4, attempt: bufferCollected },
   { name: "ma_buffer_hold", weight: 10, pointers: [1], attempt: bufferHold },
-  { name: "ma_buffer_let_go", weight: 1, attempt: () => ({ args: [null, null], expect: "refused" }) },
+  { name: "ma_hold_release", weight: 1, attempt: () => ({ args: [null, null], expect: "refused" }) },
   { name: "ma_buffer_written", weight: 10, attempt: bufferWritten },
   { name: "ma_buffer_address", weight: 10, pointers: [1], attempt: on("buffer", ({ out }) => [out.bytes]) },
   { name: "ma_source_register", weight: 3, pointers: [1, 2], attempt: sourceRegister },
@@ -212,7 +212,7 @@ function bufferHold(scene: Scene): Attempt {
   const buffer = subject(scene, "buffer");
   if (buffer === undefined) return { args: [world.wrongHandle("buffer"), out.bytes], expect: "refused" };
   const done = () => {
-    if (native.ma_buffer_let_go(null, out.getU64(0) as Pointer) !== 0) throw new Error("a hold was not let go");
+    if (native.ma_hold_release(null, out.getU64(0) as Pointer) !== 0) throw new Error("a hold was not released");
   };
   return { args: [buffer.handle, out.bytes], expect: "ok", done };
 }

@@ -26,7 +26,7 @@ export const symbols = {
   ma_buffer_adopt: { args: ["u32", "u32", "u64", "u64", "ptr", "ptr"], returns: "i32" },
   ma_buffer_collected: { args: ["ptr", "ptr"], returns: "i32" },
   ma_buffer_hold: { args: ["u32", "ptr"], returns: "i32" },
-  ma_buffer_let_go: { args: ["ptr", "ptr"], returns: "i32" },
+  ma_hold_release: { args: ["ptr", "ptr"], returns: "i32" },
   ma_buffer_written: { args: ["u32", "u64", "u64"], returns: "i32" },
   ma_source_register: { args: ["u32", "ptr", "ptr", "u64", "ptr"], returns: "i32" },
   ma_kernel_names: { args: ["u32", "ptr", "u64", "ptr"], returns: "i32" },

@@ -52,7 +52,7 @@ import Testing
     expectOK(ma_buffer_release(buffer.handle))
     expectOK(ma_device_close(other.handle))
     #expect(buffer.contents?.load(as: UInt32.self) == 42)
-    expectOK(ma_buffer_let_go(buffer.contents, hold))
+    expectOK(ma_hold_release(buffer.contents, hold))
   }
 
   @Test func aRefusedHoldHoldsNothing() {
@@ -74,7 +74,7 @@ import Testing
     #expect(ma_last_error(UInt32(MA_FAILURE_MESSAGE), nil, 0) > 0)
     expectRefused(ma_buffer_release(buffer.handle), MA_ERROR_INVALID_HANDLE)
     expectRefused(ma_buffer_hold(buffer.handle, &hold), MA_ERROR_INVALID_HANDLE)
-    expectRefused(ma_buffer_let_go(nil, nil), MA_ERROR_INVALID_ARGUMENT, "hold")
+    expectRefused(ma_hold_release(nil, nil), MA_ERROR_INVALID_ARGUMENT, "hold")
   }
 
   @Test func whatIsNoArchiveOfKernelsIsRefused() {

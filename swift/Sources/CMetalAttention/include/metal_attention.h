@@ -492,10 +492,10 @@ int32_t ma_buffer_adopt(ma_device device, ma_buffer shared, uint64_t process, ui
 /// one that is released already is none. `contents` is not looked at.
 int32_t ma_buffer_collected(void *contents, void *buffer);
 /// Takes a hold of the buffer's memory: it stays, whatever is released or closed, until `*hold` goes to
-/// `ma_buffer_let_go`.
+/// `ma_hold_release`.
 int32_t ma_buffer_hold(ma_buffer buffer, void **hold);
 /// Ends a hold, once, on any thread: a garbage collector's callback too. `contents` is not looked at.
-int32_t ma_buffer_let_go(void *contents, void *hold);
+int32_t ma_hold_release(void *contents, void *hold);
 /// Says that the host has written `length` bytes from `offset` on: tile classes
 /// that were made from them are stale from now on.
 int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);

@@ -79,7 +79,7 @@ extension Exports {
     store(Unmanaged.passRetained(buffer.metal as AnyObject).toOpaque(), to: outHold)
   }
 
-  static func bufferLetGo(_ contents: UnsafeMutableRawPointer?, _ hold: UnsafeMutableRawPointer?) throws(StatusError) {
+  static func holdRelease(_ contents: UnsafeMutableRawPointer?, _ hold: UnsafeMutableRawPointer?) throws(StatusError) {
     Unmanaged<AnyObject>.fromOpaque(try unwrap(hold, "hold")).release()
   }
 

@@ -225,13 +225,13 @@ public func bufferHold(buffer: UInt32, hold: UnsafeMutablePointer<UnsafeMutableR
 }
 
 #if compiler(>=6.3)
-  @c(ma_buffer_let_go)
+  @c(ma_hold_release)
 #else
-  @_cdecl("ma_buffer_let_go")
+  @_cdecl("ma_hold_release")
 #endif
-public func bufferLetGo(contents: UnsafeMutableRawPointer?, hold: UnsafeMutableRawPointer?) -> Int32 {
-  status("ma_buffer_let_go") { () throws(StatusError) in
-    try Exports.bufferLetGo(contents, hold)
+public func holdRelease(contents: UnsafeMutableRawPointer?, hold: UnsafeMutableRawPointer?) -> Int32 {
+  status("ma_hold_release") { () throws(StatusError) in
+    try Exports.holdRelease(contents, hold)
   }
 }
 

@@ -68,7 +68,7 @@ final class Recording {
   private(set) var bindings: ContiguousArray<(index: Int, Binding)> = []
   private(set) var bytes: ContiguousArray<UInt8> = []
   private(set) var accesses: ContiguousArray<Access> = []
-  private var kept: [ObjectIdentifier: Buffer] = [:]
+  private var retained: [ObjectIdentifier: Buffer] = [:]
 
   // What the next operation or dispatch takes.
   private var pendingScalars: [(argument: String, scalar: Int)] = []
@@ -160,7 +160,7 @@ final class Recording {
 
   private func keep(_ buffer: Unmanaged<Buffer>) {
     let buffer = buffer.takeUnretainedValue()
-    kept[ObjectIdentifier(buffer)] = buffer
+    retained[ObjectIdentifier(buffer)] = buffer
   }
 
   func bind(_ value: UnsafeRawBufferPointer, at index: Int) {
