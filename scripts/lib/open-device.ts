@@ -13,6 +13,7 @@ export type Setting =
   | "SOFTMETAL_TIME_LIMIT"
   | "SOFTMETAL_ORDER"
   | "SOFTMETAL_GUARD"
+  | "SOFTMETAL_COUNTERS"
   | "SOFTMETAL_FAIL";
 
 function set(setting: string, value: string | undefined): void {

@@ -32,6 +32,11 @@ export interface DispatchDescription {
   readonly barrierBefore: boolean;
   /** The device's time, of a pass that was profiled and has completed. */
   readonly microseconds?: number;
+  /**
+   * Where that time was sampled: `dispatch`, between dispatches, or `stage`, where an encoder begins and ends, of which
+   * each dispatch then has its own.
+   */
+  readonly sampledAt?: "dispatch" | "stage";
   /** Bytes of `reads` and `writes` in that time, in 10^9 a second. */
   readonly gbPerSecond?: number;
 }

@@ -55,6 +55,23 @@ describe("a profiled pass", () => {
     }
   });
 
+  test.each(["stage", "dispatch"] as const)("says where its times are sampled: %s", (point) => {
+    using device = openWith({ SOFTMETAL_COUNTERS: point, SOFTMETAL_THREADS: "1" });
+    const spin = new Spin(device);
+    using pass = device.pass({ profile: true });
+    for (let i = 0; i < 600; i++) spin.encode(pass, i === 550 ? 4e-3 : 1e-5);
+    pass.commitAndWait();
+    const dispatches = pass.describe();
+    expect(new Set(dispatches.map(({ sampledAt }) => sampledAt))).toEqual(new Set([point]));
+    const times = dispatches.map(({ microseconds = 0 }) => microseconds);
+    expect(Math.min(...times)).toBeGreaterThan(0);
+    expect(times[550]).toBeGreaterThan(2800);
+    using plain = device.pass();
+    spin.encode(plain, 1e-5);
+    plain.commitAndWait();
+    expect(plain.describe()[0]?.sampledAt).toBeUndefined();
+  });
+
   test("without dispatches completes", async () => {
     using device = Device.open();
     using pass = device.pass({ profile: true });

@@ -70,6 +70,7 @@ public protocol MTLComputeCommandEncoder: MTLCommandEncoder {
   func dispatchThreadgroups(_ threadgroupsPerGrid: MTLSize, threadsPerThreadgroup: MTLSize)
   func dispatchThreads(_ threadsPerGrid: MTLSize, threadsPerThreadgroup: MTLSize)
   func memoryBarrier(scope: MTLBarrierScope)
+  func sampleCounters(sampleBuffer: any MTLCounterSampleBuffer, sampleIndex: Int, barrier: Bool)
 }
 
 public struct MTLBarrierScope: OptionSet {

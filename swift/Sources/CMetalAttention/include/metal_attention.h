@@ -536,7 +536,8 @@ int32_t ma_pass_wait(ma_pass pass);
 int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
 /// What the pass holds, as JSON: an array of `{"op","kernel","executor","form","grid",
 /// "threadsPerThreadgroup","reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
-/// profiled pass that has completed with `"startTime"` and `"endTime"` in seconds.
+/// profiled pass that has completed with `"startTime"` and `"endTime"` in seconds, and `"sampledAt"`, `"dispatch"` or
+/// `"stage"`.
 int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
 /// The bytes that dispatch `dispatch` of the pass hands to its kernel as
 /// argument `index`, with every derived field filled in: for tests, and to see

@@ -12,7 +12,7 @@ struct DispatchEncoder {
     self.pass = pass
     self.pipeline = pipeline
     if let profile = pass.profile {
-      encoder = profile.openEncoder()
+      encoder = profile.beginDispatch()
     } else {
       encoder = pass.encoder
     }
@@ -65,7 +65,7 @@ struct DispatchEncoder {
   @inline(__always)
   func dispatch(_ operation: Operation, _ form: DispatchForm, grid: GridSize, threads: GridSize) {
     let needsBarrier = pass.isConcurrent && pass.log.pointee.conflicts()
-    // Of a profiled pass each dispatch has an encoder of its own, which orders it.
+    // A profiled pass runs one dispatch after the other.
     if needsBarrier && pass.profile == nil { encoder?.memoryBarrier(scope: .buffers) }
     switch form {
     case .threadgroups: encoder?.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
@@ -76,6 +76,6 @@ struct DispatchEncoder {
       DispatchRecord(
         operation: operation, form: form, needsBarrier: needsBarrier, grid: grid, threadsPerThreadgroup: threads,
         pipeline: .passUnretained(pipeline), accessEnd: pass.log.pointee.accesses.count))
-    pass.profile?.endEncoder()
+    pass.profile?.endDispatch()
   }
 }

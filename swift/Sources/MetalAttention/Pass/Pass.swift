@@ -134,7 +134,7 @@ final class Pass {
 
   func endEncoding() {
     encoder?.endEncoding()
-    profile?.endEncoder()
+    profile?.endEncoding()
     isEncoding = false
   }
 }

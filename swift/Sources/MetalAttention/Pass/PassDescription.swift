@@ -6,16 +6,23 @@ extension Pass {
     return JSON.array(
       records.enumerated().map { number, record in
         defer { start = record.accessEnd }
-        return record.json(accesses[start..<record.accessEnd], number < times.count ? times[number] : nil)
+        return record.json(
+          accesses[start..<record.accessEnd], number < times.count ? times[number] : nil, profile?.samplingPoint)
       })
   }
 }
 
 extension DispatchRecord {
   fileprivate func json(
-    _ accesses: ContiguousArray<Access>.SubSequence, _ time: (start: Double, end: Double)?
+    _ accesses: ContiguousArray<Access>.SubSequence, _ time: (start: Double, end: Double)?,
+    _ samplingPoint: PassProfile.SamplingPoint?
   ) -> String {
-    let times = time.map { [("startTime", "\($0.start)"), ("endTime", "\($0.end)")] } ?? []
+    var times: [(name: String, value: String)] = []
+    if let time, let samplingPoint {
+      times = [
+        ("startTime", "\(time.start)"), ("endTime", "\(time.end)"), ("sampledAt", JSON.string("\(samplingPoint)")),
+      ]
+    }
     let members: [(name: String, value: String)] = [
       ("op", JSON.string("\(operation)")),
       ("kernel", JSON.string(pipeline.takeUnretainedValue().kernel)),

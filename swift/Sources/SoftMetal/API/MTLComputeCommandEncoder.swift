@@ -25,4 +25,8 @@ public protocol MTLComputeCommandEncoder: MTLCommandEncoder {
 
   /// Orders the dispatches before it in front of those after it.
   func memoryBarrier(scope: MTLBarrierScope)
+
+  /// Samples counters between two dispatches, behind a barrier where that is
+  /// asked. For devices that support `atDispatchBoundary`.
+  func sampleCounters(sampleBuffer: any MTLCounterSampleBuffer, sampleIndex: Int, barrier: Bool)
 }

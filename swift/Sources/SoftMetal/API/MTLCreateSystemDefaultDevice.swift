@@ -17,6 +17,8 @@ import Glibc
 ///   hand) or `fibres`: how kernels whose lanes work together run.
 /// - `SOFTMETAL_CHECK`: `lockstep` runs those on both, and fails a command buffer
 ///   whose kernel leaves something else with every thread by itself.
+/// - `SOFTMETAL_COUNTERS`: `stage` (the default), as an Apple GPU samples its
+///   counters, or `dispatch`: between dispatches too.
 /// - `SOFTMETAL_FAIL`: `KIND:NUMBER` makes that allocation of the device fail;
 ///   kinds are `buffer`, `pipeline`, `pass` (a command buffer) and `encoder`.
 ///

@@ -9,6 +9,8 @@ struct DeviceSettings {
   var guardsBuffers = false
   /// Whether kernels run on both executors, to compare them.
   var checksLockstep = false
+  /// Whether counters are sampled between dispatches too.
+  var samplesDispatches = false
   /// The allocation that is to fail.
   var failure: AllocationFailure?
 
@@ -53,6 +55,12 @@ struct DeviceSettings {
         throw DeviceError("SOFTMETAL_GUARD is \"\(text)\"; expected 0 or 1")
       }
       guardsBuffers = text == "1"
+    }
+    if let text = environment("SOFTMETAL_COUNTERS") {
+      guard text == "stage" || text == "dispatch" else {
+        throw DeviceError("SOFTMETAL_COUNTERS is \"\(text)\"; expected stage or dispatch")
+      }
+      samplesDispatches = text == "dispatch"
     }
     if let text = environment("SOFTMETAL_FAIL") {
       guard let value = AllocationFailure(text) else {

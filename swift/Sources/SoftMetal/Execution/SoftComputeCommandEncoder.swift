@@ -108,6 +108,19 @@ final class SoftComputeCommandEncoder: MTLComputeCommandEncoder {
     }
   }
 
+  func sampleCounters(sampleBuffer: any MTLCounterSampleBuffer, sampleIndex: Int, barrier: Bool) {
+    record("sampleCounters") { () throws(MTLCommandBufferError) in
+      guard let buffer = sampleBuffer as? SoftCounterSampleBuffer else {
+        throw MTLCommandBufferError(.internal, "sampleCounters: the sample buffer is not SoftMetal's")
+      }
+      guard buffer.isOfDispatches else {
+        throw MTLCommandBufferError(.internal, "sampleCounters: the device does not support atDispatchBoundary")
+      }
+      if barrier { list.appendBarrier() }
+      list.sample(buffer, at: sampleIndex)
+    }
+  }
+
   private func append(_ grid: DispatchGrid) throws(MTLCommandBufferError) {
     guard let pipeline else {
       throw MTLCommandBufferError(.internal, "dispatch: no pipeline is set; call setComputePipelineState first")

@@ -13,10 +13,12 @@ final class SoftCounterSampleBuffer: MTLCounterSampleBuffer {
 
   let label: String
   let sampleCount: Int
+  /// Whether its device samples between dispatches too.
+  let isOfDispatches: Bool
   /// Written by the queue's thread, read once its command buffer has ended.
   private let samples: UnsafeMutableBufferPointer<UInt64>
 
-  init(_ descriptor: MTLCounterSampleBufferDescriptor) throws {
+  init(_ descriptor: MTLCounterSampleBufferDescriptor, isOfDispatches: Bool) throws {
     guard descriptor.counterSet is SoftTimestamp else {
       throw MTLLibraryError(.unsupported, "makeCounterSampleBuffer: the counter set is not this device's")
     }
@@ -25,6 +27,7 @@ final class SoftCounterSampleBuffer: MTLCounterSampleBuffer {
         .unsupported,
         "makeCounterSampleBuffer: sampleCount is \(descriptor.sampleCount); expected 1 to \(Self.maxSamples)")
     }
+    self.isOfDispatches = isOfDispatches
     label = descriptor.label
     sampleCount = descriptor.sampleCount
     samples = .allocate(capacity: sampleCount)

@@ -15,12 +15,14 @@ final class SoftDevice: MTLDevice {
   private let workers: WorkerPool
   private let order: ExecutionOrder
   private let checksLockstep: Bool
+  private let samplesDispatches: Bool
 
   init(settings: DeviceSettings) throws {
     workers = try WorkerPool(threads: settings.threads, timeLimit: settings.timeLimit)
     order = settings.order
     checksLockstep = settings.checksLockstep
     memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure)
+    samplesDispatches = settings.samplesDispatches
     name = "SoftMetal (\(Processor.name), \(settings.threads) \(settings.threads == 1 ? "thread" : "threads"))"
   }
 
@@ -33,15 +35,15 @@ final class SoftDevice: MTLDevice {
 
   var counterSets: [any MTLCounterSet]? { [timestamp] }
 
-  /// As an Apple GPU does.
+  /// Where an Apple GPU does, or between dispatches, as other GPUs do.
   func supportsCounterSampling(_ samplingPoint: MTLCounterSamplingPoint) -> Bool {
-    samplingPoint == .atStageBoundary
+    samplingPoint == .atStageBoundary || samplingPoint == .atDispatchBoundary && samplesDispatches
   }
 
   func makeCounterSampleBuffer(
     descriptor: MTLCounterSampleBufferDescriptor
   ) throws -> any MTLCounterSampleBuffer {
-    try SoftCounterSampleBuffer(descriptor)
+    try SoftCounterSampleBuffer(descriptor, isOfDispatches: samplesDispatches)
   }
 
   func makeCommandQueue() -> (any MTLCommandQueue)? {

@@ -13,11 +13,12 @@ import Testing
     data = try bench.buffer([0, 0, 0, 0])
   }
 
-  private func sampleBuffer(_ count: Int) throws -> any MTLCounterSampleBuffer {
+  private func sampleBuffer(_ count: Int, of device: (any MTLDevice)? = nil) throws -> any MTLCounterSampleBuffer {
+    let device = device ?? bench.device
     let descriptor = MTLCounterSampleBufferDescriptor()
-    descriptor.counterSet = bench.device.counterSets?.first { $0.name == MTLCommonCounterSet.timestamp.rawValue }
+    descriptor.counterSet = device.counterSets?.first { $0.name == MTLCommonCounterSet.timestamp.rawValue }
     descriptor.sampleCount = count
-    return try bench.device.makeCounterSampleBuffer(descriptor: descriptor)
+    return try device.makeCounterSampleBuffer(descriptor: descriptor)
   }
 
   private func encode(_ commands: any MTLCommandBuffer, _ samples: any MTLCounterSampleBuffer, from start: Int) throws {
@@ -52,6 +53,44 @@ import Testing
     let times = try ticks(samples).map { Double($0) * 1e-9 }
     #expect(times == times.sorted() && times[0] < times[5])
     #expect(times[0] >= commands.gpuStartTime - 1e-6 && times[5] <= commands.gpuEndTime + 1e-6)
+  }
+
+  private func encodeBetweenDispatches(_ bench: Workbench, into samples: any MTLCounterSampleBuffer) throws
+    -> any MTLCommandBuffer
+  {
+    let data = try bench.buffer([0, 0, 0, 0])
+    let commands = try bench.commandBuffer()
+    let encoder = try #require(commands.makeComputeCommandEncoder(dispatchType: .concurrent))
+    encoder.setComputePipelineState(try bench.pipeline("increment"))
+    encoder.setBuffer(data, offset: 0, index: 0)
+    for number in 0..<3 {
+      encoder.sampleCounters(sampleBuffer: samples, sampleIndex: 2 * number, barrier: true)
+      encoder.dispatchThreads(.line(4), threadsPerThreadgroup: .line(4))
+      encoder.sampleCounters(sampleBuffer: samples, sampleIndex: 2 * number + 1, barrier: true)
+    }
+    encoder.endEncoding()
+    commands.commit()
+    commands.waitUntilCompleted()
+    #expect(commands.status == .error || data.values == [3, 3, 3, 3])
+    return commands
+  }
+
+  @Test func timestampsLieBetweenDispatchesWhereTheDeviceHasThem() throws {
+    var settings = DeviceSettings(threads: 2)
+    settings.samplesDispatches = true
+    let bench = try Workbench(settings)
+    let device = bench.device
+    #expect(device.supportsCounterSampling(.atDispatchBoundary))
+    let samples = try sampleBuffer(6, of: device)
+    let commands = try encodeBetweenDispatches(bench, into: samples)
+    #expect(commands.status == .completed)
+    let times = try ticks(samples).map { Double($0) * 1e-9 }
+    #expect(times == times.sorted() && times[0] < times[5])
+    #expect(times[0] >= commands.gpuStartTime - 1e-6 && times[5] <= commands.gpuEndTime + 1e-6)
+  }
+
+  @Test func aDeviceThatSamplesNoDispatchesRefusesTo() throws {
+    #expect(try encodeBetweenDispatches(bench, into: sampleBuffer(6)).status == .error)
   }
 
   @Test func aSampleThatTheBufferDoesNotHaveIsAnError() throws {
