@@ -13,7 +13,7 @@ const index = join(import.meta.dir, "../../src/index.ts");
 /** Keeps what it makes the first time, and uses it each time by the functions of the modules of then. */
 const program = `
 import {
-  buildSlidingWindowMask, classifyMaskTiles, Device, flashAttnPrefill, kvCacheCopy, MetalAttentionError,
+  buildSlidingWindowMask, classifyMaskTiles, Device, flashAttnDecode, flashAttnPrefill, kvCacheCopy, MetalAttentionError,
 } from ${JSON.stringify(index)};
 
 globalThis.kept ??= (() => {
@@ -26,17 +26,18 @@ kernel void twice(device float *x [[buffer(0)]], uint i [[thread_position_in_gri
   const tileClasses = classifyMaskTiles(pass, { mask, headDim: 64 });
   pass.commitAndWait();
   return { device, mask, tileClasses, pipeline: device.pipeline("twice"), Device, evaluations: 0,
-    cache: device.tensor("f32", [2, 4]), source: device.tensor("f32", [1, 4]).set([1, 2, 3, 4]) };
+    past: device.tensor("bf16", [1, 1, 16, 64]), cache: device.tensor("f32", [2, 4]), source: device.tensor("f32", [1, 4]).set([1, 2, 3, 4]) };
 })();
 const { kept } = globalThis;
 kept.evaluations++;
-const { device, cache, source, pipeline, mask, tileClasses } = kept;
+const { device, past, cache, source, pipeline, mask, tileClasses } = kept;
 
 const [q, out] = [device.tensor("bf16", [1, 1, 16, 64]), device.tensor("bf16", [1, 1, 16, 64])];
 using pass = device.pass();
 kvCacheCopy(pass, { src: source, cache, writePos: 1 });
 pass.dispatch(pipeline, { buffers: { 0: { tensor: cache } }, grid: 8, threads: 8 });
 flashAttnPrefill(pass, { q, k: q, v: q, out, mask, tileClasses: classifyMaskTiles(pass, { mask, headDim: 64, reuse: tileClasses }) });
+flashAttnDecode(pass, { q, k: past, v: past, out, seqLen: 16 });
 await pass.commit();
 let refusal;
 try {

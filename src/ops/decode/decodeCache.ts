@@ -1,6 +1,6 @@
 import { refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
-import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { isTensor, Tensor, type TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
 import {
   bytesPerRow,
@@ -27,33 +27,28 @@ const codeNames = new OptionNames<DecodeCodes>("a quantized cache", {
   packing: true,
 });
 
-/** K or V of a call, checked; filled again by each. */
+/** K or V of a call, checked. */
 export interface DecodeStream {
   /** Values, or codes. */
-  rows: TensorRange;
-  norms: TensorRange | undefined;
-  packing: number;
-  bits: number;
+  readonly rows: TensorRange;
+  readonly norms: TensorRange | undefined;
+  readonly packing: number;
+  readonly bits: number;
 }
 
-/** Checks K or V; `axes` names the axes before the last. Returns the shape without it. */
+/** Checks K or V; `axes` names the axes before the last. */
 export function useCache(
   value: unknown,
   device: DeviceLifetime,
   name: "k" | "v",
   headDim: number,
   axes: string,
-  stream: DecodeStream,
-): readonly number[] {
-  if (value instanceof Tensor || typeof value !== "object" || value === null) {
+): DecodeStream {
+  if (isTensor(value) || typeof value !== "object" || value === null) {
     const rows = Tensor.use(value, device, name);
     checkRank(rows, name, `[${axes}, D]`);
     checkAxis(name, "D", rows.shape.at(-1) as number, headDim, "q");
-    stream.rows = rows;
-    stream.norms = undefined;
-    stream.packing = 0;
-    stream.bits = 0;
-    return rows.shape;
+    return { rows, norms: undefined, packing: 0, bits: 0 };
   }
   codeNames.check(value, `${name}.`);
   const { packed, norms, bits, packing } = value as Partial<DecodeCodes>;
@@ -67,11 +62,7 @@ export function useCache(
   checkRank(normRange, normsName, `[${axes}, normsPerPos]`);
   checkAxis(normsName, "normsPerPos", normRange.shape.at(-1) as number, normsPerPosition(headDim), `a D of ${headDim}`);
   checkSameRows(normsName, normRange.shape, packedName, rows.shape);
-  stream.rows = rows;
-  stream.norms = normRange;
-  stream.packing = format.packingCode;
-  stream.bits = format.bits;
-  return rows.shape;
+  return { rows, norms: normRange, packing: format.packingCode, bits: format.bits };
 }
 
 /** Refuses `argument` where its axes before the last are not those of another tensor. */

@@ -113,8 +113,6 @@ const params = {
   softcap: 0,
   scale_factor_d512: 1,
 };
-const streamOfK: DecodeStream = { rows: none, norms: undefined, packing: 0, bits: 0 };
-const streamOfV: DecodeStream = { rows: none, norms: undefined, packing: 0, bits: 0 };
 const record = {
   q: none,
   k: none,
@@ -199,14 +197,17 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   }
 
   const axes = blockTable === undefined ? "B, Hkv, capacity" : "nPages, Hkv, pageTokens";
-  const shape = useCache(k, device, "k", headDim, axes, streamOfK);
+  const streamOfK = useCache(k, device, "k", headDim, axes);
+  const { shape } = streamOfK.rows;
+  let streamOfV: DecodeStream | undefined;
   if (isLatent) {
     if (v !== undefined)
       throw refused("v", `given with a D of ${headDim}, where V is the first ${valueDim} columns of K`);
   } else {
-    checkSameRows("v", useCache(v, device, "v", headDim, axes, streamOfV), "k", shape);
+    streamOfV = useCache(v, device, "v", headDim, axes);
+    checkSameRows("v", streamOfV.rows.shape, "k", shape);
   }
-  const slots = fromEnd({ shape } as TensorRange, 2);
+  const slots = fromEnd(streamOfK.rows, 2);
   const planes = shape.length === 4 ? (shape[0] as number) : 1;
   if (blockTable === undefined) checkAxis("k", "B", planes, batch, "q");
   const isSliding = checkFlag(args.isSliding, "isSliding");
@@ -224,7 +225,7 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
 
   // From here on no code of the caller runs, so that no other call can fill the record.
   params.n_heads = heads;
-  params.n_kv_heads = fromEnd({ shape } as TensorRange, 3);
+  params.n_kv_heads = fromEnd(streamOfK.rows, 3);
   params.head_dim = headDim;
   params.n_q = rows;
   params.capacity = blockTable === undefined ? slots : slots * fromEnd(blockTable, 1);
@@ -240,8 +241,8 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   record.q = q;
   record.k = streamOfK.rows;
   record.normsK = streamOfK.norms;
-  record.v = isLatent ? undefined : streamOfV.rows;
-  record.normsV = isLatent ? undefined : streamOfV.norms;
+  record.v = streamOfV?.rows;
+  record.normsV = streamOfV?.norms;
   record.out = out;
   record.lse = lse;
   record.seqLens = seqLens;
@@ -252,8 +253,8 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   record.batch = batch;
   record.packingK = streamOfK.packing;
   record.bitsK = streamOfK.bits;
-  record.packingV = isLatent ? 0 : streamOfV.packing;
-  record.bitsV = isLatent ? 0 : streamOfV.bits;
+  record.packingV = streamOfV?.packing ?? 0;
+  record.bitsV = streamOfV?.bits ?? 0;
   packMAFlashAttnDecodeArgs(block, 0, record);
   checkStatus(native, native.ma_flash_attn_decode(handle, block.address));
 }
