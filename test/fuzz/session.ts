@@ -12,6 +12,9 @@ import { structShapes } from "./structs.ts";
 import type { Trace } from "./trace.ts";
 import { World } from "./world.ts";
 
+/** The largest that any machine has. */
+const pageSize = 16384;
+
 /** Calls of one function by outcome. */
 export interface Count {
   ok: number;
@@ -82,8 +85,10 @@ export class Session {
     for (const { handle } of world.devices) {
       this.#expectOk(this.#native.ma_device_info(handle, out.bytes), "ma_device_info");
       const { currentAllocatedSize, scratchLength } = readDeviceInfo(out);
-      // Scratch stays, in whole pages.
-      const scratch = Math.ceil(scratchLength / 16384) * 16384;
+      // Scratch stays, in whole pages, between its guard zones where there are any.
+      const pages = Math.ceil(scratchLength / pageSize);
+      const zones = scratchLength > 0 && process.env["SOFTMETAL_GUARD"] === "1" ? 2 : 0;
+      const scratch = (pages + zones) * pageSize;
       if (currentAllocatedSize > scratch) {
         throw new Error(`a device with nothing open holds ${currentAllocatedSize} bytes, ${scratchLength} of scratch`);
       }
