@@ -27,7 +27,7 @@ const codeNames = new OptionNames<DecodeCodes>("a quantized cache", {
   packing: true,
 });
 
-/** K or V of a call, checked. */
+/** @internal K or V of a call, checked. */
 export interface DecodeStream {
   /** Values, or codes. */
   readonly rows: TensorRange;
@@ -36,7 +36,7 @@ export interface DecodeStream {
   readonly bits: number;
 }
 
-/** Checks K or V; `axes` names the axes before the last. */
+/** @internal Checks K or V; `axes` names the axes before the last. */
 export function useCache(
   value: unknown,
   device: DeviceLifetime,
@@ -65,7 +65,7 @@ export function useCache(
   return { rows, norms: normRange, packing: format.packingCode, bits: format.bits };
 }
 
-/** Refuses `argument` where its axes before the last are not those of another tensor. */
+/** @internal Refuses `argument` where its axes before the last are not those of another tensor. */
 export function checkSameRows(
   argument: string,
   shape: readonly number[],
