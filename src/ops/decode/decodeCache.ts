@@ -32,7 +32,7 @@ export interface DecodeStream {
   /** Values, or codes. */
   readonly rows: TensorRange;
   readonly norms: TensorRange | undefined;
-  readonly packing: number;
+  readonly packingCode: number;
   readonly bits: number;
 }
 
@@ -48,7 +48,7 @@ export function useCache(
     const rows = Tensor.use(value, device, name);
     checkRank(rows, name, `[${axes}, D]`);
     checkAxis(name, "D", rows.shape.at(-1) as number, headDim, "q");
-    return { rows, norms: undefined, packing: 0, bits: 0 };
+    return { rows, norms: undefined, packingCode: 0, bits: 0 };
   }
   codeNames.check(value, `${name}.`);
   const { packed, norms, bits, packing } = value as Partial<DecodeCodes>;
@@ -62,7 +62,7 @@ export function useCache(
   checkRank(normRange, normsName, `[${axes}, normsPerPos]`);
   checkAxis(normsName, "normsPerPos", normRange.shape.at(-1) as number, normsPerPosition(headDim), `a D of ${headDim}`);
   checkSameRows(normsName, normRange.shape, packedName, rows.shape);
-  return { rows, norms: normRange, packing: format.packingCode, bits: format.bits };
+  return { rows, norms: normRange, packingCode: format.packingCode, bits: format.bits };
 }
 
 /** @internal Refuses `argument` where its axes before the last are not those of another tensor. */

@@ -251,9 +251,9 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   record.alibiSlopes = alibiSlopes;
   record.treeMask = treeMask;
   record.batch = batch;
-  record.packingK = streamOfK.packing;
+  record.packingK = streamOfK.packingCode;
   record.bitsK = streamOfK.bits;
-  record.packingV = streamOfV?.packing ?? 0;
+  record.packingV = streamOfV?.packingCode ?? 0;
   record.bitsV = streamOfV?.bits ?? 0;
   packMAFlashAttnDecodeArgs(block, 0, record);
   checkStatus(native, native.ma_flash_attn_decode(handle, block.address));
