@@ -41,6 +41,8 @@ export interface DecodeCase {
   readonly isSliding?: boolean;
   /** Tokens of a page; no pages unless given. */
   readonly pageTokens?: number;
+  /** Which order pages have in the pool; that of the seed unless given. */
+  readonly pageOrder?: number;
   readonly qDtype?: DecodeDType;
   readonly outDtype?: DecodeDType;
   /** Whether the lengths are given in a tensor; they are where they differ. */
@@ -52,6 +54,12 @@ export interface DecodeCase {
   readonly sink?: number;
   readonly hasSlopes?: boolean;
   readonly treeColumns?: number;
+  /** The bits of each row of the tree; random unless given. */
+  readonly treeBits?: number;
+  /** Makes each query the key of its own position. */
+  readonly isQueryOfKey?: boolean;
+  /** That of codes of D above 256. */
+  readonly scaleFactor?: number;
   /** What the values of q are multiplied by; 1 unless given. */
   readonly spread?: number;
   readonly seed?: number;
@@ -68,7 +76,12 @@ interface Vector {
 }
 
 /** Values of a cache by batch, head and position, whatever the cache is like. */
-function vectorOf(format: CacheFormat, headDim: number, seed: number, ...place: readonly number[]): Vector {
+function vectorOf(
+  format: CacheFormat,
+  { headDim, scaleFactor: scaleFactorD512 = 1 }: DecodeCase,
+  seed: number,
+  ...place: readonly number[]
+): Vector {
   const mixed = place.reduce((hash, each) => Math.imul(hash ^ (each + 1), 0x9e3779b1) >>> 0, seed + 1);
   if (typeof format === "string") {
     const draw = normalDraws(mixed);
@@ -78,7 +91,7 @@ function vectorOf(format: CacheFormat, headDim: number, seed: number, ...place: 
   const codes = Uint8Array.from({ length: headDim }, () => (bits() >>> 8) % 2 ** format.bits);
   const scale = headDim <= 256 ? Math.sqrt(headDim) : 1;
   const norms = Float32Array.from({ length: normsPerPos(headDim) }, () => (0.5 + bits() / 2 ** 32) * scale);
-  return { values: dequantizeVector(codes, norms, format), codes, norms };
+  return { values: dequantizeVector(codes, norms, { ...format, scaleFactorD512 }), codes, norms };
 }
 
 /** K or V on the device: each byte that no key in use has is NaN, or a code of no use under a norm that is NaN. */
@@ -147,7 +160,10 @@ export class DecodeScene {
     };
     const draw = normalDraws(seed * 7919 + 3);
     const qLength = batch * heads * rows * headDim;
-    this.#q = Float64Array.from({ length: qLength }, () => roundTo(qDtype, draw() * spread));
+    this.#q = Float64Array.from({ length: qLength }, (_, i) => {
+      const value = entry.isQueryOfKey ? this.#keyOfQuery(Math.floor(i / headDim))[i % headDim] : draw();
+      return roundTo(qDtype, (value as number) * spread);
+    });
     const q = own(device.tensor(qDtype, [batch, heads, rows, headDim]));
     q.set(Array.from(this.#q));
     this.out = own(device.tensor(outDtype, [batch, heads, rows, valueDimOf(headDim)]));
@@ -179,7 +195,10 @@ export class DecodeScene {
     this.#sinks = entry.sink === undefined ? undefined : byHead((head) => (entry.sink as number) + head);
     this.#slopes = entry.hasSlopes ? byHead((head) => 2 ** (-(8 * (head + 1)) / heads)) : undefined;
     const treeBits = seededBits(seed + 99);
-    this.#tree = entry.treeColumns === undefined ? undefined : Uint32Array.from({ length: batch * rows }, treeBits);
+    this.#tree =
+      entry.treeColumns === undefined
+        ? undefined
+        : Uint32Array.from({ length: batch * rows }, () => entry.treeBits ?? treeBits());
     const vector = (values: Float32Array | undefined) =>
       values && own(device.tensor("f32", [values.length]).set(values));
     const [sinks, slopes] = [vector(this.#sinks), vector(this.#slopes)];
@@ -199,6 +218,7 @@ export class DecodeScene {
       ...(sinks && { sinks }),
       ...(slopes && { alibiSlopes: slopes }),
       ...(tree && { treeMask: tree, treeColumns: entry.treeColumns as number }),
+      ...(entry.scaleFactor !== undefined && { scaleFactorD512: entry.scaleFactor }),
     };
   }
 
@@ -208,27 +228,47 @@ export class DecodeScene {
   }
 
   #keyAt(b: number, head: number, position: number): Vector {
-    const { k, headDim, seed = 1 } = this.entry;
-    return vectorOf(k, headDim, seed * 1000 + 1, b, head, position);
+    const { k, seed = 1 } = this.entry;
+    return vectorOf(k, this.entry, seed * 1000 + 1, b, head, position);
   }
 
   #valueAt(b: number, head: number, position: number): Vector {
-    const { v, headDim, seed = 1 } = this.entry;
-    return vectorOf(v, headDim, seed * 1000 + 2, b, head, position);
+    const { v, seed = 1 } = this.entry;
+    return vectorOf(v, this.entry, seed * 1000 + 2, b, head, position);
   }
 
-  /** What the oracle gives, sequence by sequence. */
-  expected(): DecodeResult {
+  #lastKey: { readonly query: number; readonly values: Float64Array } | undefined;
+
+  /** The key at the position of a query. */
+  #keyOfQuery(query: number): Float64Array {
+    if (this.#lastKey?.query !== query) {
+      const { heads, kvHeads, rows, lengths } = this.entry;
+      const [b, head, row] = [Math.floor(query / rows / heads), Math.floor(query / rows) % heads, query % rows];
+      const position = (lengths[b] as number) - rows + row;
+      this.#lastKey = { query, values: this.#keyAt(b, Math.floor(head / (heads / kvHeads)), position).values };
+    }
+    return this.#lastKey.values;
+  }
+
+  /** What the oracle gives, sequence by sequence, and the largest |v| that it read. */
+  expected(): DecodeResult & { readonly largestValue: number } {
     const { heads, kvHeads, rows, headDim, lengths, window, softcap, scale, treeColumns } = this.entry;
     const valueDim = valueDimOf(headDim);
     const out = new Float64Array(lengths.length * heads * rows * valueDim);
     const lse = new Float64Array(lengths.length * heads * rows);
+    let largestValue = 0;
     for (const [b, length] of lengths.entries()) {
       const known = new Map<string, Float64Array>();
       const cached = (kind: string, head: number, position: number, make: () => Vector) => {
         const name = `${kind} ${head} ${position}`;
-        const values = known.get(name) ?? make().values;
-        known.set(name, values);
+        let values = known.get(name);
+        if (values === undefined) {
+          values = make().values;
+          known.set(name, values);
+          if (kind === "v" || headDim === 576) {
+            largestValue = values.reduce((most, value) => Math.max(most, Math.abs(value)), largestValue);
+          }
+        }
         return values;
       };
       const keyAt = (head: number, position: number) =>
@@ -260,7 +300,7 @@ export class DecodeScene {
       out.set(result.out, b * heads * rows * valueDim);
       lse.set(result.lse, b * heads * rows);
     }
-    return { out, lse };
+    return { out, lse, largestValue };
   }
 
   dispose(): void {
@@ -269,10 +309,10 @@ export class DecodeScene {
 }
 
 /** Pages in random order, with as many to spare. */
-function placePages({ lengths, capacity, seed = 1 }: DecodeCase, pageTokens: number) {
+function placePages({ lengths, capacity, seed = 1, pageOrder = seed }: DecodeCase, pageTokens: number) {
   const perSequence = capacity / pageTokens;
   const count = 2 * lengths.length * perSequence;
-  const bits = seededBits(seed + 17);
+  const bits = seededBits(pageOrder + 17);
   const order = Array.from({ length: count }, (_, page) => ({ page, rank: bits() })).sort((a, b) => a.rank - b.rank);
   return { count, perSequence, table: order.slice(0, lengths.length * perSequence).map(({ page }) => page) };
 }
@@ -289,11 +329,10 @@ const rounding: Readonly<Record<DecodeDType, number>> = { f32: 0, f16: 2 ** -11,
 
 /** What is wrong with a result, in words; undefined where nothing is. */
 export function judgeDecode(scene: DecodeScene): string | undefined {
-  const { out: exact, lse: exactLse } = scene.expected();
+  const { out: exact, lse: exactLse, largestValue } = scene.expected();
   const actual = scene.out.toFloat32Array();
   const lse = scene.lse.view();
   const unit = rounding[scene.entry.outDtype ?? "f32"];
-  const largestValue = 5;
   let squares = 0;
   let errors = 0;
   for (const [i, expected] of exact.entries()) {

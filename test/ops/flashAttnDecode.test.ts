@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { seededBits } from "../../scripts/lib/random.ts";
 import { Device } from "../../src/index.ts";
 import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode, runDecode } from "../helpers/decode.ts";
 import { codeFormats, headSizes } from "../helpers/quantized.ts";
@@ -161,4 +162,192 @@ test.each(["f16", "bf16"] as const)("V as a part of K, D = 576, in %s", (dtype) 
   }
 });
 
-test("all cases ran", () => expect(cases).toBeGreaterThanOrEqual(1500));
+const [four, three, eight, fiveDense] = [
+  { bits: 4, packing: "nibble" },
+  { bits: 3, packing: "dense" },
+  { bits: 8, packing: "byte" },
+  { bits: 5, packing: "dense" },
+] as const satisfies readonly CacheFormat[];
+/** K and V, a pair of each kind of kernel and more than one of two. */
+const pairs: readonly { readonly k: CacheFormat; readonly v: CacheFormat }[] = [
+  { k: "f32", v: "bf16" },
+  { k: "bf16", v: four },
+  { k: four, v: "f16" },
+  { k: eight, v: three },
+  { k: fiveDense, v: eight },
+];
+
+test.each([64, 512])("every pair of formats by the other size of tile, in ragged batches, D = %d", (headDim) => {
+  for (const [i, k] of all.entries()) {
+    for (const [j, v] of all.entries()) {
+      const seed = i * all.length + j;
+      const heads = 2 - (seed % 2);
+      check({ ...base, headDim, heads, k, v, lengths: [1 + (seed % 20), 20 - (seed % 20)], capacity: 24, seed });
+    }
+  }
+});
+
+test("lengths around each number of blocks, and of SIMD groups in a threadgroup", () => {
+  for (const blocks of [1, 2, 3, 4]) {
+    for (const length of [256 * blocks - 1, 256 * blocks, 256 * blocks + 1]) {
+      for (const heads of [1, 3]) {
+        for (const k of ["f16", four] as const) {
+          check({ ...base, heads, k, v: k, lengths: [length], capacity: length, seed: length });
+        }
+      }
+    }
+  }
+  // Two heads of K and V: from 80, 120 and 160 blocks on a threadgroup has one SIMD group more.
+  for (const edge of [80, 120, 160]) {
+    for (const blocks of [edge - 1, edge, edge + 1]) {
+      for (const length of [40, 300]) {
+        check({ ...base, heads: 6, kvHeads: 2, lengths: [length], capacity: 256 * blocks, hasLengths: true });
+      }
+    }
+  }
+});
+
+test("lengths that the device knows around the edges, the cache as long", () => {
+  for (const length of lengths) {
+    for (const headDim of [64, 128]) {
+      for (const pair of pairs.slice(1, 4)) {
+        for (const rows of [1, 2]) {
+          const capacity = Math.max(1, length);
+          check({ ...base, ...pair, headDim, rows, lengths: [length], capacity, hasLengths: true, seed: length });
+        }
+      }
+    }
+  }
+});
+
+test.each(groups)("groups of %d heads over codes", (heads) => {
+  for (const headDim of [64, 256]) {
+    for (const pair of pairs.slice(1, 4)) {
+      for (const rows of [1, 2]) check({ ...base, ...pair, headDim, heads, rows, lengths: [20], capacity: 20 });
+    }
+  }
+});
+
+test("ragged batches of each kind of kernel, in a line, in rings and in pages", () => {
+  const ragged = [0, 33, 5, 1, 40];
+  for (let batch = 1; batch <= 5; batch++) {
+    for (const pair of pairs) {
+      const entry = { ...base, ...pair, lengths: ragged.slice(0, batch), capacity: 40, hasLengths: true, seed: batch };
+      check(entry);
+      check({ ...entry, isSliding: true, capacity: 12 });
+      check({ ...entry, pageTokens: 8 });
+    }
+  }
+});
+
+test("a small ring of each kind of kernel, wrapped at every offset", () => {
+  for (let length = 1; length <= 20; length++) {
+    const ring = { ...base, isSliding: true, capacity: 9, lengths: [length], seed: length };
+    for (const pair of pairs) check({ ...ring, ...pair });
+    for (const pair of pairs.slice(0, 2)) check({ ...ring, ...pair, window: 4, rows: 2 });
+  }
+});
+
+test("every dtype of q and out, over each kind of kernel", () => {
+  for (const qDtype of dtypes) {
+    for (const outDtype of dtypes) {
+      for (const pair of pairs.slice(0, 4)) check({ ...base, ...pair, qDtype, outDtype });
+    }
+  }
+});
+
+test("rows of which every key is masked give 0, or what a sink leaves", () => {
+  for (const treeColumns of [1, 7, 32]) {
+    for (const pair of pairs) {
+      for (const sink of [undefined, 2]) {
+        for (const rows of [1, 4]) {
+          const entry = { ...base, ...pair, treeColumns, treeBits: 0, rows, lengths: [treeColumns] };
+          check({ ...entry, ...(sink !== undefined && { sink }) });
+        }
+      }
+    }
+  }
+});
+
+test("sinks far above and far below the scores, and a softcap far below them, over each kind of kernel", () => {
+  for (const pair of pairs) {
+    for (const hasLengths of [false, true]) {
+      for (const sink of [-1e4, 1e4]) check({ ...base, ...pair, heads: 3, sink, hasLengths, capacity: 300 });
+      check({ ...base, ...pair, softcap: 0.01, spread: 300, hasLengths, capacity: 300 });
+    }
+  }
+});
+
+test.each(headSizes)("queries that are keys, at scale 1, D = %d", (headDim) => {
+  for (const k of ["f32", "f16", "bf16", four, eight] as const) {
+    for (const rows of [1, 3]) {
+      check({ ...base, headDim, k, v: k, rows, scale: 1, isQueryOfKey: true, lengths: [40], seed: headDim + rows });
+    }
+  }
+});
+
+test("one score of 300 and more, or of -300 and less, beside others", () => {
+  for (const headDim of [64, 128, 256]) {
+    for (const k of ["f32", "f16", "bf16", four] as const) {
+      // <k, k> is about D: the last key of 33 wins by far, or is the only one.
+      const entry = { ...base, headDim, k, v: k, scale: 320 / headDim, isQueryOfKey: true } as const;
+      check({ ...entry, lengths: [33], seed: headDim });
+      check({ ...entry, lengths: [1], seed: headDim });
+      check({ ...entry, lengths: [1], spread: -1, seed: headDim });
+    }
+  }
+});
+
+test("codes of D = 512 with another scale factor", () => {
+  for (const scaleFactor of [0.25, 3]) {
+    for (const pair of pairs.slice(1)) check({ ...base, ...pair, headDim: 512, scaleFactor, lengths: [12] });
+  }
+});
+
+test.each(["f16", "bf16"] as const)("D = 576 in rings, pages and batches, with every option, in %s", (dtype) => {
+  const latent = { ...base, headDim: 576, heads: 4, k: dtype, v: dtype, lengths: [40] };
+  for (const rows of [1, 3, 16]) {
+    check({ ...latent, rows });
+    check({ ...latent, rows, isSliding: true, capacity: 22, window: 7 });
+    check({ ...latent, rows, pageTokens: 8, lengths: [33, 0, 17] });
+    check({ ...latent, rows, sink: 1, softcap: 3, hasSlopes: true, scale: 0.1 });
+    check({ ...latent, rows, treeColumns: 16 });
+  }
+});
+
+test("options drawn at random", () => {
+  for (let seed = 1; seed <= 120; seed++) {
+    const bits = seededBits(seed);
+    const below = (end: number) => (bits() >>> 8) % end;
+    const pick = <T>(values: readonly T[]): T => values[below(values.length)] as T;
+    const [rows, kvHeads, layout] = [1 + below(4), 1 + below(2), below(3)];
+    const capacity = 8 * (2 + below(5));
+    const treeColumns = layout !== 1 && below(3) === 0 ? 1 + below(16) : undefined;
+    const most = layout === 1 ? 3 * capacity : capacity;
+    const length = () => Math.max(treeColumns ?? 0, below(most + 1));
+    check({
+      ...base,
+      headDim: pick(headSizes),
+      heads: kvHeads * (1 + below(5)),
+      kvHeads,
+      rows,
+      lengths: Array.from({ length: 1 + below(3) }, length),
+      capacity,
+      k: pick(all),
+      v: pick(all),
+      qDtype: pick(dtypes),
+      outDtype: pick(dtypes),
+      hasLengths: below(2) === 0,
+      ...(layout === 1 && { isSliding: true }),
+      ...(layout === 2 && { pageTokens: pick([1, 2, 4, 8]) }),
+      ...(below(2) === 0 && { window: 1 + below(20) }),
+      ...(below(3) === 0 && { softcap: 2 }),
+      ...(below(3) === 0 && { sink: below(9) - 4 }),
+      ...(below(3) === 0 && { hasSlopes: true }),
+      ...(treeColumns !== undefined && { treeColumns }),
+      seed,
+    });
+  }
+});
+
+test("all cases ran", () => expect(cases).toBeGreaterThanOrEqual(3000));

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { type DecodeDType, Device, type FlashAttnDecodeArgs, flashAttnDecode, type Tensor } from "../../src/index.ts";
 import { type CacheFormat, cacheName, type DecodeCase, DecodeScene, runDecode } from "../helpers/decode.ts";
+import { headSizes } from "../helpers/quantized.ts";
 
 // The bits of a row depend on its own keys, values and positions alone.
 
@@ -54,10 +55,34 @@ test.each(named)("neighbours in a batch, over %s", (_name, k) => {
   }
 });
 
-test.each(named)("pages of any size, over %s", (_name, k) => {
+test.each(named)("splits, and SIMD groups of a threadgroup, over %s", (_name, k) => {
+  const entry = base(k, { lengths: [300], hasLengths: true });
+  const expected = bitsOfCase({ ...entry, capacity: 300 });
+  // Blocks of the capacity, those past the length without a key.
+  for (const [blocks, simdGroups] of [
+    [3, 1],
+    [80, 2],
+    [120, 3],
+    [160, 4],
+  ] as const) {
+    const split = { ...entry, capacity: 256 * blocks };
+    const scene = new DecodeScene(device, split);
+    using pass = device.pass();
+    flashAttnDecode(pass, scene.args);
+    const [attending] = pass.describe();
+    expect(attending?.threadsPerThreadgroup).toEqual([32, simdGroups, 1]);
+    expect(attending?.grid).toEqual([Math.ceil(blocks / simdGroups), 2, 1]);
+    scene.dispose();
+    expect(bitsOfCase(split)).toBe(expected);
+  }
+});
+
+test.each(named)("pages of any size in any order, over %s", (_name, k) => {
   const expected = bitsOfCase(base(k));
   for (const pageTokens of [1, 16, 40, 64, 640]) {
-    for (const seed of [1]) expect(bitsOfCase(base(k, { pageTokens, capacity: 640, seed }))).toBe(expected);
+    for (const pageOrder of [1, 2, 3]) {
+      expect(bitsOfCase(base(k, { pageTokens, capacity: 640, pageOrder }))).toBe(expected);
+    }
   }
 });
 
@@ -135,6 +160,28 @@ test.each(named)("heads that share K and V, and rows of one call, over %s", (_na
       }
     }
     expect(heads).toBe(6);
+    scene.dispose();
+  }
+});
+
+// Each head size has kernels of its own.
+test.each(headSizes)("heads alone and in a group, rows alone and in a call, D = %d", (headDim) => {
+  for (const k of ["f16", "bf16", { bits: 4, packing: "nibble" }] as const) {
+    const scene = new DecodeScene(device, base(k, { headDim, heads: 3, kvHeads: 1, rows: 2, lengths: [270] }));
+    runDecode(device, scene);
+    const outs = scene.out.toFloat32Array();
+    for (const head of [0, 1, 2]) {
+      for (const row of [0, 1]) {
+        const out = device.tensor("f32", [1, 1, 1, headDim]);
+        const lse = device.tensor("f32", [1, 1, 1]);
+        using pass = device.pass();
+        flashAttnDecode(pass, partOf(scene, out, lse, [head, head + 1], row));
+        pass.commitAndWait();
+        const query = head * 2 + row;
+        expect(out.toFloat32Array()).toEqual(outs.subarray(query * headDim, (query + 1) * headDim));
+        expect(lse.view()[0]).toBe(scene.lse.view()[query] as number);
+      }
+    }
     scene.dispose();
   }
 });

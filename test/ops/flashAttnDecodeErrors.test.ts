@@ -21,9 +21,21 @@ const codes = (bytes: number, norms = 1, capacity = 20) => ({
   packed: tensor("u8", 2, 2, capacity, bytes),
   norms: tensor("f32", 2, 2, capacity, norms),
 });
+const values = tensor("f16", 2, 2, 20, 64);
+const partOfV = values.reshape([80, 64]).slice(0, 16).reshape([2, 4, 2, 64]);
+/** The first elements of `out`. */
+const floatsOfOut = (count: number) => out.reshape([out.length]).slice(0, count);
 const odd = tensor("u8", 2 * 2 * 20 * 32 + 1);
 const [merged, mergedLse] = [tensor("f32", 6, 8), tensor("f32", 6)];
 const part = () => ({ out: tensor("f16", 6, 8), lse: tensor("f32", 6) });
+
+/** Arguments for D = 512 with codes of as many norms. */
+const wideWith = (norms: number) => ({
+  q: tensor("f32", 2, 4, 2, 512),
+  k: { ...codes(256, norms), bits: 4 },
+  v: tensor("f16", 2, 2, 20, 512),
+  out: tensor("f32", 2, 4, 2, 512),
+});
 
 const valid = {
   flashAttnDecode: { q: tensor("f32", 2, 4, 2, 64), k, v: tensor("bf16", 2, 2, 20, 64), out, lse, seqLen: 18 },
@@ -99,13 +111,23 @@ const cases: readonly OpRefusal<DecodeOp>[] = [
     2,
   ),
   ...[0, -1, 1.5, Number.NaN, "4"].map((window) =>
-    decode(`window ${display(window)}`, { window }, "invalid-argument", "window"),
+    decode(`window ${display(window)}`, { window }, "invalid-argument", "window", display(window)),
   ),
   ...[0, -1, Number.NaN, Number.POSITIVE_INFINITY, "1", null].flatMap((value) => [
-    decode(`scale ${display(value)}`, { scale: value }, "invalid-argument", "scale"),
-    decode(`softcap ${display(value)}`, { softcap: value }, "invalid-argument", "softcap"),
+    decode(`scale ${display(value)}`, { scale: value }, "invalid-argument", "scale", display(value)),
+    decode(`softcap ${display(value)}`, { softcap: value }, "invalid-argument", "softcap", display(value)),
   ]),
   decode("sinks of another length", { sinks: tensor("f32", 3) }, "invalid-argument", "sinks", 3, 4),
+  decode("sinks of another rank", { sinks: tensor("f32", 1, 4) }, "invalid-argument", "sinks", "[H]", "[1,4]"),
+  decode("sinks of another type", { sinks: tensor("f16", 4) }, "unsupported", "sinks", "f16", "f32"),
+  decode("slopes of another type", { alibiSlopes: tensor("f16", 4) }, "unsupported", "alibiSlopes", "f16", "f32"),
+  decode("a tree of another type", { treeMask: tensor("i32", 2, 2) }, "unsupported", "treeMask", "i32", "u32"),
+  decode("a tree of no columns", { treeMask: tensor("u32", 2, 2), treeColumns: 0 }, "invalid-argument", "treeMask", 0),
+  ...[-1, 1.5, Number.NaN, 2 ** 32, "4", null].map((seqLen) =>
+    decode(`seqLen ${display(seqLen)}`, { seqLen }, "invalid-argument", "seqLen", display(seqLen)),
+  ),
+  decode("a scale factor of 0", { ...wideWith(2), scaleFactorD512: 0 }, "invalid-argument", "scaleFactorD512", 0),
+  decode("a misspelt name", { sink: tensor("f32", 4) }, "invalid-argument", "sink", "sinks"),
   decode("slopes of another length", { alibiSlopes: tensor("f32", 5) }, "invalid-argument", "alibiSlopes", 5, 4),
   decode(
     "a tree of 33 columns",
@@ -125,10 +147,34 @@ const cases: readonly OpRefusal<DecodeOp>[] = [
     "overlap",
     "k",
   ),
+  decode("out over q", { q: out }, "invalid-argument", "out", "overlap", "q"),
+  decode("out over V", { v: values, out: partOfV }, "invalid-argument", "out", "overlap", "v"),
+  decode("out over sinks", { sinks: floatsOfOut(4) }, "invalid-argument", "out", "overlap", "sinks"),
+  decode("out over slopes", { alibiSlopes: floatsOfOut(4) }, "invalid-argument", "out", "overlap", "alibiSlopes"),
+  decode(
+    "out over norms",
+    { v: { ...codes(32), norms: floatsOfOut(80).reshape([2, 2, 20, 1]), bits: 4 } },
+    "invalid-argument",
+    "out",
+    "overlap",
+    "v.norms",
+  ),
+  decode("lse over out", { lse: floatsOfOut(16).reshape([2, 4, 2]) }, "invalid-argument", "lse", "overlap", "out"),
   decode("lse over sinks", { sinks: lse.reshape([16]).slice(0, 4) }, "invalid-argument", "lse", "overlap", "sinks"),
   decode("codes of a width without a codebook", { k: { ...codes(56), bits: 7 } }, "unsupported", "bits", 7),
   decode("codes of another packing", { k: { ...codes(32), bits: 4, packing: "dense" } }, "unsupported", "packing", 4),
   decode("codes of another width", { k: { ...codes(32), bits: 8 } }, "invalid-argument", "k.packed", 32, 64),
+  decode("dense codes taken for bytes", { k: { ...codes(40), bits: 5 } }, "invalid-argument", "k.packed", 40, 64),
+  decode(
+    "bytes taken for dense codes",
+    { v: { ...codes(64), bits: 6, packing: "dense" } },
+    "invalid-argument",
+    "v.packed",
+    64,
+    48,
+  ),
+  decode("codes of K shorter than V", { k: { ...codes(32, 1, 19), bits: 4 } }, "invalid-argument", "v", 20, 19),
+  decode("one norm at D = 512", wideWith(1), "invalid-argument", "k.norms", 1, 2),
   decode(
     "norms of another capacity",
     { v: { packed: tensor("u8", 2, 2, 20, 32), norms: tensor("f32", 2, 2, 19, 1), bits: 4 } },
@@ -175,6 +221,16 @@ const cases: readonly OpRefusal<DecodeOp>[] = [
     512,
   ),
   decode("a table of another batch", { blockTable: tensor("i32", 3, 1) }, "invalid-argument", "blockTable", 3, 2),
+  decode("a table of another type", { blockTable: tensor("u32", 2, 1) }, "unsupported", "blockTable", "u32", "i32"),
+  decode(
+    "a table of another rank",
+    { blockTable: tensor("i32", 2, 1, 1) },
+    "invalid-argument",
+    "blockTable",
+    "[maxPages]",
+    "[2,1,1]",
+  ),
+  decode("a table without pages", { blockTable: scene.empty("i32", [2, 0]) }, "invalid-argument", "k", 0),
   decode("a ring of pages", { blockTable: tensor("i32", 2, 1), isSliding: true }, "unsupported", "isSliding"),
   decode("a length beyond the pages", { blockTable: tensor("i32", 2, 2), seqLen: 41 }, "overflow", "seqLen", 41, 40),
   decode("another device", { k: scene.tensor("f16", [2, 2, 20, 64], scene.otherDevice) }, "invalid-handle", "k"),
@@ -207,6 +263,11 @@ const cases: readonly OpRefusal<DecodeOp>[] = [
     "f16",
   ),
   merge("logarithms in f16", { parts: [{ ...part(), lse: tensor("f16", 6) }] }, "unsupported", "parts.0.lse", "f16"),
+  merge("out of another shape", { out: tensor("f32", 6, 9), lse: undefined }, "invalid-argument", "parts.0.out", 9, 8),
+  merge("out of another type", { out: tensor("u8", 6, 8) }, "unsupported", "out", "u8"),
+  merge("lse of another type", { lse: tensor("f16", 6) }, "unsupported", "lse", "f16", "f32"),
+  merge("lse of another shape", { lse: tensor("f32", 5) }, "invalid-argument", "lse", 5, 6),
+  merge("lse over out", { lse: merged.reshape([48]).slice(0, 6) }, "invalid-argument", "lse", "overlap", "out"),
   merge("out over a part", { parts: [{ out: merged, lse: tensor("f32", 6) }] }, "invalid-argument", "out", "overlap"),
   merge("lse over a part's", { parts: [{ ...part(), lse: mergedLse }] }, "invalid-argument", "lse", "overlap"),
   merge("a misspelt name of a part", { parts: [{ ...part(), lsf: 1 }] }, "invalid-argument", "parts.0.lsf", "lse"),

@@ -1,9 +1,9 @@
-import { afterAll, expect } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { Pass } from "../../src/device/pass.ts";
 import { Device, flashAttnDecode, type Tensor } from "../../src/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
 import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode } from "../helpers/decode.ts";
-import { plant, type ShaderPatch } from "../helpers/shaders.ts";
+import { plant, type ShaderPatch, shaderFiles, shaderText } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
 // Mistakes planted in the decode kernels, among them those that others have made: the judgement that other tests make
@@ -142,6 +142,12 @@ const mistakes: readonly Mistake[] = [
   attend("the first norm of V for both halves", wide, /norms\[row \* norm_count \+ n\]/, "norms[row * norm_count]"),
   attend("a codebook of 232 entries", eightBits, /centroids_of\(8\)\[code\]/, "centroids_of(8)[min(code, 231u)]"),
   attend("q not rotated", quantized, /sign_lanes<D>\(values, lane\);\s+hadamard_lanes<D>\(values, lane\);/, ""),
+  attend(
+    "a rotation that takes what other lanes have before they have it",
+    quantized,
+    /const float other = simd_shuffle_xor\(values\[i\], distance\);/,
+    "const float other = values[i];",
+  ),
   attend("signs of q left out", quantized, /sign_lanes<D>\(values, lane\);/, ""),
   attend("the output not rotated back", quantized, /hadamard_lanes<D>\(output, lane\);/, ""),
   attend("signs of the output left out", quantized, /sign_lanes<D>\(output, lane\);/, ""),
@@ -294,6 +300,25 @@ const battery: readonly DecodeCase[] = [
 
 testTable("the kernels as they are", [{ name: "pass" }], () => {
   expect(battery.flatMap((entry) => failure(entry, "", []) ?? [])).toEqual([]);
+});
+
+/** Numbers of a call that a kernel does not take from constant memory, where alone bytes may lie that a pass keeps. */
+const outsideConstant = (text: string): string[] =>
+  [...text.matchAll(/(\w+) \w*Params\s*[&*]\s*\w+\s*\[\[/g)].flatMap(([found, space]) =>
+    space === "constant" ? [] : [found],
+  );
+
+test("numbers lie in constant memory, and where they do not it shows", () => {
+  let found = 0;
+  for (const file of shaderFiles(".metal")) {
+    const text = shaderText(file);
+    expect(outsideConstant(text)).toEqual([]);
+    const parameter = /constant (\w*Params &)/;
+    if (!parameter.test(text)) continue;
+    found += 1;
+    expect(outsideConstant(text.replaceAll(/constant (\w*Params &\w+ \[\[)/g, "const device $1"))).not.toEqual([]);
+  }
+  expect(found).toBeGreaterThan(5);
 });
 
 testTable("the judgement catches", mistakes, ({ entry, file, patches }) => {
