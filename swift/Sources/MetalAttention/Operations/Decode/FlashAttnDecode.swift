@@ -28,7 +28,7 @@ enum FlashAttnDecode {
       let encoder = pass.use(pipeline)
       bind(tensors, params, in: encoder)
       note(tensors, in: encoder)
-      attend(params, geometry, batch: args.batch, in: encoder)
+      attend(pipeline, params, geometry, batch: args.batch, in: encoder)
       return nil
     }
 
@@ -42,7 +42,7 @@ enum FlashAttnDecode {
     attending.bind(states, offset: scratch.outputs, at: 14)
     note(tensors, in: attending, withOutputs: false)
     attending.note(scratch.access(isWrite: true))
-    attend(params, geometry, batch: args.batch, in: attending)
+    attend(pipeline, params, geometry, batch: args.batch, in: attending)
 
     let joining = pass.use(reduce)
     joining.bind(states, offset: 0, at: 0)
@@ -116,13 +116,16 @@ enum FlashAttnDecode {
 
   @inline(__always)
   private static func attend(
-    _ params: FlashAttnDecodeParams, _ geometry: DecodeGeometry, batch: UInt32, in encoder: DispatchEncoder
+    _ pipeline: Pipeline, _ params: FlashAttnDecodeParams, _ geometry: DecodeGeometry, batch: UInt32,
+    in encoder: DispatchEncoder
   ) {
     let units = geometry.blocks * geometry.tiles
+    // Fewer where the pipeline allows fewer: the result does not depend on it.
+    let simdgroups = max(1, min(geometry.simdgroups, pipeline.maxTotalThreadsPerThreadgroup / 32))
     encoder.dispatch(
       .flashAttnDecode, .threadgroups,
-      grid: GridSize((units - 1) / geometry.simdgroups + 1, params.n_kv_heads, batch),
-      threads: GridSize(32, geometry.simdgroups, 1))
+      grid: GridSize((units - 1) / simdgroups + 1, params.n_kv_heads, batch),
+      threads: GridSize(32, simdgroups, 1))
   }
 }
 
