@@ -112,7 +112,7 @@ export const pipelineOptions = fields("Device.pipeline", {
 const macroValue = z.custom<string | number | boolean | bigint>(
   (value) =>
     typeof value === "string"
-      ? !/[\0\r\n]|\\$/.test(value)
+      ? !/[\0\r\n]|\\[ \t\v\f]*$/.test(value)
       : typeof value === "boolean" || typeof value === "bigint" || Number.isFinite(value),
   "expected a string of one line, a finite number, a boolean or a bigint",
 );

@@ -32,6 +32,10 @@ const deeds = {
     does: "float a[16]; for (uint k = 0; k < 16; ++k) { a[k] = out[k]; } a[number] = 1.0f; for (uint k = 0; k < 16; ++k) { out[k] = a[k]; }",
     number: -(2n ** 38n),
   },
+  large_array: {
+    does: "float a[4194304]; for (uint k = 0; k < 16; ++k) { a[k * 999983u % 4194304u] = out[k]; } out[i] = a[number];",
+    number: 999983n,
+  },
 } as const;
 
 type Deed = keyof typeof deeds;

@@ -1,9 +1,15 @@
+import { bindingCodes } from "../../src/ffi/generated/codes.ts";
 import { type Attempt, type FuzzedFunction, type Scene, subject } from "./functions.ts";
 import { kernels } from "./kernels.ts";
 import { type FuzzedOperation, operations } from "./operations.ts";
 import type { Random } from "./random.ts";
 import type { Fields, StructShape } from "./structs.ts";
 import type { LivePass, World } from "./world.ts";
+
+/** `MA_BINDING_USE`, and the bindings that a dispatch has at most: of that kind, and of all. */
+const useKind = bindingCodes.use;
+const mostUses = 512;
+const mostBindings = 62 + mostUses;
 
 /** The functions that encode a dispatch into a pass. */
 export const encoders: readonly FuzzedFunction[] = [
@@ -158,7 +164,7 @@ function encodeKernel(scene: Scene): Attempt | undefined {
           { form: random.between(2, 2 ** 32 - 1) },
           { [`grid[${random.below(3)}]`]: 0 },
           { [`threadsPerThreadgroup[${random.below(3)}]`]: random.pick([0, 1025, 2 ** 32 - 1]) },
-          { bindingCount: random.between(63, 2 ** 32 - 1) },
+          { bindingCount: random.between(mostBindings + 1, 2 ** 32 - 1) },
           { bindings: 0 },
         ]),
         "refused",
@@ -178,7 +184,53 @@ function encodeKernel(scene: Scene): Attempt | undefined {
     case 3:
       bindingShape.mutate(list.subarray(0, bindingShape.size), random);
       return call(pass.handle, {}, "any", done);
+    case 4:
+    case 5: {
+      const [uses, expect] = usesOf(pass, bindingShape, scene);
+      const own = bindings.slice(0, taken);
+      const all = random.chance(0.5) ? [...own, ...uses] : [...uses, ...own];
+      const longer = new Uint8Array(Buffer.concat(all));
+      const changes = { bindingCount: all.length, bindings: scene.address(longer) };
+      return { ...call(pass.handle, changes, expect), keep: [value, longer] };
+    }
     default:
       return call(pass.handle, {}, "ok");
   }
+}
+
+/** Bindings of buffers that a kernel would reach by an address, and whether a dispatch with them is taken. */
+function usesOf(
+  pass: LivePass,
+  shape: StructShape,
+  { world, random }: Scene,
+): [uses: Uint8Array<ArrayBuffer>[], expect: Attempt["expect"]] {
+  const wrong = random.chance(0.3);
+  const count = random.pick([1, 2, 9, mostUses]);
+  const spoiled = wrong ? random.below(count) : count;
+  const foreign = world.devices.filter((device) => device !== pass.device).flatMap(({ buffers }) => buffers);
+  const uses = Array.from({ length: count }, (_, index) => {
+    const buffer = random.maybe(pass.device.buffers.filter(({ length }) => length >= 4));
+    const length = buffer?.length ?? 0;
+    const offset = random.below(Math.min(length, 2 ** 20));
+    const right: Fields = {
+      index,
+      kind: useKind,
+      buffer: buffer?.handle ?? 0,
+      access: random.between(1, 3),
+      offset,
+      length: random.between(1, Math.min(length - offset, 2 ** 20)),
+    };
+    if (index !== spoiled) return shape.pack(right);
+    const mistake = random.pick<Fields>([
+      { buffer: world.wrongHandle("buffer") },
+      { buffer: random.maybe(foreign)?.handle ?? 0 },
+      { access: random.pick([0, 4, 2 ** 32 - 1]) },
+      { length: random.pick<number | bigint>([0, length - offset + 1, 2n ** 64n - 1n]) },
+      { offset: random.pick<number | bigint>([length, length + 1, 2n ** 63n, 2n ** 64n - 1n]) },
+      { index: random.between(mostUses, 2 ** 32 - 1) },
+      { kind: random.between(useKind + 1, 2 ** 32 - 1) },
+    ]);
+    return shape.pack({ ...right, ...mistake });
+  });
+  return [uses, wrong ? "refused" : "ok"];
 }

@@ -48,6 +48,7 @@ struct SourceOptions {
       "\(arg: "macroCount") is \(options.macroCount) macros; it is at most \(limit)")
     if options.macroCount == 0 { return }
     let list = UnsafeRawPointer(try unwrap(options.macros, "macros"))
+    var names: Set<String> = []
     for position in 0..<Int(options.macroCount) {
       let macro = list.loadUnaligned(fromByteOffset: position * MemoryLayout<MAMacro>.stride, as: MAMacro.self)
       let name = try read(macro.name, Argument("macros[\(position)]"))
@@ -56,20 +57,26 @@ struct SourceOptions {
         Self.isIdentifier(name), StatusCode.invalidArgument,
         "\(argument): the name of a macro is an identifier, which is letters, digits and _, and no digit first")
       try require(
-        name != "defined" && name != "__METAL_VERSION__", StatusCode.invalidArgument,
-        "\(argument): this name is the compiler's")
+        !Self.compilersNames.contains(name), StatusCode.invalidArgument, "\(argument): this name is the compiler's")
       try require(
-        !macros.contains { $0.name == name }, StatusCode.invalidArgument, "\(argument): the macro is given twice")
+        names.insert(name).inserted, StatusCode.invalidArgument, "\(argument): the macro is given twice")
       guard let value = String(validatingCString: try unwrap(macro.value, argument)) else {
         throw StatusError(StatusCode.invalidArgument, "\(argument): its value is not valid UTF-8")
       }
-      let isLine = !value.utf8.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
-      try require(
-        isLine && value.utf8.last != UInt8(ascii: "\\"), StatusCode.invalidArgument,
-        "\(argument): the value of a macro is one line; this one goes on in the next")
+      if let part = MacroValue.unfinished(value) {
+        throw StatusError(
+          StatusCode.invalidArgument,
+          "\(argument): the value of a macro is one line; \(part) in this one goes on in the next")
+      }
       macros.append((name, value))
     }
   }
+
+  /// What the preprocessor keeps for itself, and the words that it takes for operators.
+  private static let compilersNames: Set<String> = [
+    "defined", "__METAL_VERSION__", "__VA_ARGS__", "__VA_OPT__", "and", "and_eq", "bitand", "bitor", "compl", "not",
+    "not_eq", "or", "or_eq", "xor", "xor_eq",
+  ]
 
   private static func isIdentifier(_ name: String) -> Bool {
     func isLetter(_ byte: UInt8) -> Bool {

@@ -32,6 +32,8 @@ enum CompilerFlags {
       "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
+      // A frame larger than a stack's guard page would reach over it into the stack of another thread.
+      "-fstack-clash-protection",
       // GPUs read and write a float4 that lies where a float may, and published kernels rely on it.
       "-fmax-type-align=8",
     ]

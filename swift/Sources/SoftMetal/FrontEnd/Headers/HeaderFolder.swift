@@ -8,33 +8,37 @@ enum HeaderFolder {
   }
 
   /// Hash of all headers.
-  static let hash: Hash128 = {
+  static let hash = hash(headers)
+
+  /// Stubs of the headers that users include.
+  private static let stubs = headers.map { ($0.name, Array(Preprocessing.stub(forHeader: $0.name).utf8)) }
+  private static let stubsHash = hash(stubs)
+
+  private static func hash(_ files: [(name: String, bytes: [UInt8])]) -> Hash128 {
     var hash = Hash128()
-    for header in headers {
-      hash.combine(header.name)
-      hash.combine(header.bytes)
+    for file in files {
+      hash.combine(file.name)
+      hash.combine(file.bytes)
     }
     return hash
-  }()
+  }
 
   /// The headers as files in `parent`, written once for each content.
   /// Nil when they cannot be written.
   static func headers(in parent: String) -> String? {
-    folder(parent + "/headers-" + hash.name, in: parent) { $0.bytes }
+    folder(parent + "/headers-" + hash.name, in: parent, headers)
   }
 
   /// Stubs of the headers that users include, for the preprocessor.
   static func stubs(in parent: String) -> String? {
-    folder(parent + "/stubs-" + hash.name, in: parent) { Array(Preprocessing.stub(forHeader: $0.name).utf8) }
+    folder(parent + "/stubs-" + stubsHash.name, in: parent, stubs)
   }
 
-  private static func folder(
-    _ path: String, in parent: String, content: ((name: String, bytes: [UInt8])) -> [UInt8]
-  ) -> String? {
+  private static func folder(_ path: String, in parent: String, _ files: [(name: String, bytes: [UInt8])]) -> String? {
     // Its time says when it was last used.
     if utimensat(AT_FDCWD, path, nil, 0) == 0 { return path }
     guard let temporary = WorkFolder.make(in: parent) else { return nil }
-    for header in headers where !Files.write(content(header), to: temporary + "/" + header.name) {
+    for file in files where !Files.write(file.bytes, to: temporary + "/" + file.name) {
       Files.removeFolder(temporary)
       return nil
     }

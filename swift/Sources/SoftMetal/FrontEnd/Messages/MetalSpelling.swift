@@ -15,6 +15,10 @@ enum MetalSpelling {
     (" declared with 'error' attribute: ", ", "),
     ("variable does not have a constant initializer", dynamicInitialiser),
     ("initializer element is not a compile-time constant", dynamicInitialiser),
+    (
+      "invalid prototype, variadic arguments are not allowed in OpenCL",
+      "variadic functions are not supported in Metal"
+    ),
     ("no setter defined for property", "not assignable, since it names a component twice:"),
     (
       "array size is not a constant expression",

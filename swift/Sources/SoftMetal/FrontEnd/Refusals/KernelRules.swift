@@ -33,6 +33,9 @@ enum KernelRules {
   }
 
   private static func isCall(_ token: Int, _ list: TokenList) -> Bool {
-    list.text(token + 1) == "(" && [";", "{", "}", ")", "else", "do"].contains(list.text(token - 1))
+    var next = token + 1
+    // `name<T>(...)` of a template.
+    if list.text(next) == "<", let close = list.closingAngle(next) { next = close + 1 }
+    return list.text(next) == "(" && [";", "{", "}", ")", "else", "do"].contains(list.text(token - 1))
   }
 }

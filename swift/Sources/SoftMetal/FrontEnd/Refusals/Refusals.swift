@@ -47,6 +47,10 @@ enum Refusals {
     "__asm__": "inline assembly is not supported in Metal",
     "__asm": "inline assembly is not supported in Metal",
     "__float128": "'__float128' is not supported in Metal; use 'float'",
+    "__int128": "'__int128' is not supported in Metal; use 'long'",
+    "__int128_t": "'__int128_t' is not supported in Metal; use 'long'",
+    "__uint128_t": "'__uint128_t' is not supported in Metal; use 'ulong'",
+    "_Complex": "'_Complex' is not supported in Metal",
     "wchar_t": "'wchar_t' is not supported in Metal",
   ]
 

@@ -32,8 +32,13 @@ enum Preprocessing {
     includePragma + "<" + name + ">\n" + definitions
   }
 
-  private static let definitions = HeaderFolder.headers.flatMap { macros(of: $0.bytes) }
-    .map { "#define \($0) \($0)\n" }.joined()
+  /// What is a keyword to Metal gives way to a macro that comes before: no header of Apple's defines it.
+  private static let definitions = HeaderFolder.headers.flatMap { header in
+    macros(of: header.bytes).map { name in
+      let definition = "#define \(name) \(name)\n"
+      return header.name == "metal_types" ? "#ifndef \(name)\n\(definition)#endif\n" : definition
+    }
+  }.joined()
 
   /// The macros without parameters that a header defines for users.
   private static func macros(of header: [UInt8]) -> [String] {
