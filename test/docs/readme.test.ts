@@ -66,7 +66,10 @@ describe("TypeScript of the README", () => {
 
   for (const index of blocks.keys()) {
     test(`block ${index + 1} runs`, () => {
-      const { exitCode, stderr } = Bun.spawnSync([process.execPath, join(project, `block-${index}.ts`)]);
+      // What a block writes goes into the project.
+      const { exitCode, stderr } = Bun.spawnSync([process.execPath, join(project, `block-${index}.ts`)], {
+        cwd: project,
+      });
       expect(stderr.toString()).toBe("");
       expect(exitCode).toBe(0);
     }, 60_000);
