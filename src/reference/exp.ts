@@ -1,7 +1,6 @@
+import { ln2High, ln2Low } from "./ln2.ts";
+
 const log2e = 1.4426950408889634;
-/** ln 2 in two parts; the first has 21 zero bits at its end, so that its product with an exponent is exact. */
-const ln2High = 0.6931471803691238;
-const ln2Low = 1.9082149292705877e-10;
 
 /**
  * e^x in float64, by additions, multiplications and divisions alone. IEEE 754
