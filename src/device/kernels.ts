@@ -4,6 +4,7 @@ import { Block } from "../ffi/block.ts";
 import { type ConstantDType, type ConstantScalar, packConstants } from "../ffi/constants.ts";
 import { mathCodes } from "../ffi/generated/codes.ts";
 import { packMAMacro, packMASourceOptions, readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
+import { holding } from "../ffi/memory.ts";
 import type { PipelineInfo } from "../ffi/records.ts";
 import { checkStatus, nativeError } from "../ffi/status.ts";
 import { encodeText, readText } from "../ffi/text.ts";
@@ -150,7 +151,10 @@ export function registerSource(
     replace: Number(replace),
   });
   const { ma_source_register: register } = native;
-  checkStatus(native, register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength), block.bytes));
+  const status = holding(packed, () =>
+    register(handle, label.block.bytes, text.block.bytes, BigInt(text.byteLength), block.bytes),
+  );
+  checkStatus(native, status);
 }
 
 /** A list of `MAMacro`, and the texts that it points to. */
@@ -193,7 +197,7 @@ export function createPipeline(
   const out = new Block(8);
   const { bytes } = label.block;
   const create = builtIn ? native.ma_pipeline_create_built_in : native.ma_pipeline_create;
-  const status = create(device.handle, bytes, packed.list.bytes, constants.length, out.bytes);
+  const status = holding(packed, () => create(device.handle, bytes, packed.list.bytes, constants.length, out.bytes));
   if (status !== 0) throw pipelineError(device, status, kernel);
   const lifetime = new PipelineLifetime(device, out.u32[0] as number);
   const info = new Block(structSizes.MAPipelineInfo);

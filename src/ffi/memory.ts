@@ -40,6 +40,18 @@ export function holdMemory(native: Native, buffer: number, address: Pointer, byt
   return adopt(address, 0, byteLength, hold.getU64(0), ptr);
 }
 
+const held = new Set<unknown>();
+
+/** Runs `call`, during which `blocks` stay alive: what the library reads by an address that lies in memory. */
+export function holding<T>(blocks: unknown, call: () => T): T {
+  held.add(blocks);
+  try {
+    return call();
+  } finally {
+    held.delete(blocks);
+  }
+}
+
 /** Where the bytes of a view or a buffer lie, for a call that is made before any other code runs. */
 export function addressOf(bytes: ArrayBufferView | ArrayBuffer): Pointer {
   return ptr(bytes as Uint8Array);
