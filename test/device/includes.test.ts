@@ -5,21 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device } from "../../src/index.ts";
 import { expectRefusal, thrownBy } from "../helpers/errors.ts";
+import { resultOf } from "../helpers/result.ts";
 
 /** A device with these sources. */
 function withSources(sources: Readonly<Record<string, string>>): Device {
   const device = Device.open();
   for (const [name, text] of Object.entries(sources)) device.registerSource(name, text);
   return device;
-}
-
-function result(device: Device, kernel = "k"): number {
-  using pipeline = device.pipeline(kernel);
-  using out = device.tensor("i32", [1]);
-  using pass = device.pass();
-  pass.dispatch(pipeline, { buffers: [out], grid: 1, threads: 1 });
-  pass.commitAndWait();
-  return out.view()[0] ?? Number.NaN;
 }
 
 const kernel = (value: string, name = "k") =>
@@ -125,7 +117,7 @@ describe("what is included", () => {
   };
   test.each(Object.entries(cases))("%s", (_name, [sources, expected]) => {
     using device = withSources(sources);
-    expect(result(device)).toBe(expected);
+    expect(resultOf(device)).toBe(expected);
   });
 
   test("is shared by several sources, with its kernels", () => {
@@ -134,7 +126,7 @@ describe("what is included", () => {
       "b.metal": `#include "common.h"\n${kernel("common() + 2", "b")}`,
       "common.h": `#pragma once\nint common() { return 40; }\n${kernel("common()")}`,
     });
-    expect([result(device, "a"), result(device, "b"), result(device)]).toEqual([41, 42, 40]);
+    expect([resultOf(device, "a"), resultOf(device, "b"), resultOf(device)]).toEqual([41, 42, 40]);
     expectRefusal(() => device.pipeline("c"), "kernel-not-found", "kernel");
   });
 });
@@ -226,7 +218,7 @@ describe("files are not read", () => {
       using device = withSources({
         "a.metal": `#if __has_include("${path}")\n${kernel("1")}#else\n${kernel("2")}#endif\n`,
       });
-      expect(result(device)).toBe(2);
+      expect(resultOf(device)).toBe(2);
     } finally {
       unlinkSync(path);
     }
@@ -246,11 +238,11 @@ describe("a source that is replaced", () => {
       "c.h": "int c() { return 1; }",
     });
     using old = device.pipeline("k");
-    expect(result(device)).toBe(1);
+    expect(resultOf(device)).toBe(1);
     device.registerSource("c.h", "int c() { return 2; }", { replace: true });
-    expect(result(device)).toBe(2);
+    expect(resultOf(device)).toBe(2);
     device.registerSource("b.h", "int c() { return 3; }", { replace: true });
-    expect(result(device)).toBe(3);
+    expect(resultOf(device)).toBe(3);
     using out = device.tensor("i32", [1]);
     using pass = device.pass();
     pass.dispatch(old, { buffers: [out], grid: 1, threads: 1 });
@@ -260,9 +252,9 @@ describe("a source that is replaced", () => {
 
   test("a source that was missing", () => {
     using device = withSources({ "x/a.metal": `#include "b.h"\n${kernel("b()")}`, "b.h": "int b() { return 1; }" });
-    expect(result(device)).toBe(1);
+    expect(resultOf(device)).toBe(1);
     // Nearer.
     device.registerSource("x/b.h", "int b() { return 2; }");
-    expect(result(device)).toBe(2);
+    expect(resultOf(device)).toBe(2);
   });
 });

@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Device, type SourceOptions } from "../../src/index.ts";
 import { expectRefusal } from "../helpers/errors.ts";
+import { resultOf } from "../helpers/result.ts";
 
 const device = Device.open();
 afterAll(() => device.dispose());
@@ -14,12 +15,7 @@ function value(expression: string, macros: Macros, head = ""): number {
   const name = `edge${sources++}`;
   const text = `#include <metal_stdlib>\nusing namespace metal;\n${head}\nkernel void ${name}(device int *out [[buffer(0)]]) { out[0] = ${expression}\n; }\n`;
   device.registerSource(`${name}.metal`, text, { macros });
-  using pipeline = device.pipeline(name);
-  using out = device.tensor("i32", [1]);
-  using pass = device.pass();
-  pass.dispatch(pipeline, { buffers: [out], grid: 1, threads: 1 });
-  pass.commitAndWait();
-  return out.view()[0] ?? Number.NaN;
+  return resultOf(device, name);
 }
 
 describe("a value", () => {
