@@ -1,8 +1,8 @@
 import type { PassInfo } from "../ffi/records.ts";
 import { bytesOf, type TimedDispatch } from "./describe.ts";
 
-/** What Chrome's trace format calls a complete event; times in microseconds. */
-interface TraceEvent {
+/** @internal What Chrome's trace format calls a complete event; times in microseconds. */
+export interface TraceEvent {
   readonly name: string;
   readonly ph: "X" | "M";
   readonly pid: number;
