@@ -20,6 +20,17 @@ export interface TensorRange extends Readonly<MATensor> {
   readonly shape: readonly number[];
 }
 
+/** @internal Stands in a record that is filled again by each call, until the first one. */
+export const noRange: TensorRange = {
+  buffer: 0,
+  dtype: 0,
+  offsetLow: 0,
+  offsetHigh: 0,
+  lengthLow: 0,
+  lengthHigh: 0,
+  shape: [],
+};
+
 /** What a tensor shows of itself to operations. */
 interface TensorState extends TensorRange {
   readonly owner: DeviceLifetime;

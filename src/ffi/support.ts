@@ -50,6 +50,20 @@ export interface Support {
 
 const known = new Map<Native, Support>();
 
+/** @internal What `make` makes of the support tables of the library in use, made once a library. */
+export function perSupport<T>(make: (table: Support) => T): () => T {
+  const made = new WeakMap<Support, T>();
+  return () => {
+    const table = support();
+    let value = made.get(table);
+    if (value === undefined) {
+      value = make(table);
+      made.set(table, value);
+    }
+    return value;
+  };
+}
+
 /** @internal The support tables of a library; of the one in use unless given. Read once. */
 export function support(native: Native = anyLibrary()): Support {
   let found = known.get(native);

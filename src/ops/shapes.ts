@@ -37,6 +37,11 @@ export function batchOf({ shape }: TensorRange, rank: number): number {
   return shape.length === rank ? 1 : (shape[0] as number);
 }
 
+/** Refuses a tensor that does not have the three axes that `axes` names, or a batch axis before them. */
+export function checkPlanes({ shape }: TensorRange, argument: string, axes: string): void {
+  if (shape.length !== 3 && shape.length !== 4) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
+}
+
 /** The length of an axis, counted from the last one, which is 1. */
 export function fromEnd({ shape }: TensorRange, axis: number): number {
   return shape[shape.length - axis] as number;

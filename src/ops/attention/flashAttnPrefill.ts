@@ -1,12 +1,12 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
-import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { noRange, Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAFlashAttnPrefillArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { TileClasses } from "../masks/tileClasses.ts";
-import { batchOf, checkAxis, checkI32, fromEnd } from "../shapes.ts";
+import { batchOf, checkAxis, checkI32, checkPlanes, fromEnd } from "../shapes.ts";
 import {
   type AttentionLayout,
   type AttentionStrides,
@@ -73,15 +73,6 @@ const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
 });
 
 const block = new Block(structSizes.MAFlashAttnPrefillArgs);
-const none: TensorRange = {
-  buffer: 0,
-  dtype: 0,
-  offsetLow: 0,
-  offsetHigh: 0,
-  lengthLow: 0,
-  lengthHigh: 0,
-  shape: [],
-};
 
 /** Filled again by each call, so that a call allocates nothing. Strides are (batch, head, token). */
 const params = {
@@ -100,10 +91,10 @@ const params = {
 };
 const maskParams = { M_strides: [0, 0, 0] as Strides };
 const record = {
-  q: none,
-  k: none,
-  v: none,
-  out: none,
+  q: noRange,
+  k: noRange,
+  v: noRange,
+  out: noRange,
   mask: undefined as TensorRange | undefined,
   tileClasses: undefined as TensorRange | undefined,
   params,
@@ -162,7 +153,7 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const seqLenK = givenLength === undefined ? undefined : checkU32(givenLength, "seqLenK");
   if (seqLenK === 0) throw refused("seqLenK", "0 leaves no key to attend; it is at least 1");
   const givenScale = args.scale;
-  const scale = givenScale === undefined ? 0 : checkScale(givenScale);
+  const scale = givenScale === undefined ? 0 : checkPositive(givenScale, "scale");
   const qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
 
   // From here on no code of the caller runs, so that no other call can fill the record.
@@ -212,10 +203,10 @@ function fillDense(
 ): void {
   const queryAxes = isTokenMajorQ ? "[B, qL, H, D]" : "[B, H, qL, D]";
   const keyAxes = isTokenMajorKv ? "[B, kvCapacity, Hkv, D]" : "[B, Hkv, kvCapacity, D]";
-  checkRank("q", q, queryAxes);
-  checkRank("k", k, keyAxes);
-  checkRank("v", v, keyAxes);
-  checkRank("out", out, queryAxes);
+  checkPlanes(q, "q", queryAxes);
+  checkPlanes(k, "k", keyAxes);
+  checkPlanes(v, "v", keyAxes);
+  checkPlanes(out, "out", queryAxes);
   params.B = checkExtent(batchOf(q, 3), "q", "B");
   params.H = checkExtent(fromEnd(q, isTokenMajorQ ? 2 : 3), "q", "H");
   params.qL = checkExtent(fromEnd(q, isTokenMajorQ ? 3 : 2), "q", "qL");
@@ -253,20 +244,9 @@ function fillStrided(layout: StridedLayout, kvCapacity: number | undefined, seqL
   copyStrides(params.O_strides, layout.out);
 }
 
-function checkScale(scale: unknown): number {
-  if (typeof scale !== "number" || !(scale > 0) || !Number.isFinite(Math.fround(scale))) {
-    throw refused("scale", `expected a positive, finite number, got ${display(scale)}`);
-  }
-  return scale;
-}
-
 function checkExtent(extent: number, argument: string, axis: string): number {
   if (extent === 0) throw refused(argument, `${axis} is 0; it is at least 1`);
   return checkI32(extent, argument, axis);
-}
-
-function checkRank(argument: string, { shape }: TensorRange, axes: string): void {
-  if (shape.length !== 4 && shape.length !== 3) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
 }
 
 function checkSameShape(argument: string, range: TensorRange, other: TensorRange, where: string): void {

@@ -1,4 +1,4 @@
-import { type Support, support } from "../../ffi/support.ts";
+import { perSupport, type Support } from "../../ffi/support.ts";
 
 /** Element types of q, k, v and out that have kernels. */
 export type AttentionDType = Support["flashAttnPrefill"][number]["dtype"];
@@ -35,7 +35,11 @@ export interface FlashAttnPrefillSupport {
 
 const maxNmse: Readonly<Record<AttentionDType, number>> = { bf16: 1e-5, f16: 1e-6 };
 
-const tables = new WeakMap<Support, readonly FlashAttnPrefillSupport[]>();
+const table = perSupport(({ flashAttnPrefill }) =>
+  Object.freeze(
+    flashAttnPrefill.map((row) => Object.freeze({ ...row, maxErrorToPlain: 2, maxNmse: maxNmse[row.dtype] })),
+  ),
+);
 
 /**
  * Every combination of dtype, head size and mask that {@link flashAttnPrefill}
@@ -45,15 +49,5 @@ const tables = new WeakMap<Support, readonly FlashAttnPrefillSupport[]>();
  * const served = flashAttnPrefillSupport().some(({ dtype, headDim }) => dtype === "f16" && headDim === 96);
  */
 export function flashAttnPrefillSupport(): readonly FlashAttnPrefillSupport[] {
-  const tableOfLibrary = support();
-  let table = tables.get(tableOfLibrary);
-  if (table === undefined) {
-    table = Object.freeze(
-      tableOfLibrary.flashAttnPrefill.map((row) =>
-        Object.freeze({ ...row, maxErrorToPlain: 2, maxNmse: maxNmse[row.dtype] }),
-      ),
-    );
-    tables.set(tableOfLibrary, table);
-  }
-  return table;
+  return table();
 }

@@ -9,7 +9,7 @@ import {
   useFormat,
 } from "../quantizedCache/quantizedFormat.ts";
 import type { QuantizedCache } from "../quantizedCache/quantizedStreams.ts";
-import { checkAxis } from "../shapes.ts";
+import { checkAxis, checkPlanes } from "../shapes.ts";
 
 /** Element types of q, out and dense caches. */
 export type DecodeDType = "f32" | "f16" | "bf16";
@@ -46,7 +46,7 @@ export function useCache(
 ): DecodeStream {
   if (isTensor(value) || typeof value !== "object" || value === null) {
     const rows = Tensor.use(value, device, name);
-    checkRank(rows, name, `[${axes}, D]`);
+    checkPlanes(rows, name, `[${axes}, D]`);
     checkAxis(name, "D", rows.shape.at(-1) as number, headDim, "q");
     return { rows, norms: undefined, packingCode: 0, bits: 0 };
   }
@@ -55,11 +55,11 @@ export function useCache(
   const format = useFormat(bits, packing);
   const [packedName, normsName] = [`${name}.packed`, `${name}.norms`];
   const rows = Tensor.use(packed, device, packedName);
-  checkRank(rows, packedName, `[${axes}, bytesPerRow]`);
+  checkPlanes(rows, packedName, `[${axes}, bytesPerRow]`);
   const where = `a D of ${headDim} at ${format.bits} bits, packing ${format.packing}`;
   checkAxis(packedName, "bytesPerRow", rows.shape.at(-1) as number, bytesPerRow(headDim, format), where);
   const normRange = Tensor.use(norms, device, normsName);
-  checkRank(normRange, normsName, `[${axes}, normsPerPos]`);
+  checkPlanes(normRange, normsName, `[${axes}, normsPerPos]`);
   checkAxis(normsName, "normsPerPos", normRange.shape.at(-1) as number, normsPerPosition(headDim), `a D of ${headDim}`);
   checkSameRows(normsName, normRange.shape, packedName, rows.shape);
   return { rows, norms: normRange, packingCode: format.packingCode, bits: format.bits };
@@ -77,8 +77,4 @@ export function checkSameRows(
   if (!same) {
     throw refused(argument, `its rows are [${shape.slice(0, -1)}], but [${expected.slice(0, -1)}] in ${where}`);
   }
-}
-
-function checkRank({ shape }: TensorRange, argument: string, axes: string): void {
-  if (shape.length !== 3 && shape.length !== 4) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
 }

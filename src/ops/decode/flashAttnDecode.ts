@@ -1,6 +1,6 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
-import type { Tensor, TensorRange } from "../../device/tensor.ts";
+import { noRange, type Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAFlashAttnDecodeArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
@@ -86,15 +86,6 @@ const latentHeadDim = 576;
 const latentValueDim = 512;
 
 const block = new Block(structSizes.MAFlashAttnDecodeArgs);
-const none: TensorRange = {
-  buffer: 0,
-  dtype: 0,
-  offsetLow: 0,
-  offsetHigh: 0,
-  lengthLow: 0,
-  lengthHigh: 0,
-  shape: [],
-};
 
 /** Filled again by each call, so that a call allocates little. */
 const params = {
@@ -114,12 +105,12 @@ const params = {
   scale_factor_d512: 1,
 };
 const record = {
-  q: none,
-  k: none,
+  q: noRange,
+  k: noRange,
   normsK: undefined as TensorRange | undefined,
   v: undefined as TensorRange | undefined,
   normsV: undefined as TensorRange | undefined,
-  out: none,
+  out: noRange,
   lse: undefined as TensorRange | undefined,
   seqLens: undefined as TensorRange | undefined,
   blockTable: undefined as TensorRange | undefined,
@@ -261,11 +252,4 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
 
 function useOptional<T>(value: T | undefined, use: (value: T) => TensorRange): TensorRange | undefined {
   return value === undefined ? undefined : use(value);
-}
-
-function checkPositive(value: unknown, argument: string): number {
-  if (typeof value !== "number" || !(Math.fround(value) > 0) || !Number.isFinite(Math.fround(value))) {
-    throw refused(argument, `expected a positive, finite number, got ${display(value)}`);
-  }
-  return value;
 }

@@ -1,4 +1,4 @@
-import { type Support, support } from "../../ffi/support.ts";
+import { perSupport, type Support } from "../../ffi/support.ts";
 
 /** How K or V is stored: in f32, f16 or bf16, or as codes in any format of the quantized cache. */
 export type DecodeStorage = Support["flashAttnDecode"][number]["k"];
@@ -31,7 +31,9 @@ export interface FlashAttnDecodeSupport {
   readonly maxNmse: number;
 }
 
-const tables = new WeakMap<Support, readonly FlashAttnDecodeSupport[]>();
+const table = perSupport(({ flashAttnDecode }) =>
+  Object.freeze(flashAttnDecode.map((row) => Object.freeze({ ...row, maxErrorToValues: 1e-5, maxNmse: 4e-12 }))),
+);
 
 /**
  * Every combination of storage and head size that {@link flashAttnDecode} supports, with its kernels, its tiles and its
@@ -41,13 +43,5 @@ const tables = new WeakMap<Support, readonly FlashAttnDecodeSupport[]>();
  * const served = flashAttnDecodeSupport().some(({ headDim, k, v }) => headDim === 128 && k === "dense" && v === "codes");
  */
 export function flashAttnDecodeSupport(): readonly FlashAttnDecodeSupport[] {
-  const tableOfLibrary = support();
-  let table = tables.get(tableOfLibrary);
-  if (table === undefined) {
-    table = Object.freeze(
-      tableOfLibrary.flashAttnDecode.map((row) => Object.freeze({ ...row, maxErrorToValues: 1e-5, maxNmse: 4e-12 })),
-    );
-    tables.set(tableOfLibrary, table);
-  }
-  return table;
+  return table();
 }

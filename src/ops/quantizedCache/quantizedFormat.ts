@@ -1,6 +1,6 @@
 import { checkU32, display, refused } from "../../checks.ts";
 import { packingCodes } from "../../ffi/generated/codes.ts";
-import { type Support, support } from "../../ffi/support.ts";
+import { perSupport, support } from "../../ffi/support.ts";
 
 /** Bits of a code in a quantized cache. */
 export type QuantizedBits = 2 | 3 | 4 | 5 | 6 | 8;
@@ -32,25 +32,17 @@ export interface QuantizedFormat {
   readonly codeWidth: number;
 }
 
-const formats = new WeakMap<Support, readonly QuantizedFormat[]>();
-
 /** Every format that has kernels; of each width the default packing first. */
-export function quantizedFormats(): readonly QuantizedFormat[] {
-  const table = support();
-  let list = formats.get(table);
-  if (list === undefined) {
-    list = table.quantizedCache.packings.flatMap(({ packing, bits }) =>
-      bits.map((width) => ({
-        bits: width,
-        packing,
-        packingCode: packingCodes[packing],
-        codeWidth: packing === "byte" ? 8 : width,
-      })),
-    );
-    formats.set(table, list);
-  }
-  return list;
-}
+export const quantizedFormats = perSupport<readonly QuantizedFormat[]>(({ quantizedCache }) =>
+  quantizedCache.packings.flatMap(({ packing, bits }) =>
+    bits.map((width) => ({
+      bits: width,
+      packing,
+      packingCode: packingCodes[packing],
+      codeWidth: packing === "byte" ? 8 : width,
+    })),
+  ),
+);
 
 /** The format that a caller asks for; `unsupported` with the list of those there are. */
 export function useFormat(bits: unknown, packing: unknown): QuantizedFormat {

@@ -1,4 +1,4 @@
-import { checkObject, display, refused } from "../../checks.ts";
+import { checkObject, checkPositive, display, refused } from "../../checks.ts";
 import { OptionNames } from "../../optionNames.ts";
 
 /** What every kind of rotary embedding has. */
@@ -240,13 +240,6 @@ function longropeScale({ factor, originalMaxPositions, attentionScale }: LongRop
 export function checkRotaryDim(value: unknown): number {
   if (typeof value !== "number" || !Number.isInteger(value) || value < 2 || value % 2 !== 0 || value > 0xffff_fffe) {
     throw refused("rotaryDim", `expected an even number from 2 on, got ${display(value)}`);
-  }
-  return value;
-}
-
-function checkPositive(value: unknown, argument: string): number {
-  if (typeof value !== "number" || !Number.isFinite(value) || value <= 0) {
-    throw refused(argument, `expected a finite number above 0, got ${display(value)}`);
   }
   return value;
 }
