@@ -41,8 +41,8 @@ const scalarCases: readonly Refusal[] = [
       return refused(`${name}, bad value ${index}`, { [name]: value }, "invalid-argument", name, ...says);
     }),
   ),
-  ...[Number.NaN, 0, -1, Number.POSITIVE_INFINITY, -Number.MIN_VALUE, "1", 1n, null, true, {}].map((scale, index) =>
-    refused(`scale, bad value ${index}`, { scale }, "invalid-argument", "scale"),
+  ...[Number.NaN, 0, -1, Number.POSITIVE_INFINITY, -Number.MIN_VALUE, 1e-60, 1e60, "1", 1n, null, true, {}].map(
+    (scale, index) => refused(`scale, bad value ${index}`, { scale }, "invalid-argument", "scale"),
   ),
   ...[0, 1, Number.NaN, "true", null, 1n, {}].map((causal, index) =>
     refused(`causal, bad value ${index}`, { causal }, "invalid-argument", "causal"),
