@@ -33,6 +33,14 @@ export function checkOptionalNumber(value: unknown, fallback: number, argument: 
   return value;
 }
 
+/** Returns `value` when it is a number above 0 that f32 holds. */
+export function checkPositive(value: unknown, argument: string): number {
+  if (typeof value !== "number" || !(Math.fround(value) > 0) || !Number.isFinite(Math.fround(value))) {
+    throw refused(argument, `expected a positive, finite number, got ${display(value)}`);
+  }
+  return value;
+}
+
 /** Returns 1 for true, 0 for false and undefined. */
 export function checkFlag(value: unknown, argument: string): 0 | 1 {
   if (value === true) return 1;

@@ -11,7 +11,7 @@ import { plainLoop } from "./plain-loop.ts";
 import { prefillOneThread } from "./prefill-1t.ts";
 import { prefillTwoThreads } from "./prefill-2t.ts";
 import { prefillHeadDims } from "./prefill-head-dims.ts";
-import { prefillWindow } from "./prefill-window.ts";
+import { prefillWindows } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
 import { recordedSteps } from "./recorded-step.ts";
 import { rope } from "./rope.ts";
@@ -34,7 +34,7 @@ export const benchmarks: readonly Benchmark[] = [
   prefillOneThread,
   prefillTwoThreads,
   ...prefillHeadDims,
-  prefillWindow,
+  ...prefillWindows,
   ...decodeBenchmarks,
   shaderCold,
   shaderWarm,

@@ -56,6 +56,12 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     M_strides: "layout.mask",
     qL_off: "qOffsetInK",
     kL: "seqLenK",
+    L_strides: "lse",
+    is_sliding: "isSliding",
+    capacity: "k",
+    page_tokens: "blockTable",
+    n_pages: "k",
+    packedKeys: "k",
   },
   ma_flash_attn_decode: {
     n_heads: "q",

@@ -129,3 +129,15 @@ export function tensorRecord(buffer: number, dtype: number, offset: number, leng
     lengthHigh: high(length),
   };
 }
+
+/** The arguments of a prefill that has none of its options. */
+export const noAttentionOptions = {
+  packedKeys: 0,
+  lse: undefined,
+  sinks: undefined,
+  alibiSlopes: undefined,
+  seqLens: undefined,
+  seqOffsets: undefined,
+  blockTable: undefined,
+  options: undefined,
+} as const;

@@ -1,26 +1,32 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
-import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAFlashAttnPrefillArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { TileClasses } from "../masks/tileClasses.ts";
-import { batchOf, checkAxis, checkI32, fromEnd } from "../shapes.ts";
-import {
-  type AttentionLayout,
-  type AttentionStrides,
-  checkAxisOrder,
-  checkLayout,
-  type StridedLayout,
-} from "./attentionLayout.ts";
+import { checkI32 } from "../shapes.ts";
+import { type AttentionLayout, checkAxisOrder, checkLayout, type StridedLayout } from "./attentionLayout.ts";
+import { type AttentionOptionArgs, checkOptionShapes, useOptions } from "./attentionOptions.ts";
 import type { AttentionDType } from "./flashAttnPrefillSupport.ts";
+import {
+  copyStrides,
+  fillDense,
+  fillOptions,
+  fillPacked,
+  fillStrided,
+  maskParams,
+  params,
+  record,
+  setMaskStrides,
+} from "./prefillRecord.ts";
 
 /**
  * Arguments of {@link flashAttnPrefill}. Shapes are written head-major; see
  * `layout`. A tensor without the axis B has one batch.
  */
-export interface FlashAttnPrefillArgs {
+export interface FlashAttnPrefillArgs extends AttentionOptionArgs {
   /** Queries, [B, H, qL, D]. */
   readonly q: Tensor<AttentionDType>;
   /** Keys, [B, Hkv, kvCapacity, D]; H is a multiple of Hkv (grouped-query attention). */
@@ -70,50 +76,18 @@ const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
   layout: true,
   qLayout: true,
   kvLayout: true,
+  window: true,
+  softcap: true,
+  sinks: true,
+  alibiSlopes: true,
+  lse: true,
+  seqLens: true,
+  seqOffsets: true,
+  isSliding: true,
+  blockTable: true,
 });
 
 const block = new Block(structSizes.MAFlashAttnPrefillArgs);
-const none: TensorRange = {
-  buffer: 0,
-  dtype: 0,
-  offsetLow: 0,
-  offsetHigh: 0,
-  lengthLow: 0,
-  lengthHigh: 0,
-  shape: [],
-};
-
-/** Filled again by each call, so that a call allocates nothing. Strides are (batch, head, token). */
-const params = {
-  B: 0,
-  H: 0,
-  D: 0,
-  qL: 0,
-  kL: 0,
-  scale: 0,
-  softcapping: 1,
-  qL_off: 0,
-  Q_strides: [0, 0, 0] as Strides,
-  K_strides: [0, 0, 0] as Strides,
-  V_strides: [0, 0, 0] as Strides,
-  O_strides: [0, 0, 0] as Strides,
-};
-const maskParams = { M_strides: [0, 0, 0] as Strides };
-const record = {
-  q: none,
-  k: none,
-  v: none,
-  out: none,
-  mask: undefined as TensorRange | undefined,
-  tileClasses: undefined as TensorRange | undefined,
-  params,
-  maskParams,
-  nKvHeads: 0,
-  causal: 0,
-};
-
-type Strides = [batch: number, head: number, token: number];
-
 /**
  * Attention over whole sequences: out = softmax(scale * q k^T + mask) v, one
  * dispatch for all batches and heads. Sums are in f32. A query that may attend
@@ -145,7 +119,8 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   argNames.check(checkObject(args, "args"));
   const layout = checkLayout(args.layout);
   const isStrided = typeof layout !== "boolean";
-  const isTokenMajorQ = checkAxisOrder(args.qLayout, layout, "qLayout");
+  const { qLayout } = args;
+  const isTokenMajorQ = checkAxisOrder(qLayout, layout, "qLayout");
   const isTokenMajorKv = checkAxisOrder(args.kvLayout, layout, "kvLayout");
   const q = Tensor.use(args.q, device, "q");
   const k = Tensor.use(args.k, device, "k");
@@ -162,8 +137,9 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const seqLenK = givenLength === undefined ? undefined : checkU32(givenLength, "seqLenK");
   if (seqLenK === 0) throw refused("seqLenK", "0 leaves no key to attend; it is at least 1");
   const givenScale = args.scale;
-  const scale = givenScale === undefined ? 0 : checkScale(givenScale);
+  const scale = givenScale === undefined ? 0 : checkPositive(givenScale, "scale");
   const qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
+  const options = useOptions(args, device);
 
   // From here on no code of the caller runs, so that no other call can fill the record.
   record.q = q;
@@ -172,8 +148,13 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   record.out = out;
   record.mask = mask;
   record.causal = causal;
-  if (isStrided) fillStrided(layout, kvCapacity, seqLenK);
-  else fillDense(q, k, v, out, isTokenMajorQ, isTokenMajorKv, kvCapacity, seqLenK);
+  fillOptions(options);
+  if (isStrided) fillStrided(layout, kvCapacity, seqLenK, options);
+  else if (options.seqOffsets !== undefined) {
+    if (qLayout !== undefined) throw refused("qLayout", "with seqOffsets q and out are [total, H, D]; leave it out");
+    fillPacked(q, k, v, out, isTokenMajorKv, kvCapacity, seqLenK, options);
+  } else fillDense(q, k, v, out, isTokenMajorQ, isTokenMajorKv, kvCapacity, seqLenK, options);
+  checkOptionShapes(options, params.H, params.B);
   const { D, H } = params;
   if (H % record.nKvHeads !== 0) {
     const argument = isStrided ? "layout.kvHeads" : "k";
@@ -197,112 +178,4 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
 
   packMAFlashAttnPrefillArgs(block, 0, record);
   checkStatus(native, native.ma_flash_attn_prefill(handle, block.address));
-}
-
-/** Extents and strides from the shapes of the tensors. */
-function fillDense(
-  q: TensorRange,
-  k: TensorRange,
-  v: TensorRange,
-  out: TensorRange,
-  isTokenMajorQ: boolean,
-  isTokenMajorKv: boolean,
-  kvCapacity: number | undefined,
-  seqLenK: number | undefined,
-): void {
-  const queryAxes = isTokenMajorQ ? "[B, qL, H, D]" : "[B, H, qL, D]";
-  const keyAxes = isTokenMajorKv ? "[B, kvCapacity, Hkv, D]" : "[B, Hkv, kvCapacity, D]";
-  checkRank("q", q, queryAxes);
-  checkRank("k", k, keyAxes);
-  checkRank("v", v, keyAxes);
-  checkRank("out", out, queryAxes);
-  params.B = checkExtent(batchOf(q, 3), "q", "B");
-  params.H = checkExtent(fromEnd(q, isTokenMajorQ ? 2 : 3), "q", "H");
-  params.qL = checkExtent(fromEnd(q, isTokenMajorQ ? 3 : 2), "q", "qL");
-  params.D = checkExtent(fromEnd(q, 1), "q", "D");
-  record.nKvHeads = checkExtent(fromEnd(k, isTokenMajorKv ? 2 : 3), "k", "Hkv");
-  const capacity = checkExtent(fromEnd(k, isTokenMajorKv ? 3 : 2), "k", "kvCapacity");
-  checkAxis("k", "B", batchOf(k, 3), params.B, "q");
-  checkAxis("k", "D", fromEnd(k, 1), params.D, "q");
-  checkSameShape("v", v, k, "k");
-  checkSameShape("out", out, q, "q");
-  if (kvCapacity !== undefined) checkAxis("kvCapacity", "the value", kvCapacity, capacity, "the shape of k");
-  params.kL = seqLenK ?? capacity;
-  if (params.kL > capacity) throw refused("seqLenK", `${seqLenK} is beyond the kvCapacity ${capacity} of k and v`);
-  setStrides(params.Q_strides, q, isTokenMajorQ);
-  setStrides(params.K_strides, k, isTokenMajorKv);
-  setStrides(params.V_strides, v, isTokenMajorKv);
-  setStrides(params.O_strides, out, isTokenMajorQ);
-}
-
-/** Extents and strides as the caller gave them; the library checks that they stay inside the tensors. */
-function fillStrided(layout: StridedLayout, kvCapacity: number | undefined, seqLenK: number | undefined): void {
-  params.B = layout.batch;
-  params.H = layout.heads;
-  params.qL = layout.seqLenQ;
-  params.D = layout.headDim;
-  record.nKvHeads = layout.kvHeads;
-  const keys = seqLenK ?? kvCapacity;
-  if (keys === undefined) throw refused("seqLenK", "missing; with strides, no shape gives the number of keys");
-  if (kvCapacity !== undefined && keys > kvCapacity)
-    throw refused("seqLenK", `${keys} is beyond kvCapacity ${kvCapacity}`);
-  params.kL = checkI32(keys, seqLenK === undefined ? "kvCapacity" : "seqLenK", "kL");
-  copyStrides(params.Q_strides, layout.q);
-  copyStrides(params.K_strides, layout.k);
-  copyStrides(params.V_strides, layout.v);
-  copyStrides(params.O_strides, layout.out);
-}
-
-function checkScale(scale: unknown): number {
-  if (typeof scale !== "number" || !(scale > 0) || !Number.isFinite(Math.fround(scale))) {
-    throw refused("scale", `expected a positive, finite number, got ${display(scale)}`);
-  }
-  return scale;
-}
-
-function checkExtent(extent: number, argument: string, axis: string): number {
-  if (extent === 0) throw refused(argument, `${axis} is 0; it is at least 1`);
-  return checkI32(extent, argument, axis);
-}
-
-function checkRank(argument: string, { shape }: TensorRange, axes: string): void {
-  if (shape.length !== 4 && shape.length !== 3) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
-}
-
-function checkSameShape(argument: string, range: TensorRange, other: TensorRange, where: string): void {
-  let same = batchOf(range, 3) === batchOf(other, 3);
-  for (let axis = 1; axis <= 3; axis++) same &&= fromEnd(range, axis) === fromEnd(other, axis);
-  if (!same) throw refused(argument, `expected the shape [${other.shape}] of ${where}, got [${range.shape}]`);
-}
-
-function copyStrides(to: Strides, { batch, head, token }: AttentionStrides): void {
-  to[0] = batch;
-  to[1] = head;
-  to[2] = token;
-}
-
-/** Strides of a dense tensor, token-major or head-major. */
-function setStrides(strides: Strides, range: TensorRange, isTokenMajor: boolean): void {
-  const D = fromEnd(range, 1);
-  const plane = fromEnd(range, 2) * D;
-  strides[0] = fromEnd(range, 3) * plane;
-  strides[1] = isTokenMajor ? D : plane;
-  strides[2] = isTokenMajor ? plane : D;
-}
-
-/** Strides of [qL, kL] or [B, H, qL, kL]; 0 repeats the one plane for every batch or head. */
-function setMaskStrides(mask: TensorRange): void {
-  const { shape } = mask;
-  const rank = shape.length;
-  const [batches, heads] = rank === 2 ? [1, 1] : (shape as readonly [number, number]);
-  const fits = (batches === 1 || batches === params.B) && (heads === 1 || heads === params.H);
-  if ((rank !== 2 && rank !== 4) || !fits || shape[rank - 2] !== params.qL || shape[rank - 1] !== params.kL) {
-    const { B, H, qL, kL } = params;
-    throw refused("mask", `expected shape [${qL}, ${kL}] or [${B}, ${H}, ${qL}, ${kL}], got [${shape}]`);
-  }
-  const plane = params.qL * params.kL;
-  const { M_strides } = maskParams;
-  M_strides[0] = batches === 1 ? 0 : heads * plane;
-  M_strides[1] = heads === 1 ? 0 : plane;
-  M_strides[2] = params.kL;
 }

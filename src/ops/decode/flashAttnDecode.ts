@@ -1,4 +1,4 @@
-import { checkFlag, checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -261,11 +261,4 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
 
 function useOptional<T>(value: T | undefined, use: (value: T) => TensorRange): TensorRange | undefined {
   return value === undefined ? undefined : use(value);
-}
-
-function checkPositive(value: unknown, argument: string): number {
-  if (typeof value !== "number" || !(Math.fround(value) > 0) || !Number.isFinite(Math.fround(value))) {
-    throw refused(argument, `expected a positive, finite number, got ${display(value)}`);
-  }
-  return value;
 }

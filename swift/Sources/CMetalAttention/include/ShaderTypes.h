@@ -145,7 +145,7 @@ typedef struct AttnParams {
   ma_i32 kL;            ///< key and value length
   ma_i32 gqa_factor;    ///< derived: query heads per key/value head, H / nKvHeads
   ma_f32 scale;         ///< usually 1/sqrt(D); the kernel folds log2(e) in
-  ma_f32 softcapping;   ///< 1: no soft cap (the kernels here do not read it)
+  ma_f32 softcapping;   ///< 1: no soft cap (the kernels here do not read it; AttnOptionParams has one)
   ma_i32 NQ;            ///< derived: ceil(qL / BQ)
   ma_i32 NK;            ///< derived: ceil(kL / BK)
   ma_i32 NQ_aligned;    ///< derived: floor(qL / BQ)
@@ -164,6 +164,30 @@ typedef struct AttnParams {
 typedef struct AttnMaskParams {
   ma_i64 M_strides[3];
 } AttnMaskParams;
+
+/// What `AttnOptionParams.present` has a bit for.
+enum {
+  MA_ATTN_CAUSAL = 1,
+  MA_ATTN_SINKS = 2,
+  MA_ATTN_ALIBI = 4,
+  MA_ATTN_LSE = 8,
+  MA_ATTN_SEQ_LENS = 16,
+  MA_ATTN_SEQ_OFFSETS = 32,
+  MA_ATTN_PACKED_KEYS = 64,  ///< K and V lie as q does, by seqOffsets
+};
+
+/// `flash_attn_prefill_*`, buffer 8: what attention has beside a mask. 56 bytes.
+typedef struct AttnOptionParams {
+  ma_i32 window;       ///< keys that a row sees, its own position the last; 0: all before it
+  ma_f32 softcap;      ///< scores become softcap * tanh(score / softcap); 0: they do not
+  ma_u32 present;      ///< derived: MA_ATTN_*
+  ma_i32 capacity;     ///< slots per head; with pages those of all pages of a sequence; 0: kL
+  ma_i32 is_sliding;   ///< 1: a ring, which holds the last `capacity` of kL positions
+  ma_i32 page_tokens;  ///< slots of a page; 0: no pages
+  ma_i32 n_pages;      ///< pages of the pool
+  ma_i32 _pad;         ///< 0
+  ma_i64 L_strides[3];  ///< of lse (batch, head, token)
+} AttnOptionParams;
 
 /// `build_causal_mask_*` and `build_sliding_window_mask_*`: a mask [qL, kL]. 16 bytes.
 typedef struct BuildMaskParams {

@@ -137,6 +137,19 @@ extension LayoutTable {
         LayoutField("M_strides", \AttnMaskParams.M_strides, .i64, count: 3)
       ]),
     StructLayout(
+      AttnOptionParams.self,
+      [
+        LayoutField("window", \AttnOptionParams.window, .i32),
+        LayoutField("softcap", \AttnOptionParams.softcap, .f32),
+        LayoutField("present", \AttnOptionParams.present, .u32),
+        LayoutField("capacity", \AttnOptionParams.capacity, .i32),
+        LayoutField("is_sliding", \AttnOptionParams.is_sliding, .i32),
+        LayoutField("page_tokens", \AttnOptionParams.page_tokens, .i32),
+        LayoutField("n_pages", \AttnOptionParams.n_pages, .i32),
+        LayoutField("_pad", \AttnOptionParams._pad, .i32),
+        LayoutField("L_strides", \AttnOptionParams.L_strides, .i64, count: 3),
+      ]),
+    StructLayout(
       BuildMaskParams.self,
       [
         LayoutField("qL", \BuildMaskParams.qL, .i32),
@@ -401,7 +414,15 @@ extension LayoutTable {
         LayoutField("maskParams", \MAFlashAttnPrefillArgs.maskParams, .structure("AttnMaskParams")),
         LayoutField("nKvHeads", \MAFlashAttnPrefillArgs.nKvHeads, .u32),
         LayoutField("causal", \MAFlashAttnPrefillArgs.causal, .u32),
-        LayoutField("reserved", \MAFlashAttnPrefillArgs.reserved, .u32, count: 2),
+        LayoutField("packedKeys", \MAFlashAttnPrefillArgs.packedKeys, .u32),
+        LayoutField("reserved", \MAFlashAttnPrefillArgs.reserved, .u32),
+        LayoutField("lse", \MAFlashAttnPrefillArgs.lse, .structure("MATensor")),
+        LayoutField("sinks", \MAFlashAttnPrefillArgs.sinks, .structure("MATensor")),
+        LayoutField("alibiSlopes", \MAFlashAttnPrefillArgs.alibiSlopes, .structure("MATensor")),
+        LayoutField("seqLens", \MAFlashAttnPrefillArgs.seqLens, .structure("MATensor")),
+        LayoutField("seqOffsets", \MAFlashAttnPrefillArgs.seqOffsets, .structure("MATensor")),
+        LayoutField("blockTable", \MAFlashAttnPrefillArgs.blockTable, .structure("MATensor")),
+        LayoutField("options", \MAFlashAttnPrefillArgs.options, .structure("AttnOptionParams")),
       ]),
     StructLayout(
       MAFlashAttnDecodeArgs.self,

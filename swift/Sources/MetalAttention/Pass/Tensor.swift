@@ -53,6 +53,17 @@ struct Tensor {
     try require(dtype == expected, StatusCode.unsupported, "\(name) is \(dtype); it is \(expected)")
   }
 
+  /// A tensor that may be absent, of the dtype that the operation requires.
+  @inline(__always)
+  static func optional(
+    _ tensor: MATensor, _ name: TensorName, _ dtype: DType, in pass: Pass
+  ) throws(StatusError) -> Tensor? {
+    if !isPresent(tensor) { return nil }
+    let tensor = try Tensor(tensor, name, in: pass)
+    try tensor.requireDType(dtype)
+    return tensor
+  }
+
   /// What a dispatch touches of this tensor, in elements from its start.
   @inline(__always)
   func access(_ elements: Range<UInt64>, isWrite: Bool) -> Access {
