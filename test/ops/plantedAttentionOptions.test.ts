@@ -95,7 +95,7 @@ const mistakes: readonly Mistake[] = [
   one("slopes of another head", /alibi_slopes\[head\]/, "alibi_slopes[0]"),
   one("slopes from the first key on", /first_key \+ lane\.column - position\);/, "first_key + lane.column);"),
   one("the sink of another head", /sinks\[head\]/, "sinks[0]"),
-  one("the sink left out of the maximum", /max\(maximum, sink\)/, "maximum + 0.0f * sink - 60.0f"),
+  one("the sink beside the maximum without it", /exp2\(sink - largest\)/, "exp2(sink - maximum)"),
   one("what is not the sink not scaled", /end\.factor \* normalizer_of\(end\.sum\)/, "normalizer_of(end.sum)"),
   one("the sink in each key's sum", /\+ precise::exp2\(sink - largest\)/, "+ 2.0f * precise::exp2(sink - largest)"),
   one("logarithms to the base 2", /M_LN2_F \* \(maximum/, "1.0f * (maximum"),

@@ -100,11 +100,18 @@ const block = new Block(structSizes.MAFlashAttnPrefillArgs);
  * spare, `seqLenK` as the keys written so far, and `qOffsetInK` as those
  * before this chunk. The result has the bits of the prompt done at once.
  *
+ * A window, a soft cap, sinks, ALiBi and logarithms of the rows' sums need no mask
+ * and go with any. Sequences may have lengths of their own, `seqLens`, and be packed,
+ * `seqOffsets`; keys may lie in a ring or in pages. Neither changes a bit of what
+ * the same keys in a line give.
+ *
  * Errors: `invalid-argument` for shapes that disagree, H not a multiple of
  * Hkv, a scale that is no positive number, qOffsetInK + qL > kL where qOffsetInK
  * is above 0 (from 0 on, queries may outnumber keys), an output that overlaps an
- * input, or tile classes without a mask, of another one or of an earlier state of it;
- * `unsupported` for another dtype or head size, with those supported;
+ * input, tile classes without a mask, of another one or of an earlier state of it,
+ * a window of 0 or without `causal`, a softcap that is no positive number;
+ * `overflow` for more than 2^30 positions; `unsupported` for another dtype or head
+ * size, with those supported, and for a mask with sequences, a ring or pages;
  * `buffer-too-small` for strides that leave a tensor.
  *
  * @example
