@@ -11,6 +11,7 @@ import { plainLoop } from "./plain-loop.ts";
 import { prefillOneThread } from "./prefill-1t.ts";
 import { prefillTwoThreads } from "./prefill-2t.ts";
 import { prefillHeadDims } from "./prefill-head-dims.ts";
+import { prefillCodes } from "./prefill-k8v4.ts";
 import { prefillWindows } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
 import { recordedSteps } from "./recorded-step.ts";
@@ -35,6 +36,7 @@ export const benchmarks: readonly Benchmark[] = [
   prefillTwoThreads,
   ...prefillHeadDims,
   ...prefillWindows,
+  ...prefillCodes,
   ...decodeBenchmarks,
   shaderCold,
   shaderWarm,

@@ -62,6 +62,13 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     page_tokens: "blockTable",
     n_pages: "k",
     packedKeys: "k",
+    normsK: "k.norms",
+    normsV: "v.norms",
+    packingK: "k.packing",
+    packingV: "v.packing",
+    bitsK: "k.bits",
+    bitsV: "v.bits",
+    scale_factor_d512: "scaleFactorD512",
   },
   ma_flash_attn_decode: {
     n_heads: "q",

@@ -140,4 +140,11 @@ export const noAttentionOptions = {
   seqOffsets: undefined,
   blockTable: undefined,
   options: undefined,
+  normsK: undefined,
+  normsV: undefined,
+  codes: undefined,
+  packingK: 0,
+  bitsK: 0,
+  packingV: 0,
+  bitsV: 0,
 } as const;

@@ -179,7 +179,7 @@ describe("what a sequence is when the device has nonsense", () => {
     const run = (storage: "linear" | "pages", more: (scene: OptionScene) => Partial<FlashAttnPrefillArgs>) => {
       const scene = new OptionScene(device, { ...all, storage, pageTokens: 74, capacity: 74, hasLengths: true });
       // No key is NaN.
-      for (const tensor of [scene.args.k, scene.args.v]) {
+      for (const tensor of [scene.args.k, scene.args.v] as Tensor[]) {
         const bits = bitsOf(tensor);
         for (let i = 0; i < bits.length; i++) if (((bits[i] as number) & 0x7f80) === 0x7f80) bits[i] = 0x3f80;
       }

@@ -1,10 +1,12 @@
 import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
-import { Tensor } from "../../device/tensor.ts";
+import { isTensor, Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAFlashAttnPrefillArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
+import { type DecodeCodes, type DecodeStream, useCache } from "../decode/decodeCache.ts";
 import { TileClasses } from "../masks/tileClasses.ts";
 import { checkI32 } from "../shapes.ts";
 import { type AttentionLayout, checkAxisOrder, checkLayout, type StridedLayout } from "./attentionLayout.ts";
@@ -13,6 +15,7 @@ import type { AttentionDType } from "./flashAttnPrefillSupport.ts";
 import {
   copyStrides,
   fillDense,
+  fillKeys,
   fillOptions,
   fillPacked,
   fillStrided,
@@ -29,10 +32,13 @@ import {
 export interface FlashAttnPrefillArgs extends AttentionOptionArgs {
   /** Queries, [B, H, qL, D]. */
   readonly q: Tensor<AttentionDType>;
-  /** Keys, [B, Hkv, kvCapacity, D]; H is a multiple of Hkv (grouped-query attention). */
-  readonly k: Tensor<AttentionDType>;
-  /** Values, of the same shape as `k`. */
-  readonly v: Tensor<AttentionDType>;
+  /**
+   * Keys, [B, Hkv, kvCapacity, D], or Hadamard-quantized codes of them; H is a multiple of Hkv (grouped-query
+   * attention).
+   */
+  readonly k: Tensor<AttentionDType> | DecodeCodes;
+  /** Values, of the same shape as `k`, in a format of their own. */
+  readonly v: Tensor<AttentionDType> | DecodeCodes;
   /** Written: [B, H, qL, D]. Must overlap no input. */
   readonly out: Tensor<AttentionDType>;
   /**
@@ -59,6 +65,8 @@ export interface FlashAttnPrefillArgs extends AttentionOptionArgs {
   readonly qLayout?: AttentionLayout;
   /** Order of the axes of k and v. */
   readonly kvLayout?: AttentionLayout;
+  /** That of the encoding, for codes and D above 256; 1 unless given. */
+  readonly scaleFactorD512?: number;
 }
 
 const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
@@ -76,6 +84,7 @@ const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
   layout: true,
   qLayout: true,
   kvLayout: true,
+  scaleFactorD512: true,
   window: true,
   softcap: true,
   sinks: true,
@@ -130,8 +139,8 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const isTokenMajorQ = checkAxisOrder(qLayout, layout, "qLayout");
   const isTokenMajorKv = checkAxisOrder(args.kvLayout, layout, "kvLayout");
   const q = Tensor.use(args.q, device, "q");
-  const k = Tensor.use(args.k, device, "k");
-  const v = Tensor.use(args.v, device, "v");
+  const k = useKeys(args.k, device, "k", q.shape.at(-1) as number);
+  const v = useKeys(args.v, device, "v", q.shape.at(-1) as number);
   const out = Tensor.use(args.out, device, "out");
   const givenMask = args.mask;
   const mask = givenMask === undefined ? undefined : Tensor.use(givenMask, device, "mask");
@@ -147,15 +156,15 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const scale = givenScale === undefined ? 0 : checkPositive(givenScale, "scale");
   const qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
   const options = useOptions(args, device);
+  const scaleFactor = args.scaleFactorD512 === undefined ? 1 : checkPositive(args.scaleFactorD512, "scaleFactorD512");
 
   // From here on no code of the caller runs, so that no other call can fill the record.
   record.q = q;
-  record.k = k;
-  record.v = v;
   record.out = out;
   record.mask = mask;
   record.causal = causal;
   fillOptions(options);
+  fillKeys(k, v, scaleFactor);
   if (isStrided) fillStrided(layout, kvCapacity, seqLenK, options);
   else if (options.seqOffsets !== undefined) {
     if (qLayout !== undefined) throw refused("qLayout", "with seqOffsets q and out are [total, H, D]; leave it out");
@@ -185,4 +194,12 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
 
   packMAFlashAttnPrefillArgs(block, 0, record);
   checkStatus(native, native.ma_flash_attn_prefill(handle, block.address));
+}
+
+/** Keys or values: a tensor, or codes. */
+function useKeys(value: unknown, device: DeviceLifetime, name: "k" | "v", headDim: number): DecodeStream {
+  if (isTensor(value) || typeof value !== "object" || value === null || !("packed" in value)) {
+    return { rows: Tensor.use(value, device, name), norms: undefined, packingCode: 0, bits: 0 };
+  }
+  return useCache(value, device, name, headDim, "B, Hkv, kvCapacity");
 }

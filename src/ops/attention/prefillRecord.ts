@@ -2,6 +2,7 @@
 
 import { refused } from "../../checks.ts";
 import type { TensorRange } from "../../device/tensor.ts";
+import { checkSameRows, type DecodeStream } from "../decode/decodeCache.ts";
 import { batchOf, checkAxis, checkI32, fromEnd } from "../shapes.ts";
 import type { AttentionStrides, StridedLayout } from "./attentionLayout.ts";
 import { type AttentionOptions, checkLseShape } from "./attentionOptions.ts";
@@ -42,6 +43,7 @@ const optionParams = {
   n_pages: 0,
   L_strides: [0, 0, 0] as Strides,
 };
+const codeParams = { capacity: 0, scale_factor_d512: 1 };
 /** @internal */
 export const record = {
   q: none,
@@ -62,6 +64,13 @@ export const record = {
   seqOffsets: undefined as TensorRange | undefined,
   blockTable: undefined as TensorRange | undefined,
   options: optionParams,
+  normsK: undefined as TensorRange | undefined,
+  normsV: undefined as TensorRange | undefined,
+  codes: codeParams,
+  packingK: 0,
+  bitsK: 0,
+  packingV: 0,
+  bitsV: 0,
 };
 
 type Strides = [batch: number, head: number, token: number];
@@ -69,8 +78,8 @@ type Strides = [batch: number, head: number, token: number];
 /** @internal Extents and strides from the shapes of the tensors. */
 export function fillDense(
   q: TensorRange,
-  k: TensorRange,
-  v: TensorRange,
+  k: DecodeStream,
+  v: DecodeStream,
   out: TensorRange,
   isTokenMajorQ: boolean,
   isTokenMajorKv: boolean,
@@ -99,8 +108,8 @@ export function fillDense(
 /** @internal The same of packed rows, [total, H, D]. */
 export function fillPacked(
   q: TensorRange,
-  k: TensorRange,
-  v: TensorRange,
+  k: DecodeStream,
+  v: DecodeStream,
   out: TensorRange,
   isTokenMajorKv: boolean,
   kvCapacity: number | undefined,
@@ -121,20 +130,27 @@ export function fillPacked(
   fillStrides(params.O_strides, 0, D, H * D);
   fillStrides(optionParams.L_strides, 0, 1, H);
   if (options.lse !== undefined) checkLseShape(options.lse, out.shape.slice(0, -1));
-  if (k.shape.length === 4) {
+  const { rows } = k;
+  if (rows.shape.length === 4) {
     fillCache(k, v, isTokenMajorKv, kvCapacity, seqLenK, options, "seqOffsets");
     return;
   }
-  if (k.shape.length !== 3) throw refused("k", `expected [total, Hkv, D] or a cache with 4 axes, got [${k.shape}]`);
-  checkAxis("k", "total", fromEnd(k, 3), params.qL, "q");
-  checkAxis("k", "D", fromEnd(k, 1), D, "q");
-  checkSameShape("v", v, k, "k");
+  if (rows.shape.length !== 3) {
+    throw refused("k", `expected [total, Hkv, D] or a cache with 4 axes, got [${rows.shape}]`);
+  }
+  if (k.bits > 0 || v.bits > 0) {
+    throw refused(k.bits > 0 ? "k" : "v", "codes lie in a cache with 4 axes, not packed as q is", "unsupported");
+  }
+  checkAxis("k", "total", fromEnd(rows, 3), params.qL, "q");
+  checkAxis("k", "D", fromEnd(rows, 1), D, "q");
+  checkSameShape("v", v.rows, rows, "k");
   for (const [name, value] of [["kvCapacity", kvCapacity] as const, ["seqLenK", seqLenK] as const]) {
-    if (value !== undefined)
+    if (value !== undefined) {
       throw refused(name, `${value} is given with packed keys, which have the lengths of the rows; leave it out`);
+    }
   }
   record.packedKeys = 1;
-  record.nKvHeads = checkExtent(fromEnd(k, 2), "k", "Hkv");
+  record.nKvHeads = checkExtent(fromEnd(rows, 2), "k", "Hkv");
   params.kL = params.qL;
   fillStrides(params.K_strides, 0, D, record.nKvHeads * D);
   fillStrides(params.V_strides, 0, D, record.nKvHeads * D);
@@ -142,14 +158,16 @@ export function fillPacked(
 
 /** Extents and strides of keys and values, linear, a ring or pages. */
 function fillCache(
-  k: TensorRange,
-  v: TensorRange,
+  streamOfK: DecodeStream,
+  streamOfV: DecodeStream,
   isTokenMajor: boolean,
   kvCapacity: number | undefined,
   seqLenK: number | undefined,
   { blockTable, seqLens, isSliding }: AttentionOptions,
   sequencesOf: string,
 ): void {
+  const { rows: k } = streamOfK;
+  const { rows: v } = streamOfV;
   const isPaged = blockTable !== undefined;
   const [batches, slots] = isPaged ? ["nPages", "pageTokens"] : ["B", "kvCapacity"];
   const axes = isTokenMajor ? `[${batches}, ${slots}, Hkv, D]` : `[${batches}, Hkv, ${slots}, D]`;
@@ -159,8 +177,18 @@ function fillCache(
   const ofTensor = checkExtent(fromEnd(k, isTokenMajor ? 3 : 2), "k", slots as string);
   const planes = checkExtent(batchOf(k, 3), "k", batches as string);
   if (!isPaged) checkAxis("k", "B", planes, params.B, sequencesOf);
-  checkAxis("k", "D", fromEnd(k, 1), params.D, "q");
-  checkSameShape("v", v, k, "k");
+  const coded = streamOfK.bits > 0 ? "k" : streamOfV.bits > 0 ? "v" : undefined;
+  if (coded === undefined) {
+    checkAxis("k", "D", fromEnd(k, 1), params.D, "q");
+    checkSameShape("v", v, k, "k");
+  } else {
+    if (isTokenMajor) throw refused("kvLayout", `${coded} are codes, which lie head-major`, "unsupported");
+    for (const [name, { rows, bits }] of [["k", streamOfK] as const, ["v", streamOfV] as const]) {
+      if (bits === 0) checkAxis(name, "D", fromEnd(rows, 1), params.D, "q");
+    }
+    checkSameRows("v", v.shape, "k", k.shape);
+    codeParams.capacity = ofTensor;
+  }
   const capacity = isPaged ? checkI32(ofTensor * fromEnd(blockTable, 1), "blockTable", "its slots") : ofTensor;
   if (kvCapacity !== undefined) checkAxis("kvCapacity", "the value", kvCapacity, capacity, "the shape of k");
   if (seqLens !== undefined && seqLenK !== undefined) {
@@ -191,6 +219,7 @@ export function fillStrided(
     const reason = "strides go with keys at places of their own alone: no seqLens, seqOffsets, blockTable or isSliding";
     throw refused("layout", reason, "unsupported");
   }
+  if (record.bitsK + record.bitsV > 0) throw refused("layout", "strides go with no codes", "unsupported");
   params.B = layout.batch;
   params.H = layout.heads;
   params.qL = layout.seqLenQ;
@@ -208,6 +237,20 @@ export function fillStrided(
   const { B, H, qL } = params;
   fillStrides(optionParams.L_strides, H * qL, qL, 1);
   if (lse !== undefined) checkLseShape(lse, [B, H, qL]);
+}
+
+/** @internal Keys and values, and what is known of their codes before the shapes are. */
+export function fillKeys(k: DecodeStream, v: DecodeStream, scaleFactor: number): void {
+  record.k = k.rows;
+  record.v = v.rows;
+  record.normsK = k.norms;
+  record.normsV = v.norms;
+  record.packingK = k.packingCode;
+  record.bitsK = k.bits;
+  record.packingV = v.packingCode;
+  record.bitsV = v.bits;
+  codeParams.capacity = 0;
+  codeParams.scale_factor_d512 = scaleFactor;
 }
 
 /** @internal What the options say that does not depend on shapes. */

@@ -189,6 +189,22 @@ typedef struct AttnOptionParams {
   ma_i64 L_strides[3];  ///< of lse (batch, head, token)
 } AttnOptionParams;
 
+/// `flash_attn_prefill_decode_*`: codes of a cache to rows of scratch [B, n_kv_heads, n_slots, D]. 48 bytes.
+typedef struct AttnCodeParams {
+  ma_u32 capacity;           ///< slots per head of the codes; of a page where there are pages
+  ma_f32 scale_factor_d512;  ///< that of the encoding, for head sizes above 256
+  ma_u32 n_kv_heads;    ///< derived: nKvHeads
+  ma_u32 n_slots;       ///< derived: positions that scratch has room for; of a ring its slots
+  ma_u32 is_sliding;    ///< derived: that of the options
+  ma_u32 has_pages;     ///< derived: 1 with pages
+  ma_u32 max_pages;     ///< derived: pages of a sequence
+  ma_u32 n_pages;       ///< derived: pages of the pool
+  ma_u32 seq_len;       ///< derived: keys of each sequence
+  ma_u32 has_lengths;   ///< derived: seqLens in place of seq_len
+  ma_u32 keys_seen;     ///< derived: keys at the end of a sequence that any row sees; 0: all
+  ma_u32 out_dtype;     ///< derived: MA_DTYPE_* of q
+} AttnCodeParams;
+
 /// `build_causal_mask_*` and `build_sliding_window_mask_*`: a mask [qL, kL]. 16 bytes.
 typedef struct BuildMaskParams {
   ma_i32 qL;      ///< query rows

@@ -331,12 +331,13 @@ typedef struct MAApplyRopeArgs {
   uint64_t invFreqCount; ///< elements of it, rotaryDim / 2
 } MAApplyRopeArgs;
 
-/// Arguments of `ma_flash_attn_prefill`. 544 bytes.
+/// Arguments of `ma_flash_attn_prefill`. 656 bytes.
 /// `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. All that follows `reserved` may be
 /// absent, or 0: lse f32 by L_strides, sinks and alibiSlopes f32 [H], seqLens i32 [B] in place of kL. With seqOffsets
 /// i32 [B + 1] q and out are [qL, H, D], the rows seqOffsets[b] to seqOffsets[b + 1] - 1 being those of sequence b, and
 /// with packedKeys so are K and V, kL being qL. With a blockTable i32 [B, capacity / page_tokens] K and V are pages,
-/// whose strides are (page, head, token).
+/// whose strides are (page, head, token). K and V may be codes u8 with norms f32, as `ma_flash_attn_decode` has them,
+/// in place of which K_strides and V_strides are not read.
 typedef struct MAFlashAttnPrefillArgs {
   MATensor q;
   MATensor k;
@@ -357,6 +358,13 @@ typedef struct MAFlashAttnPrefillArgs {
   MATensor seqOffsets;
   MATensor blockTable;
   AttnOptionParams options;
+  MATensor normsK;
+  MATensor normsV;
+  AttnCodeParams codes;
+  uint32_t packingK;  ///< MA_PACKING_* of codes; 0: K is dense
+  uint32_t bitsK;     ///< of a code; 0: K is dense
+  uint32_t packingV;
+  uint32_t bitsV;
 } MAFlashAttnPrefillArgs;
 
 /// Arguments of `ma_flash_attn_decode`. 392 bytes.

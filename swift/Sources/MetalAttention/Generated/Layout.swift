@@ -150,6 +150,22 @@ extension LayoutTable {
         LayoutField("L_strides", \AttnOptionParams.L_strides, .i64, count: 3),
       ]),
     StructLayout(
+      AttnCodeParams.self,
+      [
+        LayoutField("capacity", \AttnCodeParams.capacity, .u32),
+        LayoutField("scale_factor_d512", \AttnCodeParams.scale_factor_d512, .f32),
+        LayoutField("n_kv_heads", \AttnCodeParams.n_kv_heads, .u32),
+        LayoutField("n_slots", \AttnCodeParams.n_slots, .u32),
+        LayoutField("is_sliding", \AttnCodeParams.is_sliding, .u32),
+        LayoutField("has_pages", \AttnCodeParams.has_pages, .u32),
+        LayoutField("max_pages", \AttnCodeParams.max_pages, .u32),
+        LayoutField("n_pages", \AttnCodeParams.n_pages, .u32),
+        LayoutField("seq_len", \AttnCodeParams.seq_len, .u32),
+        LayoutField("has_lengths", \AttnCodeParams.has_lengths, .u32),
+        LayoutField("keys_seen", \AttnCodeParams.keys_seen, .u32),
+        LayoutField("out_dtype", \AttnCodeParams.out_dtype, .u32),
+      ]),
+    StructLayout(
       BuildMaskParams.self,
       [
         LayoutField("qL", \BuildMaskParams.qL, .i32),
@@ -423,6 +439,13 @@ extension LayoutTable {
         LayoutField("seqOffsets", \MAFlashAttnPrefillArgs.seqOffsets, .structure("MATensor")),
         LayoutField("blockTable", \MAFlashAttnPrefillArgs.blockTable, .structure("MATensor")),
         LayoutField("options", \MAFlashAttnPrefillArgs.options, .structure("AttnOptionParams")),
+        LayoutField("normsK", \MAFlashAttnPrefillArgs.normsK, .structure("MATensor")),
+        LayoutField("normsV", \MAFlashAttnPrefillArgs.normsV, .structure("MATensor")),
+        LayoutField("codes", \MAFlashAttnPrefillArgs.codes, .structure("AttnCodeParams")),
+        LayoutField("packingK", \MAFlashAttnPrefillArgs.packingK, .u32),
+        LayoutField("bitsK", \MAFlashAttnPrefillArgs.bitsK, .u32),
+        LayoutField("packingV", \MAFlashAttnPrefillArgs.packingV, .u32),
+        LayoutField("bitsV", \MAFlashAttnPrefillArgs.bitsV, .u32),
       ]),
     StructLayout(
       MAFlashAttnDecodeArgs.self,

@@ -30,6 +30,16 @@ struct Tensor {
     _ = try buffer.requireRange(offset, length, of: pass.device, Argument("\(name)"))
   }
 
+  /// A part of memory of the library's own.
+  init(buffer: Unmanaged<Buffer>, handle: UInt32, dtype: DType, name: TensorName, offset: UInt64, length: UInt64) {
+    self.buffer = buffer
+    self.handle = handle
+    self.dtype = dtype
+    self.name = name
+    self.offset = offset
+    self.length = length
+  }
+
   /// Whether the caller gave a tensor at all.
   @inline(__always)
   static func isPresent(_ tensor: MATensor) -> Bool {

@@ -34,8 +34,8 @@ extension FlashAttnArguments where Each == Tensor {
     seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, in: pass)
     seqOffsets = try Tensor.optional(args.seqOffsets, .seqOffsets, .i32, in: pass)
     blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, in: pass)
-    try requireDType(of: k)
-    try requireDType(of: v)
+    if args.bitsK == 0 { try requireDType(of: k) }
+    if args.bitsV == 0 { try requireDType(of: v) }
     try requireDType(of: out)
     if let mask {
       try require(
@@ -47,6 +47,13 @@ extension FlashAttnArguments where Each == Tensor {
         mask != nil, StatusCode.invalidArgument, "\(arg: "tileClasses") is given without the mask that it classifies")
       try tileClasses.requireDType(.u8)
     }
+  }
+
+  /// The same with other keys and values, and with pages gone.
+  func with(k newK: Tensor?, v newV: Tensor?) -> FlashAttnTensors {
+    FlashAttnTensors(
+      q: q, k: newK ?? k, v: newV ?? v, out: out, mask: mask, tileClasses: tileClasses, lse: lse, sinks: sinks,
+      alibiSlopes: alibiSlopes, seqLens: seqLens, seqOffsets: seqOffsets, blockTable: newK == nil ? blockTable : nil)
   }
 
   /// Whether there is a tensor of those that a kernel with options takes.

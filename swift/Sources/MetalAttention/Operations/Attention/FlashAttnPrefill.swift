@@ -6,15 +6,22 @@ enum FlashAttnPrefill {
   @inline(__always)
   static func encode(_ args: MAFlashAttnPrefillArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     var args = args
-    let tensors = try FlashAttnTensors(args, in: pass)
+    var tensors = try FlashAttnTensors(args, in: pass)
     try FlashAttnParams.check(args.params, nKvHeads: args.nKvHeads, causal: args.causal)
     let kernel = try FlashAttnKernel.index(tensors.q.dtype, args.params.D, tensors.maskKind)
     let tiles = FlashAttnTiles.forHeadDim(args.params.D)
     try FlashAttnParams.fill(&args.params, nKvHeads: args.nKvHeads, tiles)
     let hasOptions = FlashAttnOptions.arePresent(args, tensors)
     if hasOptions { try FlashAttnOptions.complete(&args, tensors) }
+    let codes = try FlashAttnCodes.areGiven(args) ? FlashAttnCodes(&args, tensors, in: pass) : nil
+    let given = tensors
+    if let codes { tensors = tensors.with(k: codes.scratchK, v: codes.scratchV) }
     let params = args.params
     let accesses = try FlashAttnAccesses(tensors, args)
+    try codes?.forEachInput { (input) throws(StatusError) in
+      try accesses.out.requireApart(.out, from: input.whole(isWrite: false), input.name)
+      try accesses.lse?.requireApart(.lse, from: input.whole(isWrite: false), input.name)
+    }
     var usedClasses: MadeTileClasses?
     if let dtype = tensors.mask?.dtype, let mask = accesses.mask, let tileClasses = accesses.tileClasses {
       let geometry = MaskGeometry(
@@ -30,6 +37,11 @@ enum FlashAttnPrefill {
     let variant = shape | (tensors.mask != nil ? 4 : 0) | (tensors.tileClasses != nil ? 16 : 0)
     let slot = PipelineSlot(kernel: kernel, variant: variant)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
+    if let codes {
+      let (missing, k, v) = try codes.pipelines(pass)
+      if let missing { return missing }
+      codes.encode((k, v), given, into: pass)
+    }
 
     let encoder = pass.use(pipeline)
     bind(tensors.q, accesses.q, at: 0, in: encoder)
