@@ -27,14 +27,18 @@
 /// barriers a tile; at D = 256 they take turns. Rows are padded by 16 bytes so
 /// that the 8 rows of a matrix fall into different banks.
 ///
+/// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
+/// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
+/// pages; flash_attn_prefill_options.h says how. Kernels without any of these have no trace of them.
+///
 /// Work: (2 D + 5) * qL * kL instructions a head (half of it when causal), the 5
 /// being the softmax. Bound by matrix arithmetic; each K and V tile is read once
 /// per BQ query rows.
 ///
 /// A row's arithmetic depends on its own scores and on the order of the keys
 /// only, never on its place in a tile, and a key that is masked out changes
-/// nothing (P = +0, m stays). So a prompt in chunks, another layout, and tiles
-/// skipped or not give the same bits.
+/// nothing (P = +0, m stays). So a prompt in chunks, another layout, tiles skipped
+/// or not, a window or a mask that says the same, a ring and pages give the same bits.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 #include <metal_simdgroup_matrix>
@@ -43,6 +47,7 @@
 #include "common/instantiate.h"
 #include "common/mask_tiles.h"
 #include "common/simdgroup_tile.h"
+#include "flash_attn_prefill_options.h"
 
 using namespace metal;
 
@@ -56,6 +61,8 @@ constant bool has_mask [[function_constant(300)]];
 constant bool do_causal [[function_constant(301)]];
 /// Buffer 7 is bound; needs has_mask.
 constant bool has_blk [[function_constant(303)]];
+/// Buffers 8 to 14 are bound. align_Q, align_K and do_causal are then false: the parameters say.
+constant bool has_options [[function_constant(304)]];
 
 /// Start of the running row maximum. Finite, so that exp2(-inf - m) is 0 and not
 /// NaN while every key so far is masked.
@@ -128,6 +135,38 @@ inline void block_keys(thread float2 *s, short column, int attended) {
   }
 }
 
+/// Blocks the tile's keys before `first`.
+template <short TK>
+inline void block_keys_before(thread float2 *s, short column, int first) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      s[k][i] = k * 8 + column + i < first ? -INFINITY : s[k][i];
+    }
+  }
+}
+
+/// The lane's scores, softly capped, in powers of two.
+template <short TK>
+inline void cap_scores(thread Accumulator *scores, float scale, float softcap, thread float2 *s) {
+  for (short k = 0; k < TK; k++) {
+    thread auto &elements = scores[k].thread_elements();
+    for (short i = 0; i < 2; i++) {
+      s[k][i] = softcap * precise::tanh(elements[i] * scale / softcap) * M_LOG2E_F;
+    }
+  }
+}
+
+/// Adds a bias that grows by `slope` from key to key, and is 0 at the row's own; `distance` is that of the
+/// lane's first key.
+template <short TK>
+inline void slope_scores(thread float2 *s, float slope, int distance) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      s[k][i] += slope * float(distance + k * 8 + i);
+    }
+  }
+}
+
 /// The softmax of a row so far, all in powers of two.
 struct RowSoftmax {
   float maximum;  ///< of the scores
@@ -182,11 +221,12 @@ inline void accumulate(thread Accumulator *probabilities, const threadgroup T *v
   }
 }
 
-/// Divides the lane's part of O by the row's sum; `output_row` is where its first element belongs.
+/// 1 / sum; a row that attends nothing has sum 0 and output 0.
+inline float normalizer_of(float row_sum) { return row_sum == 0 ? 0.0f : 1.0f / row_sum; }
+
+/// Normalizes the lane's part of O; `output_row` is where its first element belongs.
 template <typename T, short TD>
-inline void store_row(thread Accumulator *output, float row_sum, device T *output_row, bool stores) {
-  // A row that attends nothing has sum 0 and output 0.
-  const float normalizer = row_sum == 0 ? 0.0f : 1.0f / row_sum;
+inline void store_row(thread Accumulator *output, float normalizer, device T *output_row, bool stores) {
 #pragma clang loop unroll(full)
   for (short d = 0; d < TD; d++) {
     // Adding +0 makes the sign of a zero independent of the tiles that were skipped.
@@ -205,6 +245,13 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     constant AttnMaskParams &mask_params [[buffer(5), function_constant(has_mask)]],
     const device Mask *mask [[buffer(6), function_constant(has_mask)]],
     const device uchar *tile_classes [[buffer(7), function_constant(has_blk)]],
+    constant AttnOptionParams &options [[buffer(8), function_constant(has_options)]],
+    const device float *sinks [[buffer(9), function_constant(has_options)]],
+    const device float *alibi_slopes [[buffer(10), function_constant(has_options)]],
+    device float *lse [[buffer(11), function_constant(has_options)]],
+    const device int *seq_lens [[buffer(12), function_constant(has_options)]],
+    const device int *seq_offsets [[buffer(13), function_constant(has_options)]],
+    const device int *block_table [[buffer(14), function_constant(has_options)]],
     uint simd_lane [[thread_index_in_simdgroup]], uint simd_group [[simdgroup_index_in_threadgroup]],
     uint3 group [[threadgroup_position_in_grid]]) {
   static_assert(BQ == 8 * WM, "a SIMD group owns 8 query rows");
@@ -222,25 +269,47 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
   threadgroup T *k_tile = kv_tiles;
   threadgroup T *v_tile = kv_tiles + (kTiles - 1) * BK * LD;
 
-  const int batch = group.z;
   const int head = group.y;
   const int kv_head = head / params.gqa_factor;
-  const int first_row = int(group.x) * BQ;
-  const int valid_rows = align_Q ? BQ : min(int(BQ), params.qL - first_row);
+  int batch = group.z;
+  int first_row = int(group.x) * BQ;
+  int rows = params.qL;
+  int keys = params.kL;
+  int row_offset = params.qL_off;  // position of query row 0
+  Prompt prompt;
+  if (has_options) {
+    prompt = prompt_of<BQ>(params, options, seq_lens, seq_offsets, batch, int(group.x), simd_lane);
+    batch = prompt.batch;
+    first_row = prompt.first_row;
+    rows = prompt.rows;
+    keys = prompt.keys;
+    row_offset = prompt.row_offset;
+    if (first_row >= rows) {
+      return;
+    }
+  }
+  const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
   const short thread_index = short(simd_group * 32 + simd_lane);
 
-  Q += batch * params.Q_strides[0] + head * params.Q_strides[1] + first_row * params.Q_strides[2];
-  K += batch * params.K_strides[0] + kv_head * params.K_strides[1];
-  V += batch * params.V_strides[0] + kv_head * params.V_strides[1];
-  O += batch * params.O_strides[0] + head * params.O_strides[1] + first_row * params.O_strides[2];
+  if (has_options) {
+    Q += prompt.base_of(params.Q_strides) + head * params.Q_strides[1] + first_row * params.Q_strides[2];
+    O += prompt.base_of(params.O_strides) + head * params.O_strides[1] + first_row * params.O_strides[2];
+    K += prompt.base_of_keys(options, params.K_strides) + kv_head * params.K_strides[1];
+    V += prompt.base_of_keys(options, params.V_strides) + kv_head * params.V_strides[1];
+  } else {
+    Q += batch * params.Q_strides[0] + head * params.Q_strides[1] + first_row * params.Q_strides[2];
+    K += batch * params.K_strides[0] + kv_head * params.K_strides[1];
+    V += batch * params.V_strides[0] + kv_head * params.V_strides[1];
+    O += batch * params.O_strides[0] + head * params.O_strides[1] + first_row * params.O_strides[2];
+  }
 
   const LaneElements lane = elements_of_lane(simd_lane);
   const short group_row = short(simd_group * 8);  // first of the SIMD group's rows in the tile
   const short row = group_row + lane.row;
 
   // Position among the keys of this lane's row, and of the SIMD group's first and last.
-  const int position = first_row + row + params.qL_off;
-  const int first_position = first_row + group_row + params.qL_off;
+  const int position = first_row + row + row_offset;
+  const int first_position = first_row + group_row + row_offset;
   const int last_position = first_position + 7;
 
   const device Mask *mask_row = nullptr;
@@ -263,25 +332,47 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     output[d] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
 
+  int first_tile = 0;
   int key_tiles = params.NK;
-  if (do_causal) {
+  KeyRange seen;  // by any row of the threadgroup
+  if (has_options) {
+    seen = prompt.seen(options, first_row + row_offset, first_row + row_offset + valid_rows - 1);
+    first_tile = seen.first / BK;
+    key_tiles = (seen.end + BK - 1) / BK;
+  } else if (do_causal) {
     key_tiles = min(key_tiles, (first_row + valid_rows - 1 + params.qL_off) / BK + 1);
   }
+  ScoreOptions score_options = {0.0f, 0.0f};
+  if (has_options) {
+    score_options = score_options_of(options, alibi_slopes, head);
+  }
 
-  for (int tile = 0; tile < key_tiles; tile++) {
+  for (int tile = first_tile; tile < key_tiles; tile++) {
     const uchar tile_class = has_blk ? tile_classes[tile] : kTileMixed;
     if (tile_class == kTileBlocked) {
       continue;
     }
     const int first_key = tile * BK;
-    const int valid_keys = align_K ? BK : min(int(BK), params.kL - first_key);
-    // False when each of the SIMD group's rows lies past qL or before the tile's keys.
-    const bool contributes = group_row < valid_rows && (!do_causal || first_key <= last_position);
+    const int valid_keys = align_K ? BK : min(int(BK), keys - first_key);
+    // False when each of the SIMD group's rows lies past qL, before the tile's keys, or out of their windows.
+    bool contributes = group_row < valid_rows && (!do_causal || first_key <= last_position);
+    if (has_options) {
+      const KeyRange seen_by_rows = prompt.seen(options, first_position, last_position);
+      contributes = contributes && first_key < seen_by_rows.end && first_key + BK > seen_by_rows.first;
+    }
 
     threadgroup_barrier(mem_flags::mem_threadgroup);  // the last tile has been used
-    load_tile<T, BK, D, LD, THREADS>(k_tile, K + first_key * params.K_strides[2], params.K_strides[2], valid_keys,
-                                     thread_index);
-    if (kSeparateTiles) {
+    if (has_options) {
+      load_keys<T, BK, D, LD, THREADS>(k_tile, K, params.K_strides, options, block_table, prompt, first_key, seen,
+                                       thread_index);
+    } else {
+      load_tile<T, BK, D, LD, THREADS>(k_tile, K + first_key * params.K_strides[2], params.K_strides[2], valid_keys,
+                                       thread_index);
+    }
+    if (kSeparateTiles && has_options) {
+      load_keys<T, BK, D, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
+                                       thread_index);
+    } else if (kSeparateTiles) {
       load_tile<T, BK, D, LD, THREADS>(v_tile, V + first_key * params.V_strides[2], params.V_strides[2], valid_keys,
                                        thread_index);
     }
@@ -291,7 +382,14 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     if (contributes) {
       multiply_scores<T, TK, TD, LD>(q_tile + group_row * LD, k_tile, scores);
       float2 s[TK];
-      scale_scores<TK>(scores, score_scale, s);
+      if (has_options && score_options.softcap != 0.0f) {
+        cap_scores<TK>(scores, params.scale, score_options.softcap, s);
+      } else {
+        scale_scores<TK>(scores, score_scale, s);
+      }
+      if (has_options && score_options.slope != 0.0f) {
+        slope_scores<TK>(s, score_options.slope, first_key + lane.column - position);
+      }
       if (has_mask && tile_class != kTileUnmasked) {
         mask_scores<TK>(s, mask_row + first_key, lane.column, valid_keys);
       }
@@ -301,14 +399,24 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
       if (do_causal && first_key + BK - 1 > first_position) {
         block_keys<TK>(s, lane.column, position - first_key + 1);
       }
+      if (has_options && !prompt.every_row_sees(options, first_key, first_key + BK, first_position, last_position)) {
+        const KeyRange of_row = prompt.seen(options, position, position);
+        block_keys<TK>(s, lane.column, of_row.end - first_key);
+        block_keys_before<TK>(s, lane.column, of_row.first - first_key);
+      }
       raise_maximum<TK, TD>(softmax, s, output);
       exponentiate<TK>(softmax, s, scores);
     }
 
     if (!kSeparateTiles) {
       threadgroup_barrier(mem_flags::mem_threadgroup);  // K has been used
-      load_tile<T, BK, D, LD, THREADS>(v_tile, V + first_key * params.V_strides[2], params.V_strides[2], valid_keys,
-                                       thread_index);
+      if (has_options) {
+        load_keys<T, BK, D, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
+                                         thread_index);
+      } else {
+        load_tile<T, BK, D, LD, THREADS>(v_tile, V + first_key * params.V_strides[2], params.V_strides[2], valid_keys,
+                                         thread_index);
+      }
       threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 
@@ -317,7 +425,18 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     }
   }
 
-  store_row<T, TD>(output, sum_of_row(softmax.sum), O + row * params.O_strides[2] + lane.column, row < valid_rows);
+  float normalizer = 0.0f;
+  if (has_options) {
+    const RowEnd end = end_row(options, sinks, head, softmax.maximum, sum_of_row(softmax.sum));
+    normalizer = end.factor * normalizer_of(end.sum);
+    if ((options.present & MA_ATTN_LSE) != 0 && lane.column == 0 && row < valid_rows) {
+      lse[prompt.base_of(options.L_strides) + head * options.L_strides[1] + (first_row + row) * options.L_strides[2]] =
+          end.logarithm();
+    }
+  } else {
+    normalizer = normalizer_of(sum_of_row(softmax.sum));
+  }
+  store_row<T, TD>(output, normalizer, O + row * params.O_strides[2] + lane.column, row < valid_rows);
 }
 
 // Entry points.

@@ -48,6 +48,7 @@ export function codesSource(header: Header): string {
     MA_STATE: "PassState",
     MA_MATH: "MathMode",
     MA_DECODE: "DecodePart",
+    MA_ATTN: "AttnOption",
   };
   const enums = header.enums.flatMap(({ prefix, comment, values }) => {
     const name = names[prefix];

@@ -11,7 +11,8 @@ import { plainLoop } from "./plain-loop.ts";
 import { prefillOneThread } from "./prefill-1t.ts";
 import { prefillTwoThreads } from "./prefill-2t.ts";
 import { prefillHeadDims } from "./prefill-head-dims.ts";
-import { prefillWindow } from "./prefill-window.ts";
+import { prefillCodes } from "./prefill-k8v4.ts";
+import { prefillWindows } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
 import { recordedSteps } from "./recorded-step.ts";
 import { rope } from "./rope.ts";
@@ -34,7 +35,8 @@ export const benchmarks: readonly Benchmark[] = [
   prefillOneThread,
   prefillTwoThreads,
   ...prefillHeadDims,
-  prefillWindow,
+  ...prefillWindows,
+  ...prefillCodes,
   ...decodeBenchmarks,
   shaderCold,
   shaderWarm,

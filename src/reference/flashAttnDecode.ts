@@ -12,6 +12,7 @@
 import { at } from "./at.ts";
 import { exp } from "./exp.ts";
 import { log } from "./log.ts";
+import { tanh } from "./tanh.ts";
 
 /** One sequence. The values are those the kernel sees: rounded to its dtypes, or decoded from its codes. */
 export interface DecodeProblem {
@@ -82,11 +83,6 @@ function sees({ length, rows, window, tree }: DecodeProblem, row: number, key: n
   if (tree === undefined) return key <= position;
   const column = key - (length - tree.columns);
   return column < 0 || ((at(tree.bits, row) >>> column) & 1) === 1;
-}
-
-function tanh(x: number): number {
-  const small = exp(-2 * Math.abs(x));
-  return (Math.sign(x) * (1 - small)) / (1 + small);
 }
 
 function scoreOf(problem: DecodeProblem, head: number, row: number, key: number): number {

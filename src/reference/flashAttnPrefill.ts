@@ -3,15 +3,20 @@
  *
  *   O[b,h,i,:] = sum_j P[i,j] V[b,g,j,:],   g = floor(h / (heads / kvHeads))
  *   P[i,j]     = exp(S[i,j] - m_i) / sum_j exp(S[i,j] - m_i),   m_i = max_j S[i,j]
- *   S[i,j]     = scale * <Q[b,h,i,:], K[b,g,j,:]> + bias[i,j]
+ *   S[i,j]     = cap(scale * <Q[b,h,i,:], K[b,g,j,:]>) + slope_h * (j - p) + bias[i,j]
  *
- * over the keys j that row i attends. A row that attends nothing is 0.
- * Causal: j <= i + qOffsetInK.
+ * over the keys j that row i attends. A row that attends nothing is 0. Its position is
+ * p = i + qOffsetInK. Causal: j <= p; with a window of these only p - window < j.
+ * cap(s) = softcap * tanh(s / softcap), or s without a soft cap. A sink is one more
+ * score in maximum and sum, without a value. The logarithm of a row's sum is
+ * m_i + ln sum_j exp(S[i,j] - m_i).
  */
 
 import { at } from "./at.ts";
 import { exp } from "./exp.ts";
+import { log } from "./log.ts";
 import { type FloatName, roundTo } from "./rounding.ts";
+import { tanh } from "./tanh.ts";
 
 /** Elements from one batch, head and token to the next; the innermost stride is 1. */
 export interface AttentionStrides {
@@ -51,6 +56,20 @@ export interface AttentionProblem {
   /** Position of query row 0 among the keys. Default 0. */
   readonly qOffsetInK?: number;
   readonly mask?: AttentionMask | undefined;
+  /** The oldest key that there is. Default 0. */
+  readonly firstKey?: number;
+  readonly window?: number | undefined;
+  readonly softcap?: number | undefined;
+  /** By head. */
+  readonly sinks?: ArrayLike<number> | undefined;
+  /** By head. */
+  readonly alibiSlopes?: ArrayLike<number> | undefined;
+}
+
+/** A row of the output, and the logarithm of its sum of exponentials. */
+interface EvaluatedRow {
+  readonly output: Float64Array;
+  readonly logarithm: number;
 }
 
 /** Strides of [batch, heads, tokens, headDim]. `tokens` may be a capacity above the length in use. */
@@ -75,8 +94,10 @@ const exact: Rounding = (value) => value;
 
 /** Bias of key `key` for a query row, -Infinity where the row may not attend it. */
 function biasOf(problem: AttentionProblem, batch: number, head: number, row: number, key: number): number {
-  if (problem.causal === true && key > row + (problem.qOffsetInK ?? 0)) return Number.NEGATIVE_INFINITY;
-  const { mask } = problem;
+  const { mask, window, firstKey = 0, qOffsetInK = 0 } = problem;
+  const position = row + qOffsetInK;
+  if (problem.causal === true && key > position) return Number.NEGATIVE_INFINITY;
+  if (key < firstKey || (window !== undefined && key <= position - window)) return Number.NEGATIVE_INFINITY;
   if (mask === undefined) return 0;
   const value = at(mask.values, offsetOf(mask.strides, batch, head, row) + key);
   if (mask.kind === "additive") return value;
@@ -89,14 +110,15 @@ function evaluateRow(
   head: number,
   row: number,
   round: Rounding,
-): Float64Array {
-  const { seqLenK, headDim, q, k, v } = problem;
+): EvaluatedRow {
+  const { seqLenK, headDim, q, k, v, softcap, sinks, alibiSlopes, qOffsetInK = 0 } = problem;
   const kvHead = Math.floor(head / (problem.heads / problem.kvHeads));
   const scale = round(problem.scale);
   const qRow = offsetOf(q.strides, batch, head, row);
+  const sink = sinks === undefined ? Number.NEGATIVE_INFINITY : at(sinks, head);
 
   const scores = new Float64Array(seqLenK).fill(Number.NEGATIVE_INFINITY);
-  let maximum = Number.NEGATIVE_INFINITY;
+  let maximum = sink;
   for (let key = 0; key < seqLenK; key++) {
     const bias = biasOf(problem, batch, head, row, key);
     if (bias === Number.NEGATIVE_INFINITY) continue;
@@ -105,14 +127,17 @@ function evaluateRow(
     for (let d = 0; d < headDim; d++) {
       product = round(product + round(at(q.values, qRow + d) * at(k.values, kRow + d)));
     }
-    const score = round(round(product * scale) + bias);
+    let score = round(product * scale);
+    if (softcap !== undefined) score = round(softcap * round(tanh(round(score / softcap))));
+    if (alibiSlopes !== undefined) score = round(score + round(at(alibiSlopes, head) * (key - row - qOffsetInK)));
+    score = round(score + bias);
     scores[key] = score;
     maximum = Math.max(maximum, score);
   }
 
   const output = new Float64Array(headDim);
-  if (maximum === Number.NEGATIVE_INFINITY) return output;
-  let sum = 0;
+  if (maximum === Number.NEGATIVE_INFINITY) return { output, logarithm: maximum };
+  let sum = round(exp(round(sink - maximum)));
   for (let key = 0; key < seqLenK; key++) {
     const score = at(scores, key);
     if (score === Number.NEGATIVE_INFINITY) continue;
@@ -124,7 +149,7 @@ function evaluateRow(
     }
   }
   for (let d = 0; d < headDim; d++) output[d] = round(at(output, d) / sum);
-  return output;
+  return { output, logarithm: maximum + log(sum) };
 }
 
 /** Row [headDim] of the output, in float64. */
@@ -134,7 +159,7 @@ export function referenceAttentionRow(
   head: number,
   row: number,
 ): Float64Array {
-  return evaluateRow(problem, batch, head, row, exact);
+  return evaluateRow(problem, batch, head, row, exact).output;
 }
 
 /**
@@ -150,12 +175,27 @@ export function plainAttentionRow(
   head: number,
   row: number,
 ): Float64Array {
-  return evaluateRow(problem, batch, head, row, Math.fround).map((value) => roundTo(dtype, value));
+  return evaluateRow(problem, batch, head, row, Math.fround).output.map((value) => roundTo(dtype, value));
 }
 
 /** The whole output, head-major [batch, heads, seqLenQ, headDim], in float64. */
 export function referenceAttention(problem: AttentionProblem): Float64Array {
   return everyRow(problem, (batch, head, row) => referenceAttentionRow(problem, batch, head, row));
+}
+
+/** The whole output and the logarithms, [batch, heads, seqLenQ], in float64. */
+export function referenceAttentionWithLogarithms(problem: AttentionProblem): {
+  readonly out: Float64Array;
+  readonly lse: Float64Array;
+} {
+  const { batch, heads, seqLenQ } = problem;
+  const lse = new Float64Array(batch * heads * seqLenQ);
+  const out = everyRow(problem, (b, head, row) => {
+    const { output, logarithm } = evaluateRow(problem, b, head, row, exact);
+    lse[(b * heads + head) * seqLenQ + row] = logarithm;
+    return output;
+  });
+  return { out, lse };
 }
 
 /** The whole output of {@link plainAttentionRow}, head-major [batch, heads, seqLenQ, headDim]. */

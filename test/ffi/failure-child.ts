@@ -2,6 +2,7 @@
  * A caller of the C ABI without the package's loader, which names arguments:
  * prints what the library says of refused calls, as JSON. `bun failure-child.ts [NAMES]`.
  */
+
 import { dlopen } from "bun:ffi";
 import { join } from "node:path";
 import { Block } from "../../src/ffi/block.ts";
@@ -14,6 +15,7 @@ import {
 } from "../../src/ffi/generated/structs.ts";
 import { symbols } from "../../src/ffi/generated/symbols.ts";
 import { libraryFile } from "../../src/ffi/platformPackage.ts";
+import { noAttentionOptions } from "../helpers/abi.ts";
 
 const { symbols: native } = dlopen(join(import.meta.dir, "../../build/lib", libraryFile), symbols);
 const [names] = process.argv.slice(2);
@@ -68,6 +70,7 @@ function attend(batchStride: number, kL: number): number {
   packMAFlashAttnPrefillArgs(block, 0, {
     ...{ q: tensor("bf16", 128), k: tensor("bf16", 128), v: tensor("bf16", 128), out: tensor("bf16", 128) },
     ...{ mask: undefined, tileClasses: undefined, maskParams: undefined, nKvHeads: 1, causal: 0 },
+    ...noAttentionOptions,
     params: {
       ...{ B: 1, H: 1, D: 64, qL: 1, kL, scale: 1, softcapping: 1, qL_off: 0 },
       ...{ Q_strides: strides, K_strides: strides, V_strides: strides, O_strides: strides },

@@ -157,6 +157,10 @@ export const operations: readonly FuzzedOperation[] = [
       ["params.softcapping", 2],
       ["nKvHeads", 0],
       ["causal", 2],
+      ["packedKeys", 2],
+      ["options.window", -1],
+      ["options.softcap", -1],
+      ["options.is_sliding", 2],
       ["params.gqa_factor", 9],
       ["params.NQ", 99],
       ["params.kL_rem", -1],
@@ -421,6 +425,8 @@ function prefill(pass: LivePass, random: Random): Fields | undefined {
   const derived = (value: number) => givenOrDerived(random, value);
   const mask = random.pick<DType | undefined>([undefined, dtype, "bool"]);
   const classes = mask !== undefined && random.chance(0.5);
+  const causal = random.below(2);
+  const options = prefillOptions(random, { H, kL, causal, mask: mask !== undefined });
   const { queryTile, keyTile } = attentionTiles(D);
   const [NQ, NK] = [Math.ceil(qL / queryTile), Math.ceil(kL / keyTile)];
   const tensors = new Places(pass, random).tensors(
@@ -428,6 +434,7 @@ function prefill(pass: LivePass, random: Random): Fields | undefined {
     ["k", dtype, nKvHeads * kL * D],
     ["v", dtype, nKvHeads * kL * D],
     ["out", dtype, H * qL * D],
+    ...options.tensors(qL),
     ...(mask === undefined ? [] : [["mask", mask, qL * kL] as const]),
     ...(classes ? [["tileClasses", "u8", NQ * NK] as const] : []),
   );
@@ -449,17 +456,49 @@ function prefill(pass: LivePass, random: Random): Fields | undefined {
         NK_aligned: derived(Math.floor(kL / keyTile)),
         qL_rem: derived(qL % queryTile),
         kL_rem: derived(kL % keyTile),
-        qL_off: qL < kL ? random.below(kL - qL + 1) : 0,
+        qL_off: qL < kL && !options.hasLengths ? random.below(kL - qL + 1) : 0,
         ...strides("Q_strides", H * qL * D, qL * D, D),
         ...strides("K_strides", nKvHeads * kL * D, kL * D, D),
         ...strides("V_strides", nKvHeads * kL * D, kL * D, D),
         ...strides("O_strides", H * qL * D, qL * D, D),
       }),
       ...(mask === undefined ? {} : { "maskParams.M_strides[2]": kL }),
+      ...options.fields(qL),
       nKvHeads,
-      causal: random.below(2),
+      causal,
     }
   );
+}
+
+/** What a prefill of one sequence may have beside a mask; a ring has the slots of its keys. */
+function prefillOptions(
+  random: Random,
+  { H, kL, causal, mask }: { readonly H: number; readonly kL: number; readonly causal: number; readonly mask: boolean },
+) {
+  const [hasLse, hasSinks, hasSlopes] = [random.chance(0.3), random.chance(0.3), random.chance(0.3)];
+  const hasLengths = !mask && random.chance(0.3);
+  const isRing = !mask && random.chance(0.2);
+  const isPaged = !mask && !isRing && random.chance(0.2);
+  return {
+    hasLengths,
+    tensors: (qL: number) => [
+      ...(hasLse ? [["lse", "f32", H * qL] as const] : []),
+      ...(hasSinks ? [["sinks", "f32", H] as const] : []),
+      ...(hasSlopes ? [["alibiSlopes", "f32", H] as const] : []),
+      ...(hasLengths ? [["seqLens", "i32", 1] as const] : []),
+      // A page of all keys, which K and V are.
+      ...(isPaged ? [["blockTable", "i32", 1] as const] : []),
+    ],
+    fields: (qL: number): Fields => ({
+      "options.window": causal === 1 && random.chance(0.5) ? random.between(1, 50) : 0,
+      "options.softcap": random.chance(0.3) ? 5 : 0,
+      "options.is_sliding": isRing ? 1 : 0,
+      "options.capacity": isRing || isPaged ? kL : 0,
+      "options.page_tokens": isPaged ? kL : 0,
+      "options.n_pages": isPaged ? 1 : 0,
+      ...(hasLse && { "options.L_strides[0]": H * qL, "options.L_strides[1]": qL, "options.L_strides[2]": 1 }),
+    }),
+  };
 }
 
 /** K or V of 64 values a row, dense or codes. */

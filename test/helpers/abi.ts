@@ -129,3 +129,22 @@ export function tensorRecord(buffer: number, dtype: number, offset: number, leng
     lengthHigh: high(length),
   };
 }
+
+/** The arguments of a prefill that has none of its options. */
+export const noAttentionOptions = {
+  packedKeys: 0,
+  lse: undefined,
+  sinks: undefined,
+  alibiSlopes: undefined,
+  seqLens: undefined,
+  seqOffsets: undefined,
+  blockTable: undefined,
+  options: undefined,
+  normsK: undefined,
+  normsV: undefined,
+  codes: undefined,
+  packingK: 0,
+  bitsK: 0,
+  packingV: 0,
+  bitsV: 0,
+} as const;

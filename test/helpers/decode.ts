@@ -76,9 +76,9 @@ interface Vector {
 }
 
 /** Values of a cache by batch, head and position, whatever the cache is like. */
-function vectorOf(
+export function vectorOf(
   format: CacheFormat,
-  { headDim, scaleFactor: scaleFactorD512 = 1 }: DecodeCase,
+  { headDim, scaleFactor: scaleFactorD512 = 1 }: Pick<DecodeCase, "headDim" | "scaleFactor">,
   seed: number,
   ...place: readonly number[]
 ): Vector {
@@ -95,7 +95,7 @@ function vectorOf(
 }
 
 /** K or V on the device: each byte that no key in use has is NaN, or a code of no use under a norm that is NaN. */
-class StoredCache {
+export class StoredCache {
   readonly cache: DecodeCache;
   readonly #format: CacheFormat;
   readonly #rows: Tensor;

@@ -9,7 +9,9 @@ import { run } from "../helpers/run.ts";
 const isLinux = process.platform === "linux";
 /** Of every built-in kernel. */
 const constants = [
-  ...[0, 1, 200, 201, 300, 301, 303, 400, 401, 402].map((index) => ({ index, dtype: "bool", value: false }) as const),
+  ...[0, 1, 200, 201, 300, 301, 303, 304, 400, 401, 402].map(
+    (index) => ({ index, dtype: "bool", value: false }) as const,
+  ),
   ...[420, 421].map((index) => ({ index, dtype: "u32", value: 1 }) as const),
 ];
 

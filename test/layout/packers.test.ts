@@ -30,7 +30,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(6);
+  expect(abiVersion).toBe(7);
 });
 
 describe("sizes", () => {
@@ -48,6 +48,8 @@ describe("sizes", () => {
     RopeParams: 40,
     AttnParams: 160,
     AttnMaskParams: 24,
+    AttnOptionParams: 56,
+    AttnCodeParams: 48,
     BuildMaskParams: 16,
     ClassifyMaskParams: 48,
     MATensor: 24,
@@ -68,7 +70,7 @@ describe("sizes", () => {
     MAHadamardQuantizeKvArgs: 240,
     MAHadamardQuantizeKvSeqArgs: 192,
     MAHadamardDequantizeKvArgs: 192,
-    MAFlashAttnPrefillArgs: 344,
+    MAFlashAttnPrefillArgs: 656,
     MAFlashAttnDecodeArgs: 392,
     MAMergeAttentionArgs: 456,
     MABuildMaskArgs: 40,

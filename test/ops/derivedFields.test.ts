@@ -9,7 +9,7 @@ import {
 } from "../../src/ffi/generated/structs.ts";
 import { support } from "../../src/ffi/support.ts";
 import { dtypeSize } from "../../src/index.ts";
-import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
+import { dtypeCodes, NativeScene, noAttentionOptions, statusCodes, tensorRecord } from "../helpers/abi.ts";
 import { type AbiRefusal, expectOk, expectRefused } from "../helpers/abiRefusals.ts";
 import { copyHeadMajor, copyRows, copySeq, copyToken } from "../helpers/copyCalls.ts";
 import { type CallArgs, hadamardCalls } from "../helpers/hadamardCalls.ts";
@@ -89,6 +89,7 @@ function prefill(D: number, [qL, kL]: readonly [number, number], mask: boolean):
       const block = new Block(structSizes.MAFlashAttnPrefillArgs);
       packMAFlashAttnPrefillArgs(block, 0, {
         ...{ q, k, v, out, mask: given_mask, tileClasses: undefined, nKvHeads, causal: 1 },
+        ...noAttentionOptions,
         params: { ...given, ...all },
         maskParams: { M_strides: [0, 0, kL] },
       });

@@ -6,7 +6,7 @@ import {
   packMAFlashAttnPrefillArgs,
   structSizes,
 } from "../../src/ffi/generated/structs.ts";
-import { dtypeCodes, NativeScene, tensorRecord } from "../helpers/abi.ts";
+import { dtypeCodes, NativeScene, noAttentionOptions, tensorRecord } from "../helpers/abi.ts";
 import { type AbiRefusal, expectOk, expectRefused } from "../helpers/abiRefusals.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -63,6 +63,7 @@ const record = {
   maskParams: undefined,
   nKvHeads: kvHeads,
   causal: 0,
+  ...noAttentionOptions,
 } satisfies MAFlashAttnPrefillArgs;
 
 /** A field of AttnParams to overwrite: a derived one, which no record has, or a stride that is no number of TypeScript. */

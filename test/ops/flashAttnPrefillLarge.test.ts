@@ -9,7 +9,7 @@ import {
   float32ToBfloat16,
 } from "../../src/index.ts";
 import { maxError } from "../../src/reference/index.ts";
-import { dtypeCodes, NativeScene, tensorRecord } from "../helpers/abi.ts";
+import { dtypeCodes, NativeScene, noAttentionOptions, tensorRecord } from "../helpers/abi.ts";
 
 // Offsets beyond 2^31 elements. The memory is not touched but for a few pages,
 // and so not there: a fresh buffer is zero without being written.
@@ -74,6 +74,7 @@ function runAt(strides: Strides): Uint16Array {
       maskParams: { M_strides: list("mask") },
       nKvHeads: heads,
       causal: 0,
+      ...noAttentionOptions,
     });
     const pass = scene.pass();
     expect([native.ma_flash_attn_prefill(pass, block.bytes), scene.lastError()]).toEqual([0, scene.lastError()]);

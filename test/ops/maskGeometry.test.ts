@@ -5,7 +5,7 @@ import {
   packMAFlashAttnPrefillArgs,
   structSizes,
 } from "../../src/ffi/generated/structs.ts";
-import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
+import { dtypeCodes, NativeScene, noAttentionOptions, statusCodes, tensorRecord } from "../helpers/abi.ts";
 import { testTable } from "../helpers/table.ts";
 
 // Over the same bytes a C caller may state masks of many shapes. Tile classes
@@ -75,6 +75,7 @@ function attend(pass: number, mask: Mask): number {
     maskParams: { M_strides: strides },
     nKvHeads: H,
     causal: 0,
+    ...noAttentionOptions,
   });
   return native.ma_flash_attn_prefill(pass, block.bytes);
 }

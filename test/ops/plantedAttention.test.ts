@@ -98,6 +98,7 @@ function failures(name: string): string[] {
       [300, mask !== undefined],
       [301, entry.causal],
       [303, classes !== undefined],
+      [304, false],
     ] as const;
     using pipeline = device.pipeline(name, {
       constants: flags.map(([index, value]) => ({ index, dtype: "bool", value })),
@@ -169,8 +170,8 @@ const mistakes: readonly Mistake[] = [
   ),
   one(
     "values of the first tile",
-    /V \+ first_key \* params\.V_strides\[2\], params\.V_strides\[2\], valid_keys,\s+thread_index\);\s+threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\}\s+if \(contributes\)/,
-    "V, params.V_strides[2], valid_keys, thread_index); threadgroup_barrier(mem_flags::mem_threadgroup); } if (contributes)",
+    /V \+ first_key \* params\.V_strides\[2\], params\.V_strides\[2\], valid_keys,\s+thread_index\);\s+\}\s+threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\}\s+if \(contributes\)/,
+    "V, params.V_strides[2], valid_keys, thread_index); } threadgroup_barrier(mem_flags::mem_threadgroup); } if (contributes)",
   ),
   one("key remainder not masked", /if \(valid_keys < BK\)/, "if (false)"),
   one("attended though blocked throughout", /row_sum == 0 \? 0\.0f : 1\.0f \/ row_sum/, "1.0f / row_sum"),
@@ -181,7 +182,7 @@ const mistakes: readonly Mistake[] = [
         find: /int key_tiles = params\.NK;/,
         replace: "int key_tiles = (int(params.K_strides[1] / params.K_strides[2]) + BK - 1) / BK;",
       },
-      { find: /params\.kL - first_key\)/, replace: "int(params.K_strides[1] / params.K_strides[2]) - first_key)" },
+      { find: /keys - first_key\)/, replace: "int(params.K_strides[1] / params.K_strides[2]) - first_key)" },
     ],
   },
 ];

@@ -19,6 +19,10 @@ export const layouts = {
   AttnParams:
     "160 B:0 H:4 D:8 qL:12 kL:16 gqa_factor:20 scale:24 softcapping:28 NQ:32 NK:36 NQ_aligned:40 NK_aligned:44 qL_rem:48 kL_rem:52 qL_off:56 _pad:60 Q_strides:64 K_strides:88 V_strides:112 O_strides:136",
   AttnMaskParams: "24 M_strides:0",
+  AttnOptionParams:
+    "56 window:0 softcap:4 present:8 capacity:12 is_sliding:16 page_tokens:20 n_pages:24 _pad:28 L_strides:32",
+  AttnCodeParams:
+    "48 capacity:0 scale_factor_d512:4 n_kv_heads:8 n_slots:12 is_sliding:16 has_pages:20 max_pages:24 n_pages:28 seq_len:32 has_lengths:36 keys_seen:40 out_dtype:44",
   BuildMaskParams: "16 qL:0 kL:4 qL_off:8 window:12",
   ClassifyMaskParams: "48 B:0 H:4 qL:8 kL:12 NQ:16 NK:20 M_strides:24",
   FlashAttnDecodeParams:
@@ -49,7 +53,7 @@ export const layouts = {
   MAApplyRopeArgs:
     "184 q:0 outQ:24 k:48 outK:72 positions:96 params:120 pairing:160 reserved:164 invFreq:168 invFreqCount:176",
   MAFlashAttnPrefillArgs:
-    "344 q:0 k:24 v:48 out:72 mask:96 tileClasses:120 params:144 maskParams:304 nKvHeads:328 causal:332 reserved:336",
+    "656 q:0 k:24 v:48 out:72 mask:96 tileClasses:120 params:144 maskParams:304 nKvHeads:328 causal:332 packedKeys:336 reserved:340 lse:344 sinks:368 alibiSlopes:392 seqLens:416 seqOffsets:440 blockTable:464 options:488 normsK:544 normsV:568 codes:592 packingK:640 bitsK:644 packingV:648 bitsV:652",
   MAFlashAttnDecodeArgs:
     "392 q:0 k:24 normsK:48 v:72 normsV:96 out:120 lse:144 seqLens:168 blockTable:192 sinks:216 alibiSlopes:240 treeMask:264 params:288 batch:368 packingK:372 bitsK:376 packingV:380 bitsV:384 reserved:388",
   MAMergeAttentionArgs:

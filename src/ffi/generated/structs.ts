@@ -15,6 +15,8 @@ export const structSizes = {
   RopeParams: 40,
   AttnParams: 160,
   AttnMaskParams: 24,
+  AttnOptionParams: 56,
+  AttnCodeParams: 48,
   BuildMaskParams: 16,
   ClassifyMaskParams: 48,
   FlashAttnDecodeParams: 80,
@@ -37,7 +39,7 @@ export const structSizes = {
   MAHadamardQuantizeKvSeqArgs: 192,
   MAHadamardDequantizeKvArgs: 192,
   MAApplyRopeArgs: 184,
-  MAFlashAttnPrefillArgs: 344,
+  MAFlashAttnPrefillArgs: 656,
   MAFlashAttnDecodeArgs: 392,
   MAMergeAttentionArgs: 456,
   MABuildMaskArgs: 40,
@@ -363,7 +365,7 @@ export interface AttnParams {
   kL: number;
   /** usually 1/sqrt(D); the kernel folds log2(e) in */
   scale: number;
-  /** 1: no soft cap (the kernels here do not read it) */
+  /** 1: no soft cap (the kernels here do not read it; AttnOptionParams has one) */
   softcapping: number;
   /** position of query row 0 among the keys */
   qL_off: number;
@@ -416,6 +418,61 @@ export function packAttnMaskParams(block: Block, at: number, record: Readonly<At
   block.setU64(at, record.M_strides[0] as number);
   block.setU64(at + 2, record.M_strides[1] as number);
   block.setU64(at + 4, record.M_strides[2] as number);
+}
+
+/** `flash_attn_prefill_*`, buffer 8: what attention has beside a mask. 56 bytes. */
+export interface AttnOptionParams {
+  /** keys that a row sees, its own position the last; 0: all before it */
+  window: number;
+  /** scores become softcap * tanh(score / softcap); 0: they do not */
+  softcap: number;
+  /** slots per head; with pages those of all pages of a sequence; 0: kL */
+  capacity: number;
+  /** 1: a ring, which holds the last `capacity` of kL positions */
+  is_sliding: number;
+  /** slots of a page; 0: no pages */
+  page_tokens: number;
+  /** pages of the pool */
+  n_pages: number;
+  /** of lse (batch, head, token) */
+  L_strides: readonly number[];
+}
+
+/** Packs `AttnOptionParams` at 32-bit word `at`; undefined packs zeros. */
+export function packAttnOptionParams(block: Block, at: number, record: Readonly<AttnOptionParams> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 14);
+    return;
+  }
+  const { u32, f32 } = block;
+  u32[at] = record.window;
+  f32[at + 1] = record.softcap;
+  u32[at + 3] = record.capacity;
+  u32[at + 4] = record.is_sliding;
+  u32[at + 5] = record.page_tokens;
+  u32[at + 6] = record.n_pages;
+  block.setU64(at + 8, record.L_strides[0] as number);
+  block.setU64(at + 10, record.L_strides[1] as number);
+  block.setU64(at + 12, record.L_strides[2] as number);
+}
+
+/** `flash_attn_prefill_decode_*`: codes of a cache to rows of scratch [B, n_kv_heads, n_slots, D]. 48 bytes. */
+export interface AttnCodeParams {
+  /** slots per head of the codes; of a page where there are pages */
+  capacity: number;
+  /** that of the encoding, for head sizes above 256 */
+  scale_factor_d512: number;
+}
+
+/** Packs `AttnCodeParams` at 32-bit word `at`; undefined packs zeros. */
+export function packAttnCodeParams(block: Block, at: number, record: Readonly<AttnCodeParams> | undefined): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 12);
+    return;
+  }
+  const { u32, f32 } = block;
+  u32[at] = record.capacity;
+  f32[at + 1] = record.scale_factor_d512;
 }
 
 /** `build_causal_mask_*` and `build_sliding_window_mask_*`: a mask [qL, kL]. 16 bytes. */
@@ -1023,7 +1080,7 @@ export function packMAApplyRopeArgs(block: Block, at: number, record: Readonly<M
   block.setU64(at + 44, record.invFreqCount);
 }
 
-/** Arguments of `ma_flash_attn_prefill`. 344 bytes. `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. */
+/** Arguments of `ma_flash_attn_prefill`. 656 bytes. `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. All that follows `reserved` may be absent, or 0: lse f32 by L_strides, sinks and alibiSlopes f32 [H], seqLens i32 [B] in place of kL. With seqOffsets i32 [B + 1] q and out are [qL, H, D], the rows seqOffsets[b] to seqOffsets[b + 1] - 1 being those of sequence b, and with packedKeys so are K and V, kL being qL. With a blockTable i32 [B, capacity / page_tokens] K and V are pages, whose strides are (page, head, token). K and V may be codes u8 with norms f32, as `ma_flash_attn_decode` has them, in place of which K_strides and V_strides are not read. */
 export interface MAFlashAttnPrefillArgs {
   q: Readonly<MATensor> | undefined;
   k: Readonly<MATensor> | undefined;
@@ -1036,6 +1093,24 @@ export interface MAFlashAttnPrefillArgs {
   nKvHeads: number;
   /** 1: key j attends query row i when j <= i + qL_off */
   causal: number;
+  /** 1: with seqOffsets, K and V lie as q does */
+  packedKeys: number;
+  lse: Readonly<MATensor> | undefined;
+  sinks: Readonly<MATensor> | undefined;
+  alibiSlopes: Readonly<MATensor> | undefined;
+  seqLens: Readonly<MATensor> | undefined;
+  seqOffsets: Readonly<MATensor> | undefined;
+  blockTable: Readonly<MATensor> | undefined;
+  options: Readonly<AttnOptionParams> | undefined;
+  normsK: Readonly<MATensor> | undefined;
+  normsV: Readonly<MATensor> | undefined;
+  codes: Readonly<AttnCodeParams> | undefined;
+  /** MA_PACKING_* of codes; 0: K is dense */
+  packingK: number;
+  /** of a code; 0: K is dense */
+  bitsK: number;
+  packingV: number;
+  bitsV: number;
 }
 
 /** Packs `MAFlashAttnPrefillArgs` at 32-bit word `at`; undefined packs zeros. */
@@ -1045,7 +1120,7 @@ export function packMAFlashAttnPrefillArgs(
   record: Readonly<MAFlashAttnPrefillArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 86);
+    block.u32.fill(0, at, at + 164);
     return;
   }
   const { u32 } = block;
@@ -1059,6 +1134,21 @@ export function packMAFlashAttnPrefillArgs(
   packAttnMaskParams(block, at + 76, record.maskParams);
   u32[at + 82] = record.nKvHeads;
   u32[at + 83] = record.causal;
+  u32[at + 84] = record.packedKeys;
+  packMATensor(block, at + 86, record.lse);
+  packMATensor(block, at + 92, record.sinks);
+  packMATensor(block, at + 98, record.alibiSlopes);
+  packMATensor(block, at + 104, record.seqLens);
+  packMATensor(block, at + 110, record.seqOffsets);
+  packMATensor(block, at + 116, record.blockTable);
+  packAttnOptionParams(block, at + 122, record.options);
+  packMATensor(block, at + 136, record.normsK);
+  packMATensor(block, at + 142, record.normsV);
+  packAttnCodeParams(block, at + 148, record.codes);
+  u32[at + 160] = record.packingK;
+  u32[at + 161] = record.bitsK;
+  u32[at + 162] = record.packingV;
+  u32[at + 163] = record.bitsV;
 }
 
 /** Arguments of `ma_flash_attn_decode`. 392 bytes. q, out [batch, n_heads, n_q, head_dim], each f32, f16 or bf16. K and V, each dense [batch, n_kv_heads, capacity, head_dim] of f32, f16 or bf16, or codes u8 [batch, n_kv_heads, capacity, bytes of a row] with norms f32 [batch, n_kv_heads, capacity, max(1, head_dim / 256)]; with a blockTable i32 [batch, capacity / page_tokens] pages [n_pages, n_kv_heads, page_tokens, ...] instead. With head_dim 576, f16 or bf16, v is absent: V is the first 512 columns of K, which out has. All else may be absent: lse f32 [batch, n_heads, n_q], seqLens i32 [batch] in place of seq_len, sinks and alibiSlopes f32 [n_heads], treeMask u32 [batch, n_q]. */

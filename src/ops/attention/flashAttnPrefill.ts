@@ -1,32 +1,44 @@
 import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
-import { noRange, Tensor, type TensorRange } from "../../device/tensor.ts";
+import { isTensor, Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAFlashAttnPrefillArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
+import { type DecodeCodes, type DecodeStream, useCache } from "../decode/decodeCache.ts";
 import { TileClasses } from "../masks/tileClasses.ts";
-import { batchOf, checkAxis, checkI32, checkPlanes, fromEnd } from "../shapes.ts";
-import {
-  type AttentionLayout,
-  type AttentionStrides,
-  checkAxisOrder,
-  checkLayout,
-  type StridedLayout,
-} from "./attentionLayout.ts";
+import { checkI32 } from "../shapes.ts";
+import { type AttentionLayout, checkAxisOrder, checkLayout, type StridedLayout } from "./attentionLayout.ts";
+import { type AttentionOptionArgs, checkOptionShapes, useOptions } from "./attentionOptions.ts";
 import type { AttentionDType } from "./flashAttnPrefillSupport.ts";
+import {
+  copyStrides,
+  fillDense,
+  fillKeys,
+  fillOptions,
+  fillPacked,
+  fillStrided,
+  maskParams,
+  params,
+  record,
+  setMaskStrides,
+} from "./prefillRecord.ts";
 
 /**
  * Arguments of {@link flashAttnPrefill}. Shapes are written head-major; see
  * `layout`. A tensor without the axis B has one batch.
  */
-export interface FlashAttnPrefillArgs {
+export interface FlashAttnPrefillArgs extends AttentionOptionArgs {
   /** Queries, [B, H, qL, D]. */
   readonly q: Tensor<AttentionDType>;
-  /** Keys, [B, Hkv, kvCapacity, D]; H is a multiple of Hkv (grouped-query attention). */
-  readonly k: Tensor<AttentionDType>;
-  /** Values, of the same shape as `k`. */
-  readonly v: Tensor<AttentionDType>;
+  /**
+   * Keys, [B, Hkv, kvCapacity, D], or Hadamard-quantized codes of them; H is a multiple of Hkv (grouped-query
+   * attention).
+   */
+  readonly k: Tensor<AttentionDType> | DecodeCodes;
+  /** Values, of the same shape as `k`, in a format of their own. */
+  readonly v: Tensor<AttentionDType> | DecodeCodes;
   /** Written: [B, H, qL, D]. Must overlap no input. */
   readonly out: Tensor<AttentionDType>;
   /**
@@ -53,6 +65,8 @@ export interface FlashAttnPrefillArgs {
   readonly qLayout?: AttentionLayout;
   /** Order of the axes of k and v. */
   readonly kvLayout?: AttentionLayout;
+  /** That of the encoding, for codes and D above 256; 1 unless given. */
+  readonly scaleFactorD512?: number;
 }
 
 const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
@@ -70,41 +84,19 @@ const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
   layout: true,
   qLayout: true,
   kvLayout: true,
+  scaleFactorD512: true,
+  window: true,
+  softcap: true,
+  sinks: true,
+  alibiSlopes: true,
+  lse: true,
+  seqLens: true,
+  seqOffsets: true,
+  isSliding: true,
+  blockTable: true,
 });
 
 const block = new Block(structSizes.MAFlashAttnPrefillArgs);
-
-/** Filled again by each call, so that a call allocates nothing. Strides are (batch, head, token). */
-const params = {
-  B: 0,
-  H: 0,
-  D: 0,
-  qL: 0,
-  kL: 0,
-  scale: 0,
-  softcapping: 1,
-  qL_off: 0,
-  Q_strides: [0, 0, 0] as Strides,
-  K_strides: [0, 0, 0] as Strides,
-  V_strides: [0, 0, 0] as Strides,
-  O_strides: [0, 0, 0] as Strides,
-};
-const maskParams = { M_strides: [0, 0, 0] as Strides };
-const record = {
-  q: noRange,
-  k: noRange,
-  v: noRange,
-  out: noRange,
-  mask: undefined as TensorRange | undefined,
-  tileClasses: undefined as TensorRange | undefined,
-  params,
-  maskParams,
-  nKvHeads: 0,
-  causal: 0,
-};
-
-type Strides = [batch: number, head: number, token: number];
-
 /**
  * Attention over whole sequences: out = softmax(scale * q k^T + mask) v, one
  * dispatch for all batches and heads. Sums are in f32. A query that may attend
@@ -117,11 +109,18 @@ type Strides = [batch: number, head: number, token: number];
  * spare, `seqLenK` as the keys written so far, and `qOffsetInK` as those
  * before this chunk. The result has the bits of the prompt done at once.
  *
+ * A window, a soft cap, sinks, ALiBi and logarithms of the rows' sums need no mask
+ * and go with any. Sequences may have lengths of their own, `seqLens`, and be packed,
+ * `seqOffsets`; keys may lie in a ring or in pages. Neither changes a bit of what
+ * the same keys in a line give.
+ *
  * Errors: `invalid-argument` for shapes that disagree, H not a multiple of
  * Hkv, a scale that is no positive number, qOffsetInK + qL > kL where qOffsetInK
  * is above 0 (from 0 on, queries may outnumber keys), an output that overlaps an
- * input, or tile classes without a mask, of another one or of an earlier state of it;
- * `unsupported` for another dtype or head size, with those supported;
+ * input, tile classes without a mask, of another one or of an earlier state of it,
+ * a window of 0 or without `causal`, a softcap that is no positive number;
+ * `overflow` for more than 2^30 positions; `unsupported` for another dtype or head
+ * size, with those supported, and for a mask with sequences, a ring or pages;
  * `buffer-too-small` for strides that leave a tensor.
  *
  * @example
@@ -136,11 +135,12 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   argNames.check(checkObject(args, "args"));
   const layout = checkLayout(args.layout);
   const isStrided = typeof layout !== "boolean";
-  const isTokenMajorQ = checkAxisOrder(args.qLayout, layout, "qLayout");
+  const { qLayout } = args;
+  const isTokenMajorQ = checkAxisOrder(qLayout, layout, "qLayout");
   const isTokenMajorKv = checkAxisOrder(args.kvLayout, layout, "kvLayout");
   const q = Tensor.use(args.q, device, "q");
-  const k = Tensor.use(args.k, device, "k");
-  const v = Tensor.use(args.v, device, "v");
+  const k = useKeys(args.k, device, "k", q.shape.at(-1) as number);
+  const v = useKeys(args.v, device, "v", q.shape.at(-1) as number);
   const out = Tensor.use(args.out, device, "out");
   const givenMask = args.mask;
   const mask = givenMask === undefined ? undefined : Tensor.use(givenMask, device, "mask");
@@ -155,16 +155,22 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   const givenScale = args.scale;
   const scale = givenScale === undefined ? 0 : checkPositive(givenScale, "scale");
   const qLOff = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
+  const options = useOptions(args, device);
+  const scaleFactor = args.scaleFactorD512 === undefined ? 1 : checkPositive(args.scaleFactorD512, "scaleFactorD512");
 
   // From here on no code of the caller runs, so that no other call can fill the record.
   record.q = q;
-  record.k = k;
-  record.v = v;
   record.out = out;
   record.mask = mask;
   record.causal = causal;
-  if (isStrided) fillStrided(layout, kvCapacity, seqLenK);
-  else fillDense(q, k, v, out, isTokenMajorQ, isTokenMajorKv, kvCapacity, seqLenK);
+  fillOptions(options);
+  fillKeys(k, v, scaleFactor);
+  if (isStrided) fillStrided(layout, kvCapacity, seqLenK, options);
+  else if (options.seqOffsets !== undefined) {
+    if (qLayout !== undefined) throw refused("qLayout", "with seqOffsets q and out are [total, H, D]; leave it out");
+    fillPacked(q, k, v, out, isTokenMajorKv, kvCapacity, seqLenK, options);
+  } else fillDense(q, k, v, out, isTokenMajorQ, isTokenMajorKv, kvCapacity, seqLenK, options);
+  checkOptionShapes(options, params.H, params.B);
   const { D, H } = params;
   if (H % record.nKvHeads !== 0) {
     const argument = isStrided ? "layout.kvHeads" : "k";
@@ -190,99 +196,10 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
   checkStatus(native, native.ma_flash_attn_prefill(handle, block.address));
 }
 
-/** Extents and strides from the shapes of the tensors. */
-function fillDense(
-  q: TensorRange,
-  k: TensorRange,
-  v: TensorRange,
-  out: TensorRange,
-  isTokenMajorQ: boolean,
-  isTokenMajorKv: boolean,
-  kvCapacity: number | undefined,
-  seqLenK: number | undefined,
-): void {
-  const queryAxes = isTokenMajorQ ? "[B, qL, H, D]" : "[B, H, qL, D]";
-  const keyAxes = isTokenMajorKv ? "[B, kvCapacity, Hkv, D]" : "[B, Hkv, kvCapacity, D]";
-  checkPlanes(q, "q", queryAxes);
-  checkPlanes(k, "k", keyAxes);
-  checkPlanes(v, "v", keyAxes);
-  checkPlanes(out, "out", queryAxes);
-  params.B = checkExtent(batchOf(q, 3), "q", "B");
-  params.H = checkExtent(fromEnd(q, isTokenMajorQ ? 2 : 3), "q", "H");
-  params.qL = checkExtent(fromEnd(q, isTokenMajorQ ? 3 : 2), "q", "qL");
-  params.D = checkExtent(fromEnd(q, 1), "q", "D");
-  record.nKvHeads = checkExtent(fromEnd(k, isTokenMajorKv ? 2 : 3), "k", "Hkv");
-  const capacity = checkExtent(fromEnd(k, isTokenMajorKv ? 3 : 2), "k", "kvCapacity");
-  checkAxis("k", "B", batchOf(k, 3), params.B, "q");
-  checkAxis("k", "D", fromEnd(k, 1), params.D, "q");
-  checkSameShape("v", v, k, "k");
-  checkSameShape("out", out, q, "q");
-  if (kvCapacity !== undefined) checkAxis("kvCapacity", "the value", kvCapacity, capacity, "the shape of k");
-  params.kL = seqLenK ?? capacity;
-  if (params.kL > capacity) throw refused("seqLenK", `${seqLenK} is beyond the kvCapacity ${capacity} of k and v`);
-  setStrides(params.Q_strides, q, isTokenMajorQ);
-  setStrides(params.K_strides, k, isTokenMajorKv);
-  setStrides(params.V_strides, v, isTokenMajorKv);
-  setStrides(params.O_strides, out, isTokenMajorQ);
-}
-
-/** Extents and strides as the caller gave them; the library checks that they stay inside the tensors. */
-function fillStrided(layout: StridedLayout, kvCapacity: number | undefined, seqLenK: number | undefined): void {
-  params.B = layout.batch;
-  params.H = layout.heads;
-  params.qL = layout.seqLenQ;
-  params.D = layout.headDim;
-  record.nKvHeads = layout.kvHeads;
-  const keys = seqLenK ?? kvCapacity;
-  if (keys === undefined) throw refused("seqLenK", "missing; with strides, no shape gives the number of keys");
-  if (kvCapacity !== undefined && keys > kvCapacity)
-    throw refused("seqLenK", `${keys} is beyond kvCapacity ${kvCapacity}`);
-  params.kL = checkI32(keys, seqLenK === undefined ? "kvCapacity" : "seqLenK", "kL");
-  copyStrides(params.Q_strides, layout.q);
-  copyStrides(params.K_strides, layout.k);
-  copyStrides(params.V_strides, layout.v);
-  copyStrides(params.O_strides, layout.out);
-}
-
-function checkExtent(extent: number, argument: string, axis: string): number {
-  if (extent === 0) throw refused(argument, `${axis} is 0; it is at least 1`);
-  return checkI32(extent, argument, axis);
-}
-
-function checkSameShape(argument: string, range: TensorRange, other: TensorRange, where: string): void {
-  let same = batchOf(range, 3) === batchOf(other, 3);
-  for (let axis = 1; axis <= 3; axis++) same &&= fromEnd(range, axis) === fromEnd(other, axis);
-  if (!same) throw refused(argument, `expected the shape [${other.shape}] of ${where}, got [${range.shape}]`);
-}
-
-function copyStrides(to: Strides, { batch, head, token }: AttentionStrides): void {
-  to[0] = batch;
-  to[1] = head;
-  to[2] = token;
-}
-
-/** Strides of a dense tensor, token-major or head-major. */
-function setStrides(strides: Strides, range: TensorRange, isTokenMajor: boolean): void {
-  const D = fromEnd(range, 1);
-  const plane = fromEnd(range, 2) * D;
-  strides[0] = fromEnd(range, 3) * plane;
-  strides[1] = isTokenMajor ? D : plane;
-  strides[2] = isTokenMajor ? plane : D;
-}
-
-/** Strides of [qL, kL] or [B, H, qL, kL]; 0 repeats the one plane for every batch or head. */
-function setMaskStrides(mask: TensorRange): void {
-  const { shape } = mask;
-  const rank = shape.length;
-  const [batches, heads] = rank === 2 ? [1, 1] : (shape as readonly [number, number]);
-  const fits = (batches === 1 || batches === params.B) && (heads === 1 || heads === params.H);
-  if ((rank !== 2 && rank !== 4) || !fits || shape[rank - 2] !== params.qL || shape[rank - 1] !== params.kL) {
-    const { B, H, qL, kL } = params;
-    throw refused("mask", `expected shape [${qL}, ${kL}] or [${B}, ${H}, ${qL}, ${kL}], got [${shape}]`);
+/** Keys or values: a tensor, or codes. */
+function useKeys(value: unknown, device: DeviceLifetime, name: "k" | "v", headDim: number): DecodeStream {
+  if (isTensor(value) || typeof value !== "object" || value === null || !("packed" in value)) {
+    return { rows: Tensor.use(value, device, name), norms: undefined, packingCode: 0, bits: 0 };
   }
-  const plane = params.qL * params.kL;
-  const { M_strides } = maskParams;
-  M_strides[0] = batches === 1 ? 0 : heads * plane;
-  M_strides[1] = heads === 1 ? 0 : plane;
-  M_strides[2] = params.kL;
+  return useCache(value, device, name, headDim, "B, Hkv, kvCapacity");
 }

@@ -145,7 +145,7 @@ typedef struct AttnParams {
   ma_i32 kL;            ///< key and value length
   ma_i32 gqa_factor;    ///< derived: query heads per key/value head, H / nKvHeads
   ma_f32 scale;         ///< usually 1/sqrt(D); the kernel folds log2(e) in
-  ma_f32 softcapping;   ///< 1: no soft cap (the kernels here do not read it)
+  ma_f32 softcapping;   ///< 1: no soft cap (the kernels here do not read it; AttnOptionParams has one)
   ma_i32 NQ;            ///< derived: ceil(qL / BQ)
   ma_i32 NK;            ///< derived: ceil(kL / BK)
   ma_i32 NQ_aligned;    ///< derived: floor(qL / BQ)
@@ -164,6 +164,46 @@ typedef struct AttnParams {
 typedef struct AttnMaskParams {
   ma_i64 M_strides[3];
 } AttnMaskParams;
+
+/// What `AttnOptionParams.present` has a bit for.
+enum {
+  MA_ATTN_CAUSAL = 1,
+  MA_ATTN_SINKS = 2,
+  MA_ATTN_ALIBI = 4,
+  MA_ATTN_LSE = 8,
+  MA_ATTN_SEQ_LENS = 16,
+  MA_ATTN_SEQ_OFFSETS = 32,
+  MA_ATTN_PACKED_KEYS = 64,  ///< K and V lie as q does, by seqOffsets
+};
+
+/// `flash_attn_prefill_*`, buffer 8: what attention has beside a mask. 56 bytes.
+typedef struct AttnOptionParams {
+  ma_i32 window;       ///< keys that a row sees, its own position the last; 0: all before it
+  ma_f32 softcap;      ///< scores become softcap * tanh(score / softcap); 0: they do not
+  ma_u32 present;      ///< derived: MA_ATTN_*
+  ma_i32 capacity;     ///< slots per head; with pages those of all pages of a sequence; 0: kL
+  ma_i32 is_sliding;   ///< 1: a ring, which holds the last `capacity` of kL positions
+  ma_i32 page_tokens;  ///< slots of a page; 0: no pages
+  ma_i32 n_pages;      ///< pages of the pool
+  ma_i32 _pad;         ///< 0
+  ma_i64 L_strides[3];  ///< of lse (batch, head, token)
+} AttnOptionParams;
+
+/// `flash_attn_prefill_decode_*`: codes of a cache to rows of scratch [B, n_kv_heads, n_slots, D]. 48 bytes.
+typedef struct AttnCodeParams {
+  ma_u32 capacity;           ///< slots per head of the codes; of a page where there are pages
+  ma_f32 scale_factor_d512;  ///< that of the encoding, for head sizes above 256
+  ma_u32 n_kv_heads;    ///< derived: nKvHeads
+  ma_u32 n_slots;       ///< derived: positions that scratch has room for; of a ring its slots
+  ma_u32 is_sliding;    ///< derived: that of the options
+  ma_u32 has_pages;     ///< derived: 1 with pages
+  ma_u32 max_pages;     ///< derived: pages of a sequence
+  ma_u32 n_pages;       ///< derived: pages of the pool
+  ma_u32 seq_len;       ///< derived: keys of each sequence
+  ma_u32 has_lengths;   ///< derived: seqLens in place of seq_len
+  ma_u32 keys_seen;     ///< derived: keys at the end of a sequence that any row sees; 0: all
+  ma_u32 out_dtype;     ///< derived: MA_DTYPE_* of q
+} AttnCodeParams;
 
 /// `build_causal_mask_*` and `build_sliding_window_mask_*`: a mask [qL, kL]. 16 bytes.
 typedef struct BuildMaskParams {

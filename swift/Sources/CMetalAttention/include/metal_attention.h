@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 6
+#define MA_ABI_VERSION 7
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -331,9 +331,13 @@ typedef struct MAApplyRopeArgs {
   uint64_t invFreqCount; ///< elements of it, rotaryDim / 2
 } MAApplyRopeArgs;
 
-/// Arguments of `ma_flash_attn_prefill`. 344 bytes.
-/// `mask` and `tileClasses` may be
-/// absent; `maskParams` is read only with a mask.
+/// Arguments of `ma_flash_attn_prefill`. 656 bytes.
+/// `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. All that follows `reserved` may be
+/// absent, or 0: lse f32 by L_strides, sinks and alibiSlopes f32 [H], seqLens i32 [B] in place of kL. With seqOffsets
+/// i32 [B + 1] q and out are [qL, H, D], the rows seqOffsets[b] to seqOffsets[b + 1] - 1 being those of sequence b, and
+/// with packedKeys so are K and V, kL being qL. With a blockTable i32 [B, capacity / page_tokens] K and V are pages,
+/// whose strides are (page, head, token). K and V may be codes u8 with norms f32, as `ma_flash_attn_decode` has them,
+/// in place of which K_strides and V_strides are not read.
 typedef struct MAFlashAttnPrefillArgs {
   MATensor q;
   MATensor k;
@@ -345,7 +349,22 @@ typedef struct MAFlashAttnPrefillArgs {
   AttnMaskParams maskParams;
   uint32_t nKvHeads;
   uint32_t causal;       ///< 1: key j attends query row i when j <= i + qL_off
-  uint32_t reserved[2];
+  uint32_t packedKeys;   ///< 1: with seqOffsets, K and V lie as q does
+  uint32_t reserved;     ///< 0
+  MATensor lse;
+  MATensor sinks;
+  MATensor alibiSlopes;
+  MATensor seqLens;
+  MATensor seqOffsets;
+  MATensor blockTable;
+  AttnOptionParams options;
+  MATensor normsK;
+  MATensor normsV;
+  AttnCodeParams codes;
+  uint32_t packingK;  ///< MA_PACKING_* of codes; 0: K is dense
+  uint32_t bitsK;     ///< of a code; 0: K is dense
+  uint32_t packingV;
+  uint32_t bitsV;
 } MAFlashAttnPrefillArgs;
 
 /// Arguments of `ma_flash_attn_decode`. 392 bytes.

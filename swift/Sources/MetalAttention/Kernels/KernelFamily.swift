@@ -15,7 +15,8 @@ struct KernelFamily {
 
   /// Every family, in the order of their pipeline slots.
   static let all = [
-    CopyKernel.family, FlashAttnKernel.family, DecodeKernel.family, MergeAttention.family, MaskKernel.family,
+    CopyKernel.family, FlashAttnKernel.family, FlashAttnDecodeKeys.family, DecodeKernel.family, MergeAttention.family,
+    MaskKernel.family,
     HadamardKernel.family, RopeKernel.family,
   ]
 

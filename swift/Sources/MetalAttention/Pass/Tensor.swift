@@ -30,6 +30,16 @@ struct Tensor {
     _ = try buffer.requireRange(offset, length, of: pass.device, Argument("\(name)"))
   }
 
+  /// A part of memory of the library's own.
+  init(buffer: Unmanaged<Buffer>, handle: UInt32, dtype: DType, name: TensorName, offset: UInt64, length: UInt64) {
+    self.buffer = buffer
+    self.handle = handle
+    self.dtype = dtype
+    self.name = name
+    self.offset = offset
+    self.length = length
+  }
+
   /// Whether the caller gave a tensor at all.
   @inline(__always)
   static func isPresent(_ tensor: MATensor) -> Bool {
@@ -51,6 +61,17 @@ struct Tensor {
   @inline(__always)
   func requireDType(_ expected: DType) throws(StatusError) {
     try require(dtype == expected, StatusCode.unsupported, "\(name) is \(dtype); it is \(expected)")
+  }
+
+  /// A tensor that may be absent, of the dtype that the operation requires.
+  @inline(__always)
+  static func optional(
+    _ tensor: MATensor, _ name: TensorName, _ dtype: DType, in pass: Pass
+  ) throws(StatusError) -> Tensor? {
+    if !isPresent(tensor) { return nil }
+    let tensor = try Tensor(tensor, name, in: pass)
+    try tensor.requireDType(dtype)
+    return tensor
   }
 
   /// What a dispatch touches of this tensor, in elements from its start.

@@ -8,6 +8,12 @@ struct FlashAttnArguments<Each> {
   let out: Each
   let mask: Each?
   let tileClasses: Each?
+  let lse: Each?
+  let sinks: Each?
+  let alibiSlopes: Each?
+  let seqLens: Each?
+  let seqOffsets: Each?
+  let blockTable: Each?
 }
 
 /// The tensors of a prefill, each checked on its own.
@@ -22,8 +28,14 @@ extension FlashAttnArguments where Each == Tensor {
     out = try Tensor(args.out, .out, in: pass)
     mask = try Tensor.isPresent(args.mask) ? Tensor(args.mask, .mask, in: pass) : nil
     tileClasses = try Tensor.isPresent(args.tileClasses) ? Tensor(args.tileClasses, .tileClasses, in: pass) : nil
-    try requireDType(of: k)
-    try requireDType(of: v)
+    lse = try Tensor.optional(args.lse, .lse, .f32, in: pass)
+    sinks = try Tensor.optional(args.sinks, .sinks, .f32, in: pass)
+    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, in: pass)
+    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, in: pass)
+    seqOffsets = try Tensor.optional(args.seqOffsets, .seqOffsets, .i32, in: pass)
+    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, in: pass)
+    if args.bitsK == 0 { try requireDType(of: k) }
+    if args.bitsV == 0 { try requireDType(of: v) }
     try requireDType(of: out)
     if let mask {
       try require(
@@ -35,6 +47,19 @@ extension FlashAttnArguments where Each == Tensor {
         mask != nil, StatusCode.invalidArgument, "\(arg: "tileClasses") is given without the mask that it classifies")
       try tileClasses.requireDType(.u8)
     }
+  }
+
+  /// The same with other keys and values, and with pages gone.
+  func with(k newK: Tensor?, v newV: Tensor?) -> FlashAttnTensors {
+    FlashAttnTensors(
+      q: q, k: newK ?? k, v: newV ?? v, out: out, mask: mask, tileClasses: tileClasses, lse: lse, sinks: sinks,
+      alibiSlopes: alibiSlopes, seqLens: seqLens, seqOffsets: seqOffsets, blockTable: newK == nil ? blockTable : nil)
+  }
+
+  /// Whether there is a tensor of those that a kernel with options takes.
+  @inline(__always)
+  var hasOptions: Bool {
+    lse != nil || sinks != nil || alibiSlopes != nil || seqLens != nil || seqOffsets != nil || blockTable != nil
   }
 
   var maskKind: FlashAttnKernel.Mask {
@@ -61,19 +86,36 @@ extension FlashAttnArguments where Each == Access {
   @inline(__always)
   init(_ tensors: FlashAttnTensors, _ args: MAFlashAttnPrefillArgs) throws(StatusError) {
     let params = args.params
-    let queries = (batch: params.B, heads: params.H, rows: params.qL)
-    let keys = (batch: params.B, heads: Int32(truncatingIfNeeded: args.nKvHeads), rows: params.kL)
-    q = try Self.access(tensors.q, AttnExtent("Q_strides", queries, params.Q_strides, params.D))
-    k = try Self.access(tensors.k, AttnExtent("K_strides", keys, params.K_strides, params.D))
-    v = try Self.access(tensors.v, AttnExtent("V_strides", keys, params.V_strides, params.D))
-    let outExtent = try AttnExtent("O_strides", queries, params.O_strides, params.D)
+    let shapes = FlashAttnShapes(args, hasOffsets: tensors.seqOffsets != nil)
+    q = try Self.access(tensors.q, AttnExtent("Q_strides", shapes.queries, params.Q_strides, params.D))
+    k = try Self.access(tensors.k, AttnExtent("K_strides", shapes.keys, params.K_strides, params.D))
+    v = try Self.access(tensors.v, AttnExtent("V_strides", shapes.keys, params.V_strides, params.D))
+    let outExtent = try AttnExtent("O_strides", shapes.queries, params.O_strides, params.D)
     out = try Self.access(tensors.out, outExtent, isWrite: true)
     try require(
       outExtent.isInjective, StatusCode.invalidArgument,
       "\(arg: "O_strides"): \(params.O_strides) would let two rows of out share memory")
+    if let tensor = tensors.lse {
+      let extent = try AttnExtent("L_strides", shapes.queries, args.options.L_strides, 1)
+      lse = try Self.access(tensor, extent, isWrite: true)
+      try require(
+        extent.isInjective, StatusCode.invalidArgument,
+        "\(arg: "L_strides"): \(args.options.L_strides) would let two rows of lse share memory")
+    } else {
+      lse = nil
+    }
+    let heads = UInt32(bitPattern: params.H)
+    sinks = try Self.vector(tensors.sinks, Count(heads), "\(arg: "H") \(heads)")
+    alibiSlopes = try Self.vector(tensors.alibiSlopes, Count(heads), "\(arg: "H") \(heads)")
+    let sequences = UInt32(bitPattern: params.B)
+    seqLens = try Self.vector(tensors.seqLens, Count(sequences), "\(arg: "B") \(sequences)")
+    seqOffsets = try Self.vector(tensors.seqOffsets, Count(sequences) + UInt32(1), "\(arg: "B") \(sequences) + 1")
+    let pages = UInt32(bitPattern: shapes.pagesOfSequence)
+    blockTable = try Self.vector(
+      tensors.blockTable, Count(sequences) * pages, "\(arg: "B") \(sequences) x \(pages) pages")
 
     if let tensor = tensors.mask {
-      mask = try Self.access(tensor, AttnExtent("M_strides", queries, args.maskParams.M_strides, params.kL))
+      mask = try Self.access(tensor, AttnExtent("M_strides", shapes.queries, args.maskParams.M_strides, params.kL))
     } else {
       mask = nil
     }
@@ -86,11 +128,36 @@ extension FlashAttnArguments where Each == Access {
       tileClasses = nil
     }
 
-    try out.requireApart(.out, from: q, .q)
-    try out.requireApart(.out, from: k, .k)
-    try out.requireApart(.out, from: v, .v)
-    if let mask { try out.requireApart(.out, from: mask, .mask) }
-    if let tileClasses { try out.requireApart(.out, from: tileClasses, .tileClasses) }
+    try requireApart(out, .out)
+    if let lse {
+      try requireApart(lse, .lse)
+      try lse.requireApart(.lse, from: out, .out)
+    }
+  }
+
+  /// Checks that what is written shares no byte with what is read.
+  @inline(__always)
+  private func requireApart(_ written: Access, _ name: TensorName) throws(StatusError) {
+    try written.requireApart(name, from: q, .q)
+    try written.requireApart(name, from: k, .k)
+    try written.requireApart(name, from: v, .v)
+    if let mask { try written.requireApart(name, from: mask, .mask) }
+    if let tileClasses { try written.requireApart(name, from: tileClasses, .tileClasses) }
+    if let sinks { try written.requireApart(name, from: sinks, .sinks) }
+    if let alibiSlopes { try written.requireApart(name, from: alibiSlopes, .alibiSlopes) }
+    if let seqLens { try written.requireApart(name, from: seqLens, .seqLens) }
+    if let seqOffsets { try written.requireApart(name, from: seqOffsets, .seqOffsets) }
+    if let blockTable { try written.requireApart(name, from: blockTable, .blockTable) }
+  }
+
+  /// What is read of a vector of so many elements.
+  @inline(__always)
+  private static func vector(
+    _ tensor: Tensor?, _ length: Count, _ formula: @autoclosure () -> Sentence
+  ) throws(StatusError) -> Access? {
+    guard let tensor else { return nil }
+    try tensor.requireRoom(for: length, formula())
+    return tensor.access(0..<length.value, isWrite: false)
   }
 
   @inline(__always)

@@ -42,12 +42,12 @@ struct DecodeArguments {
       valueDim = headDim
     }
     out = try Self.values(args.out, .out, in: pass)
-    lse = try Self.optional(args.lse, .lse, .f32, in: pass)
-    seqLens = try Self.optional(args.seqLens, .seqLens, .i32, in: pass)
-    blockTable = try Self.optional(args.blockTable, .blockTable, .i32, in: pass)
-    sinks = try Self.optional(args.sinks, .sinks, .f32, in: pass)
-    alibiSlopes = try Self.optional(args.alibiSlopes, .alibiSlopes, .f32, in: pass)
-    treeMask = try Self.optional(args.treeMask, .treeMask, .u32, in: pass)
+    lse = try Tensor.optional(args.lse, .lse, .f32, in: pass)
+    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, in: pass)
+    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, in: pass)
+    sinks = try Tensor.optional(args.sinks, .sinks, .f32, in: pass)
+    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, in: pass)
+    treeMask = try Tensor.optional(args.treeMask, .treeMask, .u32, in: pass)
   }
 
   /// MA_DECODE_*.
@@ -136,16 +136,6 @@ struct DecodeArguments {
     try require(
       tensor.dtype == .f32 || tensor.dtype == .f16 || tensor.dtype == .bf16, StatusCode.unsupported,
       "\(name) is \(tensor.dtype); it is f32, f16 or bf16")
-    return tensor
-  }
-
-  @inline(__always)
-  private static func optional(
-    _ tensor: MATensor, _ name: TensorName, _ dtype: DType, in pass: Pass
-  ) throws(StatusError) -> Tensor? {
-    if !Tensor.isPresent(tensor) { return nil }
-    let tensor = try Tensor(tensor, name, in: pass)
-    try tensor.requireDType(dtype)
     return tensor
   }
 }

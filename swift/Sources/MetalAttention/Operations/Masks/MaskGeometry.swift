@@ -1,8 +1,7 @@
 /// How a mask is read and cut into tiles: what tile classes are made for.
 struct MaskGeometry: Equatable {
   private let dtype: DType
-  private let batches: Int32
-  private let heads: Int32
+  private let planes: MaskPlanes
   private let rows: Int32
   private let keys: Int32
   /// In elements; 0 where there is one of the dimension.
@@ -20,9 +19,7 @@ struct MaskGeometry: Equatable {
     self.dtype = dtype
     self.rows = rows
     self.keys = keys
-    // A stride of 0 shares a plane among all: as if there were one.
-    self.batches = strides.0 == 0 ? 1 : batches
-    self.heads = strides.1 == 0 ? 1 : heads
+    planes = MaskPlanes(batches: batches, heads: heads, strides: strides)
     batchStride = batches == 1 ? 0 : strides.0
     headStride = heads == 1 ? 0 : strides.1
     rowStride = rows == 1 ? 0 : strides.2
@@ -32,7 +29,7 @@ struct MaskGeometry: Equatable {
 
   /// For messages.
   var description: Sentence {
-    "\(dtype) [\(batches), \(heads), \(rows), \(keys)], strides \(batchStride), \(headStride), \(rowStride), "
+    "\(dtype) [\(planes.batches), \(planes.heads), \(rows), \(keys)], strides \(batchStride), \(headStride), \(rowStride), "
       + "in tiles of \(tileRows) x \(tileKeys)"
   }
 }

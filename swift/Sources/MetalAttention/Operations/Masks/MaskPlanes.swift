@@ -1,8 +1,8 @@
 /// The distinct planes [qL, kL] of a mask: a stride of 0 shares one among all
 /// batches or heads.
-struct MaskPlanes {
-  private let batches: UInt32
-  private let heads: UInt32
+struct MaskPlanes: Equatable {
+  let batches: UInt32
+  let heads: UInt32
 
   @inline(__always)
   init(batches: Int32, heads: Int32, strides: (Int64, Int64, Int64)) {

@@ -1,0 +1,189 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { type AttentionDType, Device, flashAttnPrefill, flashAttnPrefillSupport } from "../../src/index.ts";
+import type { CodeFormat } from "../../src/reference/index.ts";
+import { judgeOptions, type OptionCase, OptionScene, runOptions } from "../helpers/prefillOptions.ts";
+import { testTable } from "../helpers/table.ts";
+import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
+
+// Prefill over a quantized cache: what the codes stand for, rounded to the dtype of q.
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+function rowOf(headDim: number, dtype: AttentionDType) {
+  const row = flashAttnPrefillSupport().find((each) => each.headDim === headDim && each.dtype === dtype);
+  if (row === undefined) throw new Error(`no kernel of ${dtype} with D = ${headDim}`);
+  return row;
+}
+
+const formats: readonly CodeFormat[] = [
+  { bits: 8, packing: "byte" },
+  { bits: 4, packing: "nibble" },
+  { bits: 2, packing: "dense" },
+  { bits: 3, packing: "dense" },
+  { bits: 5, packing: "dense" },
+  { bits: 6, packing: "byte" },
+];
+const [k8, v4] = formats as [CodeFormat, CodeFormat];
+
+const two = [0, 1].map(() => ({ rows: 35, keys: 50 }));
+const ragged = [33, 1, 20].map((rows, b) => ({ rows, keys: rows + b * 9 }));
+const kinds: readonly Partial<OptionCase>[] = [
+  { sequences: two, storage: "linear", isPacked: false },
+  { sequences: two, storage: "linear", isPacked: false, window: 9 },
+  { sequences: [...two, { rows: 35, keys: 12 }], storage: "linear", isPacked: false, window: 20 },
+  { sequences: ragged, storage: "linear", isPacked: true },
+  { sequences: ragged, storage: "linear", isPacked: true, window: 7 },
+  { sequences: two, storage: "ring", isPacked: false, capacity: 37, window: 30 },
+  { sequences: ragged, storage: "ring", isPacked: true, capacity: 16, hasLengths: true },
+  { sequences: two, storage: "pages", isPacked: false, pageTokens: 7 },
+  { sequences: ragged, storage: "pages", isPacked: true, pageTokens: 16, window: 18 },
+];
+
+function casesOf(
+  headDim: number,
+  dtype: AttentionDType,
+  pairs: readonly (readonly [CodeFormat | undefined, CodeFormat | undefined])[],
+) {
+  const row = rowOf(headDim, dtype);
+  return pairs.flatMap(([formatK, formatV], p) =>
+    kinds.flatMap((kind, i): OptionCase[] => {
+      if (kind.storage === "pages" && (formatK === undefined || formatV === undefined)) return [];
+      const codes = { ...(formatK && { formatK }), ...(formatV && { formatV }) };
+      const scores = { ...(i % 2 && { softcap: 4 }), ...(i % 3 === 1 && { sink: 1 }), hasSlopes: (i + p) % 2 === 1 };
+      const rest = { heads: 4, kvHeads: 2, causal: true, hasLse: i % 2 === 0, seed: p * 20 + i + 1 };
+      return [{ row, ...rest, ...scores, ...codes, ...kind } as OptionCase];
+    }),
+  );
+}
+
+function runCases(cases: readonly OptionCase[], count: number): void {
+  const failures = cases.flatMap((entry, i) => {
+    const scene = new OptionScene(device, entry);
+    runOptions(device, scene);
+    const failure = judgeOptions(scene);
+    scene.dispose();
+    return failure === undefined ? [] : [`${i}: ${failure}`];
+  });
+  expect(failures).toEqual([]);
+  expect(cases.length).toBe(count);
+}
+
+const timeout = 120_000;
+
+describe("every storage of codes, against the float64 oracle", () => {
+  test(
+    "every format for K and for V, D = 64, bf16",
+    () => {
+      const pairs = formats.flatMap((format, i) => [[format, formats[(i + 1) % 6]]] as [CodeFormat, CodeFormat][]);
+      runCases(casesOf(64, "bf16", pairs), 54);
+    },
+    timeout,
+  );
+  test(
+    "codes beside a dense cache, f16",
+    () => {
+      runCases(
+        casesOf(64, "f16", [
+          [k8, undefined],
+          [undefined, v4],
+        ]),
+        14,
+      );
+    },
+    timeout,
+  );
+  test.each([80, 128, 256, 512])(
+    "8 and 4 bits, D = %d, f16",
+    (headDim) => {
+      runCases(casesOf(headDim, "f16", [[k8, v4]]), 9);
+    },
+    timeout,
+  );
+});
+
+describe("the same bits", () => {
+  const base: OptionCase = {
+    ...{ row: rowOf(64, "f16"), heads: 4, kvHeads: 2, sequences: [{ rows: 40, keys: 71 }], storage: "linear" },
+    ...{ isPacked: false, causal: true, window: 20, hasLse: true, seed: 3, formatK: k8, formatV: v4 },
+  };
+  const run = (entry: OptionCase) => {
+    const scene = new OptionScene(device, entry);
+    runOptions(device, scene);
+    const bits = scene.bitsOfSequence(0);
+    scene.dispose();
+    return bits;
+  };
+
+  test("a line, a ring, pages, lengths of the device", () => {
+    const expected = run(base);
+    expect(new Set(expected).size).toBeGreaterThan(100);
+    expect(run({ ...base, hasLengths: true })).toEqual(expected);
+    expect(run({ ...base, storage: "ring", capacity: 60 })).toEqual(expected);
+    expect(run({ ...base, storage: "ring", capacity: 66, hasLengths: true })).toEqual(expected);
+    for (const pageTokens of [1, 16, 50]) expect(run({ ...base, storage: "pages", pageTokens })).toEqual(expected);
+    expect(run({ ...base, isPacked: true })).toEqual(expected);
+    expect(run({ ...base, formatV: k8 })).not.toEqual(expected);
+  });
+
+  test("two calls of a pass, which share the scratch", () => {
+    const scenes = [base, { ...base, seed: 4, sequences: [{ rows: 9, keys: 33 }] }].map(
+      (entry) => new OptionScene(device, entry),
+    );
+    const alone = [base, { ...base, seed: 4, sequences: [{ rows: 9, keys: 33 }] }].map(run);
+    using pass = device.pass();
+    for (const { args } of scenes) flashAttnPrefill(pass, args);
+    expect(pass.describe().map(({ barrierBefore }) => barrierBefore)).toEqual([false, false, true, true, false, true]);
+    pass.commitAndWait();
+    expect(scenes.map((scene) => scene.bitsOfSequence(0))).toEqual(alone);
+    for (const scene of scenes) scene.dispose();
+  });
+});
+
+const watched = new WatchedTensors();
+const codes = (bytes: number, capacity = 10) => ({
+  packed: watched.tensor("u8", [2, 2, capacity, bytes]),
+  norms: watched.tensor("f32", [2, 2, capacity, 1]),
+});
+const valid = {
+  ...{ q: watched.tensor("bf16", [2, 4, 6, 64]), k: { ...codes(64), bits: 8 }, v: { ...codes(32), bits: 4 } },
+  ...{ out: watched.tensor("bf16", [2, 4, 6, 64]), causal: true, qOffsetInK: 4 },
+};
+const refusals: readonly Refusal[] = [
+  refused("a width without codes", { k: { ...codes(64), bits: 7 } }, "unsupported", "bits", 7),
+  refused("rows of another size", { k: { ...codes(63), bits: 8 } }, "invalid-argument", "k.packed", 63, 64),
+  refused("codes of other slots than V", { k: { ...codes(64, 11), bits: 8 } }, "invalid-argument", "v", 10, 11),
+  refused("more keys than slots", { seqLenK: 11 }, "invalid-argument", "seqLenK", 11, 10),
+  refused("codes by tokens", { kvLayout: "sequence-major" }, "unsupported", "kvLayout"),
+  refused(
+    "codes and strides",
+    {
+      layout: {
+        ...{ batch: 2, heads: 4, kvHeads: 2, seqLenQ: 6, headDim: 64 },
+        ...Object.fromEntries(["q", "k", "v", "out"].map((name) => [name, { batch: 0, head: 64, token: 256 }])),
+      },
+      seqLenK: 10,
+    },
+    "unsupported",
+    "layout",
+  ),
+  refused("a scale factor of 0", { scaleFactorD512: 0 }, "invalid-argument", "scaleFactorD512", 0),
+];
+testTable("refusals", refusals, ({ spoil, code, argument, says, name }) => {
+  using pass = watched.device.pass();
+  let error: unknown;
+  try {
+    untyped(flashAttnPrefill)(pass, { ...valid, ...spoil });
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect([name, (error as { code?: string }).code, (error as { argument?: string }).argument]).toEqual([
+    name,
+    code,
+    argument,
+  ]);
+  for (const word of says) expect(String(error)).toContain(String(word));
+  expect(pass.describe()).toEqual([]);
+  untyped(flashAttnPrefill)(pass, valid);
+  expect(pass.describe().length).toBe(3);
+});

@@ -1,0 +1,129 @@
+import { afterAll, expect } from "bun:test";
+import { Pass } from "../../src/device/pass.ts";
+import { Device, flashAttnPrefill, flashAttnPrefillSupport, type Tensor } from "../../src/index.ts";
+import { argumentBytes } from "../helpers/abi.ts";
+import { judgeOptions, type OptionCase, OptionScene } from "../helpers/prefillOptions.ts";
+import { plant, type ShaderPatch } from "../helpers/shaders.ts";
+import { testTable } from "../helpers/table.ts";
+
+// Mistakes planted in what attention has beside a mask: the judgement that other tests make of its results must
+// catch each of them.
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+const file = "flash_attn_prefill.metal";
+const kernel = "flash_attn_prefill_bf16_d64";
+const row = flashAttnPrefillSupport().find((each) => each.kernel === kernel && each.mask === "none");
+if (row === undefined) throw new Error(`no row of ${kernel}`);
+
+const linear: OptionCase = {
+  ...{ row, heads: 4, kvHeads: 2, sequences: [0, 1].map(() => ({ rows: 37, keys: 60 })), storage: "linear" },
+  ...{ isPacked: false, causal: true, hasLse: true, seed: 9 },
+};
+const ragged = [33, 1, 20].map((rows) => ({ rows, keys: rows }));
+
+/** What every mistake runs on. */
+const battery: readonly OptionCase[] = [
+  { ...linear, window: 20 },
+  { ...linear, window: 1, sink: 0.5 },
+  { ...linear, softcap: 1.5, sink: 3 },
+  { ...linear, softcap: 2, hasSlopes: true },
+  { ...linear, hasSlopes: true, causal: false, isTokenMajor: true },
+  { ...linear, sequences: [37, 12].map((keys) => ({ rows: 20, keys })), window: 9 },
+  { ...linear, sequences: ragged, storage: "packed", isPacked: true },
+  { ...linear, sequences: ragged.map(({ rows }) => ({ rows, keys: rows + 7 })), isPacked: true },
+  { ...linear, storage: "ring", capacity: 45, window: 30 },
+  { ...linear, storage: "ring", capacity: 45, hasLengths: true, causal: false },
+  { ...linear, storage: "pages", pageTokens: 7 },
+];
+
+/** What the judgement says of a kernel, for each case of the battery that fails. */
+function failures(name: string): string[] {
+  return battery.flatMap((entry) => {
+    const scene = new OptionScene(device, entry);
+    const { q, k, v, out, lse, sinks = q, alibiSlopes = q, seqLens = q, seqOffsets = q, blockTable = q } = scene.args;
+    using encoded = device.pass();
+    flashAttnPrefill(encoded, scene.args);
+    const { native, handle } = Pass.use(encoded);
+    const bytes = (index: number) => argumentBytes(native, handle, 0, index);
+    const [dispatch] = encoded.describe();
+    if (dispatch === undefined) throw new Error("nothing was encoded");
+    using pipeline = device.pipeline(name, {
+      constants: [200, 201, 300, 301, 303, 304].map((index) => ({ index, dtype: "bool", value: index === 304 })),
+    });
+    using pass = device.pass();
+    const buffers: Record<number, Tensor> = { 0: q, 1: k as Tensor, 2: v as Tensor, 3: out, 9: sinks, 10: alibiSlopes };
+    pass.dispatch(pipeline, {
+      buffers: { ...buffers, 11: lse ?? out, 12: seqLens, 13: seqOffsets, 14: blockTable },
+      bytes: { 4: bytes(4), 8: bytes(8) },
+      form: "threadgroups",
+      grid: dispatch.grid,
+      threads: dispatch.threadsPerThreadgroup,
+    });
+    pass.commitAndWait();
+    const failure = judgeOptions(scene);
+    scene.dispose();
+    return failure === undefined ? [] : [failure];
+  });
+}
+
+interface Mistake {
+  readonly name: string;
+  readonly patches: readonly ShaderPatch[];
+}
+
+const one = (name: string, find: RegExp, replace: string): Mistake => ({ name, patches: [{ find, replace }] });
+
+const mistakes: readonly Mistake[] = [
+  one("a window one key long", /from - options\.window \+ 1\)/, "from - options.window)"),
+  one("a window one key short", /from - options\.window \+ 1\)/, "from - options.window + 2)"),
+  one("the window of the tile's first row for all", /prompt\.seen\(options, position, position\)/, "seen"),
+  one(
+    "tiles from the window of the last row on",
+    /first_tile = seen\.first \/ BK;/,
+    "first_tile = (seen.first + BK - 1) / BK;",
+  ),
+  one("a soft cap without its factor", /softcap \* precise::tanh/, "precise::tanh"),
+  one(
+    "a soft cap of scores in powers of two",
+    /elements\[i\] \* scale \/ softcap/,
+    "elements[i] * scale * M_LOG2E_F / softcap",
+  ),
+  one("a soft cap accepted and not read", /score_options\.softcap != 0\.0f/, "false"),
+  one("slopes not in powers of two", /alibi_slopes\[head\] \* M_LOG2E_F/, "alibi_slopes[head]"),
+  one("slopes of another head", /alibi_slopes\[head\]/, "alibi_slopes[0]"),
+  one("slopes from the first key on", /first_key \+ lane\.column - position\);/, "first_key + lane.column);"),
+  one("the sink of another head", /sinks\[head\]/, "sinks[0]"),
+  one("the sink beside the maximum without it", /exp2\(sink - largest\)/, "exp2(sink - maximum)"),
+  one("what is not the sink not scaled", /end\.factor \* normalizer_of\(end\.sum\)/, "normalizer_of(end.sum)"),
+  one("the sink in each key's sum", /\+ precise::exp2\(sink - largest\)/, "+ 2.0f * precise::exp2(sink - largest)"),
+  one("logarithms to the base 2", /M_LN2_F \* \(maximum/, "1.0f * (maximum"),
+  one("logarithms without the maximum", /\(maximum \+ precise::log2\(sum\)\)/, "(precise::log2(sum))"),
+  one("logarithms of another head", /head \* options\.L_strides\[1\]/, "kv_head * options.L_strides[1]"),
+  one("lengths of another sequence", /seq_lens\[prompt\.batch\]/, "seq_lens[0]"),
+  one("rows that begin with the first key", /prompt\.keys - prompt\.rows : params/, "0 : params"),
+  one("tiles of packed rows one early", /start \/ BQ \+ sequence <= slot/, "start / BQ + sequence < slot"),
+  one("packed rows of the first sequence", /packed_row >= 0 \? packed_row \* strides\[2\]/, "packed_row >= 0 ? 0"),
+  one("packed keys of the first sequence", /MA_ATTN_PACKED_KEYS\) != 0 \? packed_row/, "MA_ATTN_PACKED_KEYS) != 0 ? 0"),
+  one("a ring that does not wrap", /key % options\.capacity : key/, "min(key, options.capacity - 1) : key"),
+  one(
+    "a ring with a slot too few",
+    /max\(0, prompt\.keys - options\.capacity\)/,
+    "max(0, prompt.keys - options.capacity + 1)",
+  ),
+  one(
+    "pages in the order of the pool",
+    /clamp\(given, 0, options\.n_pages - 1\)/,
+    "clamp(page_of_sequence, 0, options.n_pages - 1)",
+  ),
+  one("the table of the first sequence", /block_table\[batch \*/, "block_table[0 *"),
+];
+
+testTable("the kernel as it is", [{ name: "passes" }], () => {
+  expect(failures(plant(device, file, kernel, []))).toEqual([]);
+});
+
+testTable("the judgement catches", mistakes, ({ patches }) => {
+  expect(failures(plant(device, file, kernel, patches))).not.toEqual([]);
+});
