@@ -148,7 +148,7 @@ export function ropeFrequencies(args: RopeFrequenciesArgs): RopeFrequencies {
   }
   (names as OptionNames<RopeFrequenciesArgs>).check(args);
   checkRotaryDim(args.rotaryDim);
-  checkPositive(args.theta, "theta");
+  checkTheta(args.theta, "theta");
   const frequencies = Array.from({ length: args.rotaryDim / 2 }, (_, i) => args.theta ** ((-2 * i) / args.rotaryDim));
   switch (args.type) {
     case "default":
@@ -237,11 +237,16 @@ function longropeScale({ factor, originalMaxPositions, attentionScale }: LongRop
 }
 
 /** Coordinates that turn: an even number. */
-export function checkRotaryDim(value: unknown): number {
+export function checkRotaryDim(value: unknown, argument = "rotaryDim"): number {
   if (typeof value !== "number" || !Number.isInteger(value) || value < 2 || value % 2 !== 0 || value > 0xffff_fffe) {
-    throw refused("rotaryDim", `expected an even number from 2 on, got ${display(value)}`);
+    throw refused(argument, `expected an even number from 2 on, got ${display(value)}`);
   }
   return value;
+}
+
+/** The base of the frequencies. */
+export function checkTheta(value: unknown, argument: string): number {
+  return checkPositive(value, argument);
 }
 
 function checkPositive(value: unknown, argument: string): number {
