@@ -30,7 +30,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(6);
+  expect(abiVersion).toBe(7);
 });
 
 describe("sizes", () => {
@@ -46,6 +46,7 @@ describe("sizes", () => {
     FlashAttnDecodeParams: 80,
     MergeAttentionParams: 24,
     RopeParams: 40,
+    KvCacheAppendParams: 56,
     AttnParams: 160,
     AttnMaskParams: 24,
     BuildMaskParams: 16,
@@ -65,6 +66,7 @@ describe("sizes", () => {
     MAKvCacheCopySeqArgs: 136,
     MAKvCacheCopyHeadMajorArgs: 88,
     MAApplyRopeArgs: 184,
+    MAKvCacheAppendArgs: 224,
     MAHadamardQuantizeKvArgs: 240,
     MAHadamardQuantizeKvSeqArgs: 192,
     MAHadamardDequantizeKvArgs: 192,

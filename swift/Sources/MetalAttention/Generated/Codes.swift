@@ -109,6 +109,7 @@ enum Operation: UInt8 {
   case kvCacheCopyBatch
   case kvCacheCopySeq
   case kvCacheCopyHeadMajor
+  case kvCacheAppend
   case hadamardQuantizeKv
   case hadamardQuantizeKvSeq
   case dequantizeKv
@@ -140,13 +141,13 @@ enum TensorName: UInt8 {
   case outQ
   case k
   case positions
+  case blockTable
   case v
   case out
   case mask
   case tileClasses
   case lse
   case seqLens
-  case blockTable
   case sinks
   case alibiSlopes
   case treeMask
