@@ -1,3 +1,4 @@
+import { appendBenchmarks } from "./append.ts";
 import { awaitBenchmarks } from "./await-latency.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { copyF32 } from "./copy-f32.ts";
@@ -32,6 +33,7 @@ export const benchmarks: readonly Benchmark[] = [
   copySeqF32F16,
   ...quantizeBenchmarks,
   rope,
+  ...appendBenchmarks,
   prefillOneThread,
   prefillTwoThreads,
   ...prefillHeadDims,

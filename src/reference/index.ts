@@ -8,6 +8,7 @@ export * from "./flashAttnDecode.ts";
 export * from "./flashAttnPrefill.ts";
 export * from "./hadamard.ts";
 export * from "./hadamardQuantizeKv.ts";
+export * from "./kvCacheAppend.ts";
 export * from "./kvCacheCopy.ts";
 export * from "./log.ts";
 export * from "./masks.ts";

@@ -108,6 +108,22 @@ export const operations: readonly FuzzedOperation[] = [
     ],
   },
   {
+    name: "ma_kv_cache_append",
+    struct: "MAKvCacheAppendArgs",
+    valid: append,
+    refused: [
+      ["params.capacity", 0],
+      ["params.headDim", 7],
+      ["params.isSliding", 2],
+      ["params.positionsPerBatch", 2],
+      ["params.batch", 0],
+      ["params.nTokens", most],
+      ["pairing", 3],
+      ["invFreqCount", 2 ** 20],
+      ["params.pageTokens", most],
+    ],
+  },
+  {
     name: "ma_hadamard_quantize_kv",
     struct: "MAHadamardQuantizeKvArgs",
     valid: quantizeToken,
@@ -619,6 +635,46 @@ function rope(pass: LivePass, random: Random): Fields | undefined {
       ...params(numbers),
       pairing: random.between(1, 2),
       invFreq: ptr(frequencies.buffer),
+      invFreqCount: rotaryDim / 2,
+    }
+  );
+}
+
+/** K alone, or K and V, turned or not, into any kind of cache; what lies in positions and tables is anything. */
+function append(pass: LivePass, random: Random): Fields | undefined {
+  const dtypes = ["f32", "f16", "bf16"] as const;
+  const [from, to] = [random.pick<DType>(dtypes), random.pick<DType>(dtypes)];
+  const between = (end: number) => random.between(1, end);
+  const [batch, nTokens, nHeads, nPages] = [between(3), between(4), between(4), between(4)];
+  const rotaryDim = random.chance(0.5) ? 2 * between(4) : 0;
+  const headDim = Math.max(rotaryDim, 2) + 2 * random.below(3);
+  const [hasV, hasPositions, hasPages] = [random.chance(0.5), random.chance(0.5), random.chance(0.5)];
+  const pageTokens = hasPages ? 2 * between(2) : 0;
+  const capacity = hasPages ? pageTokens * (nTokens + random.below(2)) : nTokens + random.below(4);
+  const isSliding = random.below(2);
+  const source = batch * nTokens * nHeads * headDim;
+  const cache = (hasPages ? nPages * pageTokens : batch * capacity) * nHeads * headDim;
+  const tensors = new Places(pass, random).tensors(
+    ["srcK", from, source],
+    ["cacheK", to, cache],
+    ...(hasV ? [["srcV", from, source] as const, ["cacheV", to, cache] as const] : []),
+    ...(hasPositions ? [["positions", "i32", batch * nTokens] as const] : []),
+    ...(hasPages ? [["blockTable", "i32", (batch * capacity) / pageTokens] as const] : []),
+  );
+  const numbers = {
+    ...{ batch, nTokens, nHeads, headDim, capacity, isSliding, pageTokens, rotaryDim },
+    nPages: hasPages ? nPages : 0,
+    start: hasPositions ? 0 : random.below(isSliding ? 1000 : capacity - nTokens + 1),
+    positionsPerBatch: hasPositions ? 1 : 0,
+    ropeOffset: rotaryDim > 0 ? random.below(100) : 0,
+    attentionScale: 1,
+  };
+  return (
+    tensors && {
+      ...tensors,
+      ...params(numbers),
+      pairing: rotaryDim > 0 ? between(2) : 0,
+      invFreq: rotaryDim > 0 ? ptr(frequencies.buffer) : 0,
       invFreqCount: rotaryDim / 2,
     }
   );

@@ -8,6 +8,7 @@ import {
   flashAttnPrefill,
   hadamardQuantizeKv,
   hadamardQuantizeKvSeq,
+  kvCacheAppend,
   kvCacheCopy,
   kvCacheCopyBatch,
   kvCacheCopyHeadMajor,
@@ -41,6 +42,7 @@ export function operationSamples(device: Device): readonly OperationSample[] {
     { k: stream(), v: stream(), ...rest },
   ];
   return [
+    { name: "kvCacheAppend", op: untyped(kvCacheAppend), args: both(() => copy(3, 2, 64), { start: 1 }) },
     { name: "kvCacheCopy", op: untyped(kvCacheCopy), args: [{ src: f32(3, 8), cache: f32(5, 8), writePos: 1 }] },
     { name: "kvCacheCopyBatch", op: untyped(kvCacheCopyBatch), args: both(() => copy(2, 64), { seqPos: 1 }) },
     { name: "kvCacheCopySeq", op: untyped(kvCacheCopySeq), args: both(() => copy(3, 2, 64), { seqPosStart: 1 }) },

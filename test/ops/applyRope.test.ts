@@ -79,7 +79,7 @@ testTable("head sizes, and parts of them", [...new Map(sizes.map((each) => [each
 const far = [0, 1, -1, 4095, 4096, 65_537, 2 ** 20 - 1, 12_345_677, 2 ** 24 - 1, 2 ** 24, -(2 ** 24)];
 testTable(
   "positions to 2^24 at the accuracy of f32",
-  [0.75, 0.7499, 2 ** -7.3, 1e-4, 1e-9].map(
+  [1 / (1 + 31 / 97), 0.75, 0.7499, 2 ** -7.3, 1e-4, 1e-9].map(
     (frequency): RopeCase => ({
       name: `${frequency} radians a position`,
       from: "f32",

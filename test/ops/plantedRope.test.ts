@@ -17,7 +17,7 @@ const [batch, nHeads, nKvHeads, nTokens, headDim] = [2, 5, 3, 3, 12];
 const invFreq = Float32Array.of(1, 0.3, 0.01);
 const attentionScale = 1.25;
 /** Far enough for an angle that is not reduced to be off. */
-const positions = Int32Array.of(5, 16_000_001, -7, 2, 9, 1_234_567);
+const positions = Int32Array.of(5, 16_000_001, -7, 16_777_213, 16_777_202, 1_234_567);
 
 /** Largest error of q and k, over both pairings and layouts. */
 function largestError(kernel: string): number {
@@ -36,7 +36,7 @@ function largestError(kernel: string): number {
         };
       });
       const [q, k] = streams as [(typeof streams)[0], (typeof streams)[0]];
-      const constants = [isInterleaved, true, true].map(
+      const constants = [isInterleaved, true, true, true].map(
         (value, i) => ({ index: 400 + i, dtype: "bool", value }) as const,
       );
       using pipeline = device.pipeline(kernel, { constants });
@@ -47,7 +47,7 @@ function largestError(kernel: string): number {
       pass.dispatch(pipeline, {
         buffers: [q.x, q.out, k.x, k.out, device.tensor("i32", [6]).set(positions)],
         bytes: { 5: invFreq, 6: params },
-        grid: [headDim / 2, batch * nTokens, Math.ceil((nHeads + nKvHeads) / 4)],
+        grid: [headDim / 2, batch * nTokens, 3],
         threads: [headDim / 2, 1, 1],
       });
       pass.commitAndWait();
@@ -78,40 +78,47 @@ const mistakes: readonly Mistake[] = [
   { name: "the second coordinate not turned", find: /fma\(y, angle\.x, x \* angle\.y\)/, replace: "y" },
   {
     name: "sine and cosine exchanged",
-    find: /float2\(cospi\(half_turns\), sinpi/,
-    replace: "float2(sinpi(half_turns), cospi",
+    find: /is_odd \? float2\(sine, cosine\)/,
+    replace: "!is_odd ? float2(sine, cosine)",
   },
-  { name: "the rest of a product dropped", find: /rint\(product\)\) \+ product_rest/, replace: "rint(product))" },
+  { name: "the cosine's sign a quarter late", find: /\(\(quarter \+ 1\) & 2\)/, replace: "(quarter & 2)" },
+  { name: "the sine's sign left out", find: /\(quarter & 2\) != 0 \? -at\.y/, replace: "false ? -at.y" },
+  { name: "quarters not taken off", find: /fma\(quarters, -0\.25f, turn\)/, replace: "turn" },
+  { name: "quarters of the rest not counted", find: /int\(quarters \+ more\)/, replace: "int(quarters)" },
+  { name: "terms of the sine left out", find: /fma\(fma\(41\.5.*?, 81\.60523f\)/, replace: "81.60523f" },
+  { name: "terms of the cosine left out", find: /fma\(fma\(59\.4.*?, 64\.93937f\)/, replace: "64.93937f" },
+  { name: "the rest of a product dropped", find: /turn\) \+ product_rest/, replace: "turn)" },
   { name: "the rest of the frequency dropped", find: / \+ position \* turns_rest/, replace: "" },
   { name: "the rest of 1 / (2 pi) dropped", find: / \+ frequency \* kTurnsPerRadianRest/, replace: "" },
   { name: "the scale not applied", find: /params\.attentionScale \* rotation/, replace: "rotation" },
-  { name: "pairs one further apart", find: /index, index \+ pairs, angle/, replace: "index, index + pairs + 1, angle" },
+  { name: "pairs one further apart", find: /walk, index, pairs, angle/, replace: "walk, index, pairs + 1, angle" },
   {
     name: "neighbours one further",
-    find: /2 \* index, 2 \* index \+ 1, angle/,
-    replace: "2 * index + 1, 2 * index + 2, angle",
+    find: /each_head<From, To, true>\(from, to, walk, 2 \* ulong\(index\)/,
+    replace: "each_head<From, To, true>(from, to, walk, 2 * ulong(index) + 1",
   },
-  { name: "one pair too many turns", find: /index >= pairs/, replace: "index > pairs" },
-  { name: "one pair too few turns", find: /index >= pairs/, replace: "index >= pairs - 1" },
-  { name: "what does not turn is left out", find: /to\[first \+ 1\] = To::encode\(y\)/, replace: "" },
+  { name: "one pair too many turns", find: /index < pairs/, replace: "index <= pairs" },
+  { name: "one pair too few turns", find: /index < pairs/, replace: "index + 1 < pairs" },
+  { name: "what does not turn is left out", find: /\*to_second = Kept<From, To>::apply\(y\);/, replace: "" },
   { name: "positions of the first batch for all", find: /params\.positionsPerBatch \?/, replace: "false ?" },
+  { name: "the last head of a walk left out", find: /i < walk\.count; i\+\+/, replace: "i + 1 < walk.count; i++" },
+  { name: "groups one head short", find: /\(heads \+ grid\.z - 1\) \/ grid\.z/, replace: "heads / grid.z" },
   {
-    name: "the last head of a group left out",
-    find: /i < kHeadsPerThread; i\+\+/,
-    replace: "i < kHeadsPerThread - 1; i++",
+    name: "k at the heads of q",
+    find: /max\(first, params\.nHeads\) - params\.nHeads;/,
+    replace: "max(first, params.nHeads) - params.nHeads + 1;",
   },
-  {
-    name: "the last head of k left out",
-    find: /head < params\.nHeads \+ params\.nKvHeads/,
-    replace: "head + 1 < params.nHeads + params.nKvHeads",
-  },
-  { name: "k at the heads of q", find: /head - params\.nHeads, params\.nKvHeads/, replace: "head, params.nKvHeads" },
   {
     name: "k with the heads of q in a row",
-    find: /head - params\.nHeads, params\.nKvHeads/,
-    replace: "head - params.nHeads, params.nHeads",
+    find: /walk_of\(params, row, params\.nKvHeads/,
+    replace: "walk_of(params, row, params.nHeads",
   },
-  { name: "the layouts exchanged", find: /params\.sequenceMajor \?/, replace: "!params.sequenceMajor ?" },
+  {
+    name: "written one head on",
+    find: /to \+= walk\.to \+ column;/,
+    replace: "to += walk.to + walk.to_step + column;",
+  },
+  { name: "the layouts exchanged", find: /if \(!params\.sequenceMajor\)/, replace: "if (params.sequenceMajor)" },
 ];
 testTable("a mistake is found", mistakes, (mistake) => {
   expect(largestError(plant(device, "apply_rope.metal", kernel, [mistake]))).toBeGreaterThan(4 * largestAllowed);

@@ -16,6 +16,8 @@ export const layouts = {
     "36 head_dim:0 num_kv_heads:4 read_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 out_dtype:32",
   RopeParams:
     "40 batch:0 nHeads:4 nKvHeads:8 nTokens:12 headDim:16 rotaryDim:20 sequenceMajor:24 positionsPerBatch:28 start:32 attentionScale:36",
+  KvCacheAppendParams:
+    "56 batch:0 nTokens:4 nHeads:8 headDim:12 capacity:16 isSliding:20 pageTokens:24 nPages:28 start:32 positionsPerBatch:36 rotaryDim:40 ropeOffset:44 attentionScale:48 _pad:52",
   AttnParams:
     "160 B:0 H:4 D:8 qL:12 kL:16 gqa_factor:20 scale:24 softcapping:28 NQ:32 NK:36 NQ_aligned:40 NK_aligned:44 qL_rem:48 kL_rem:52 qL_off:56 _pad:60 Q_strides:64 K_strides:88 V_strides:112 O_strides:136",
   AttnMaskParams: "24 M_strides:0",
@@ -52,6 +54,8 @@ export const layouts = {
     "192 packedK:0 normsK:24 outK:48 packedV:72 normsV:96 outV:120 params:144 packing:180 batch:184 reserved:188",
   MAApplyRopeArgs:
     "184 q:0 outQ:24 k:48 outK:72 positions:96 params:120 pairing:160 reserved:164 invFreq:168 invFreqCount:176",
+  MAKvCacheAppendArgs:
+    "224 srcK:0 cacheK:24 srcV:48 cacheV:72 positions:96 blockTable:120 params:144 pairing:200 reserved:204 invFreq:208 invFreqCount:216",
   MAFlashAttnPrefillArgs:
     "656 q:0 k:24 v:48 out:72 mask:96 tileClasses:120 params:144 maskParams:304 nKvHeads:328 causal:332 packedKeys:336 reserved:340 lse:344 sinks:368 alibiSlopes:392 seqLens:416 seqOffsets:440 blockTable:464 options:488 normsK:544 normsV:568 codes:592 packingK:640 bitsK:644 packingV:648 bitsV:652",
   MAFlashAttnDecodeArgs:

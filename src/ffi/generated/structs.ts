@@ -13,6 +13,7 @@ export const structSizes = {
   HadamardQuantizeSeqParams: 40,
   HadamardDequantizeParams: 36,
   RopeParams: 40,
+  KvCacheAppendParams: 56,
   AttnParams: 160,
   AttnMaskParams: 24,
   AttnOptionParams: 56,
@@ -39,6 +40,7 @@ export const structSizes = {
   MAHadamardQuantizeKvSeqArgs: 192,
   MAHadamardDequantizeKvArgs: 192,
   MAApplyRopeArgs: 184,
+  MAKvCacheAppendArgs: 224,
   MAFlashAttnPrefillArgs: 656,
   MAFlashAttnDecodeArgs: 392,
   MAMergeAttentionArgs: 456,
@@ -349,6 +351,60 @@ export function packRopeParams(block: Block, at: number, record: Readonly<RopePa
   u32[at + 7] = record.positionsPerBatch;
   u32[at + 8] = record.start;
   f32[at + 9] = record.attentionScale;
+}
+
+/** `kv_cache_append_*`: token-major [batch, nTokens, nHeads, headDim] to head-major [batch, nHeads, capacity, headDim] or pages [nPages, nHeads, pageTokens, headDim]. 56 bytes. */
+export interface KvCacheAppendParams {
+  batch: number;
+  /** tokens of a batch */
+  nTokens: number;
+  nHeads: number;
+  /** even */
+  headDim: number;
+  /** slots per head; with pages those of all pages of a sequence */
+  capacity: number;
+  /** 1: slot = position mod capacity; 0: slot = position */
+  isSliding: number;
+  /** slots of a page; 0: no pages */
+  pageTokens: number;
+  /** pages of the pool */
+  nPages: number;
+  /** position of the first token; 0 with positions */
+  start: number;
+  /** 1: positions [batch, nTokens]; 0: [nTokens], or none */
+  positionsPerBatch: number;
+  /** coordinates of K that turn, the first ones: even, at most headDim; 0: none */
+  rotaryDim: number;
+  /** what a position is ahead by for its angle; usually 0 */
+  ropeOffset: number;
+  /** factor of sine and cosine, usually 1; read where K turns */
+  attentionScale: number;
+}
+
+/** Packs `KvCacheAppendParams` at 32-bit word `at`; undefined packs zeros. */
+export function packKvCacheAppendParams(
+  block: Block,
+  at: number,
+  record: Readonly<KvCacheAppendParams> | undefined,
+): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 14);
+    return;
+  }
+  const { u32, f32 } = block;
+  u32[at] = record.batch;
+  u32[at + 1] = record.nTokens;
+  u32[at + 2] = record.nHeads;
+  u32[at + 3] = record.headDim;
+  u32[at + 4] = record.capacity;
+  u32[at + 5] = record.isSliding;
+  u32[at + 6] = record.pageTokens;
+  u32[at + 7] = record.nPages;
+  u32[at + 8] = record.start;
+  u32[at + 9] = record.positionsPerBatch;
+  u32[at + 10] = record.rotaryDim;
+  u32[at + 11] = record.ropeOffset;
+  f32[at + 12] = record.attentionScale;
 }
 
 /** `flash_attn_prefill_*`, buffer 4. 160 bytes, as in mlx-native 0.6. Strides are (batch, head, token) in elements; the innermost stride is 1. */
@@ -1078,6 +1134,46 @@ export function packMAApplyRopeArgs(block: Block, at: number, record: Readonly<M
   u32[at + 40] = record.pairing;
   block.setU64(at + 42, record.invFreq);
   block.setU64(at + 44, record.invFreqCount);
+}
+
+/** Arguments of `ma_kv_cache_append`. 224 bytes. K alone, or K and V together; a zeroed srcV and cacheV mean K alone. src [batch, nTokens, nHeads, headDim] to cache [batch, nHeads, capacity, headDim], each f32, f16 or bf16; with a blockTable i32 [batch, capacity / pageTokens] to pages [nPages, nHeads, pageTokens, headDim]. `positions` i32 [nTokens] or [batch, nTokens] may be absent; a token at one below 0 or beyond the last slot is left out, and no two of a sequence go to one slot. K turns as in `ma_apply_rope` where rotaryDim is above 0; else pairing and invFreq are zeroed. */
+export interface MAKvCacheAppendArgs {
+  srcK: Readonly<MATensor> | undefined;
+  cacheK: Readonly<MATensor> | undefined;
+  srcV: Readonly<MATensor> | undefined;
+  cacheV: Readonly<MATensor> | undefined;
+  positions: Readonly<MATensor> | undefined;
+  blockTable: Readonly<MATensor> | undefined;
+  params: Readonly<KvCacheAppendParams> | undefined;
+  /** MA_PAIRING_*, or 0 where K does not turn */
+  pairing: number;
+  /** f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied */
+  invFreq: number;
+  /** elements of it, rotaryDim / 2 */
+  invFreqCount: number;
+}
+
+/** Packs `MAKvCacheAppendArgs` at 32-bit word `at`; undefined packs zeros. */
+export function packMAKvCacheAppendArgs(
+  block: Block,
+  at: number,
+  record: Readonly<MAKvCacheAppendArgs> | undefined,
+): void {
+  if (record === undefined) {
+    block.u32.fill(0, at, at + 56);
+    return;
+  }
+  const { u32 } = block;
+  packMATensor(block, at, record.srcK);
+  packMATensor(block, at + 6, record.cacheK);
+  packMATensor(block, at + 12, record.srcV);
+  packMATensor(block, at + 18, record.cacheV);
+  packMATensor(block, at + 24, record.positions);
+  packMATensor(block, at + 30, record.blockTable);
+  packKvCacheAppendParams(block, at + 36, record.params);
+  u32[at + 50] = record.pairing;
+  block.setU64(at + 52, record.invFreq);
+  block.setU64(at + 54, record.invFreqCount);
 }
 
 /** Arguments of `ma_flash_attn_prefill`. 656 bytes. `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. All that follows `reserved` may be absent, or 0: lse f32 by L_strides, sinks and alibiSlopes f32 [H], seqLens i32 [B] in place of kL. With seqOffsets i32 [B + 1] q and out are [qL, H, D], the rows seqOffsets[b] to seqOffsets[b + 1] - 1 being those of sequence b, and with packedKeys so are K and V, kL being qL. With a blockTable i32 [B, capacity / page_tokens] K and V are pages, whose strides are (page, head, token). K and V may be codes u8 with norms f32, as `ma_flash_attn_decode` has them, in place of which K_strides and V_strides are not read. */

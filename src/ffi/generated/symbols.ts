@@ -52,6 +52,7 @@ export const symbols = {
   ma_kv_cache_copy_batch: { args: ["u32", "ptr"], returns: "i32" },
   ma_kv_cache_copy_seq: { args: ["u32", "ptr"], returns: "i32" },
   ma_kv_cache_copy_head_major: { args: ["u32", "ptr"], returns: "i32" },
+  ma_kv_cache_append: { args: ["u32", "ptr"], returns: "i32" },
   ma_hadamard_quantize_kv: { args: ["u32", "ptr"], returns: "i32" },
   ma_hadamard_quantize_kv_seq: { args: ["u32", "ptr"], returns: "i32" },
   ma_hadamard_dequantize_kv: { args: ["u32", "ptr"], returns: "i32" },

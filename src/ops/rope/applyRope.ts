@@ -1,17 +1,17 @@
 import { ptr } from "bun:ffi";
-import { checkObject, checkOptionalNumber, display, refused } from "../../checks.ts";
+import { checkObject, display, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
-import { pairingCodes } from "../../ffi/generated/codes.ts";
 import { packMAApplyRopeArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
+import { Parameter } from "../../parameter.ts";
 import { type AttentionLayout, checkAxisOrder } from "../attention/attentionLayout.ts";
 import { batchOf, checkAxis, fromEnd, useBatched } from "../shapes.ts";
 import { isDual } from "../streams.ts";
-import { checkRotaryDim, ropeFrequencies } from "./ropeFrequencies.ts";
+import { type RopeAngles, useAngles, usePositions } from "./ropeAngles.ts";
 
 /** Element types of head vectors. */
 export type RopeDType = "f32" | "f16" | "bf16";
@@ -30,24 +30,15 @@ export type RopeStreams =
   | { readonly q: RopeStream; readonly k: RopeStream; readonly x?: undefined; readonly out?: undefined };
 
 /** Arguments of {@link applyRope}. */
-export type ApplyRopeArgs = RopeStreams & {
-  /** Position of the first token, of all batches; 0 unless given. Not beside `positions`. */
-  readonly start?: number;
-  /** Positions in device memory: i32 [nTokens], of all batches, or [B, nTokens]. Within 2^24 of 0. */
-  readonly positions?: Tensor<"i32">;
-  /** Base of the frequencies theta^(-2 i / rotaryDim). Give this or `invFreq`. */
-  readonly theta?: number;
-  /** Radians from one position to the next, of each pair: [rotaryDim / 2], as {@link ropeFrequencies} makes them. */
-  readonly invFreq?: Float32Array;
-  /** Coordinates that turn together: i and i + rotaryDim / 2 (GPT-NeoX, Llama as Hugging Face stores it), or 2 i and 2 i + 1. */
-  readonly pairing: "half" | "interleaved";
-  /** Coordinates that turn, the first ones: 2 for each of `invFreq`, headDim beside `theta`, unless given. */
-  readonly rotaryDim?: number;
-  /** Factor of sine and cosine, finite and above 0; 1 unless given. */
-  readonly attentionScale?: number;
-  /** Order of the axes; head-major unless given. */
-  readonly layout?: AttentionLayout;
-};
+export type ApplyRopeArgs = RopeStreams &
+  RopeAngles & {
+    /** Position of the first token, of all batches; 0 unless given. Not beside `positions`. */
+    readonly start?: number;
+    /** Positions in device memory: i32 [nTokens], of all batches, or [B, nTokens]. Within 2^24 of 0. */
+    readonly positions?: Tensor<"i32">;
+    /** Order of the axes; head-major unless given. */
+    readonly layout?: AttentionLayout;
+  };
 
 const argNames = new OptionNames<ApplyRopeArgs>("applyRope", {
   x: true,
@@ -65,10 +56,6 @@ const argNames = new OptionNames<ApplyRopeArgs>("applyRope", {
 });
 const streamNames = new OptionNames<RopeStream>("a stream", { x: true, out: true });
 const block = new Block(structSizes.MAApplyRopeArgs);
-
-/** The tables of `theta` in use, newest last. */
-const tables = new Map<string, Float32Array>();
-const maxTables = 16;
 
 /**
  * Turns head vectors by their rotary positions, of one tensor or of q and k in
@@ -92,8 +79,6 @@ export function applyRope(pass: Pass, args: ApplyRopeArgs): void {
   // A field is read once, so that a getter can neither change it nor call in between.
   const { q, k, x, out, positions: givenPositions } = args;
   const isSequenceMajor = checkAxisOrder(args.layout, false, "layout");
-  const pairing = checkPairing(args.pairing);
-  const attentionScale = checkOptionalNumber(args.attentionScale, 1, "attentionScale");
   const dual = isDual(q, k, x !== undefined || out !== undefined, "x", "x and out", ["q", "k"]);
   const first = useStream(q ?? { x, out }, device, dual ? "q." : "");
   const second = k === undefined ? undefined : useStream(k, device, "k.");
@@ -107,7 +92,7 @@ export function applyRope(pass: Pass, args: ApplyRopeArgs): void {
     checkAxis("k.x", "nTokens", fromEnd(second.x, tokenAxis), nTokens, "q.x");
     checkAxis("k.x", "headDim", fromEnd(second.x, 1), headDim, "q.x");
   }
-  const { invFreq, rotaryDim } = useFrequencies(args.theta, args.invFreq, args.rotaryDim, headDim);
+  const { invFreq, rotaryDim, pairing, attentionScale } = useAngles(args, headDim);
   const start = checkStart(args.start, givenPositions !== undefined);
   const positions = givenPositions === undefined ? undefined : usePositions(givenPositions, device, batch, nTokens);
 
@@ -155,66 +140,12 @@ function useStream(stream: StreamFields, device: DeviceLifetime, prefix: string)
   return { x, out };
 }
 
-function checkPairing(value: unknown): number {
-  if (value !== "half" && value !== "interleaved") {
-    throw refused("pairing", `expected "half" or "interleaved", got ${display(value)}`);
-  }
-  return pairingCodes[value];
-}
-
-/** The frequencies, of which there is one way to give them. */
-function useFrequencies(
-  theta: unknown,
-  invFreq: unknown,
-  givenDim: unknown,
-  headDim: number,
-): { invFreq: Float32Array; rotaryDim: number } {
-  if ((theta === undefined) === (invFreq === undefined)) {
-    throw refused("theta", `expected either theta or invFreq, got ${theta === undefined ? "neither" : "both"}`);
-  }
-  const dim = givenDim === undefined ? undefined : checkRotaryDim(givenDim);
-  if (invFreq === undefined) {
-    const rotaryDim = dim ?? checkRotaryDim(headDim);
-    return { invFreq: tableOf(theta as number, rotaryDim), rotaryDim };
-  }
-  if (!(invFreq instanceof Float32Array)) throw refused("invFreq", `expected a Float32Array, got ${display(invFreq)}`);
-  // A copy has the length that its memory has, whatever properties the caller's array was given.
-  const table = new Float32Array(invFreq);
-  const rotaryDim = dim ?? 2 * table.length;
-  if (2 * table.length !== rotaryDim || table.length === 0) {
-    throw refused(
-      "invFreq",
-      `expected ${rotaryDim / 2} elements, one for each pair of rotaryDim ${rotaryDim}, got ${table.length}`,
-    );
-  }
-  return { invFreq: table, rotaryDim };
-}
-
-function tableOf(theta: number, rotaryDim: number): Float32Array {
-  const key = `${theta} ${rotaryDim}`;
-  let table = tables.get(key);
-  if (table === undefined) {
-    table = ropeFrequencies({ type: "default", theta, rotaryDim }).invFreq;
-    if (tables.size >= maxTables) tables.delete(tables.keys().next().value as string);
-    tables.set(key, table);
-  }
-  return table;
-}
-
 function checkStart(value: unknown, hasPositions: boolean): number {
   if (value === undefined) return 0;
   if (hasPositions) throw refused("start", "positions say where the tokens are; leave it out");
+  if (value instanceof Parameter) return value.take("start");
   if (typeof value !== "number" || !Number.isInteger(value) || Math.abs(value) > 0x7fff_ffff) {
     throw refused("start", `expected a whole number of at most 31 bits, got ${display(value)}`);
   }
   return value;
-}
-
-function usePositions(value: unknown, device: DeviceLifetime, batch: number, nTokens: number): TensorRange {
-  const positions = Tensor.use(value, device, "positions");
-  const { shape } = positions;
-  if (`${shape}` !== `${nTokens}` && `${shape}` !== `${batch},${nTokens}`) {
-    throw refused("positions", `expected shape [${nTokens}] or [${batch}, ${nTokens}], got [${shape.join(", ")}]`);
-  }
-  return positions;
 }

@@ -237,9 +237,9 @@ function longropeScale({ factor, originalMaxPositions, attentionScale }: LongRop
 }
 
 /** Coordinates that turn: an even number. */
-export function checkRotaryDim(value: unknown): number {
+export function checkRotaryDim(value: unknown, argument = "rotaryDim"): number {
   if (typeof value !== "number" || !Number.isInteger(value) || value < 2 || value % 2 !== 0 || value > 0xffff_fffe) {
-    throw refused("rotaryDim", `expected an even number from 2 on, got ${display(value)}`);
+    throw refused(argument, `expected an even number from 2 on, got ${display(value)}`);
   }
   return value;
 }

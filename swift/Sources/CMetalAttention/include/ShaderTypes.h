@@ -135,6 +135,25 @@ typedef struct RopeParams {
   ma_f32 attentionScale;     ///< factor of sine and cosine; usually 1
 } RopeParams;
 
+/// `kv_cache_append_*`: token-major [batch, nTokens, nHeads, headDim] to head-major
+/// [batch, nHeads, capacity, headDim] or pages [nPages, nHeads, pageTokens, headDim]. 56 bytes.
+typedef struct KvCacheAppendParams {
+  ma_u32 batch;
+  ma_u32 nTokens;            ///< tokens of a batch
+  ma_u32 nHeads;
+  ma_u32 headDim;            ///< even
+  ma_u32 capacity;           ///< slots per head; with pages those of all pages of a sequence
+  ma_u32 isSliding;          ///< 1: slot = position mod capacity; 0: slot = position
+  ma_u32 pageTokens;         ///< slots of a page; 0: no pages
+  ma_u32 nPages;             ///< pages of the pool
+  ma_u32 start;              ///< position of the first token; 0 with positions
+  ma_u32 positionsPerBatch;  ///< 1: positions [batch, nTokens]; 0: [nTokens], or none
+  ma_u32 rotaryDim;          ///< coordinates of K that turn, the first ones: even, at most headDim; 0: none
+  ma_i32 ropeOffset;         ///< what a position is ahead by for its angle; usually 0
+  ma_f32 attentionScale;     ///< factor of sine and cosine, usually 1; read where K turns
+  ma_u32 _pad;               ///< 0
+} KvCacheAppendParams;
+
 /// `flash_attn_prefill_*`, buffer 4. 160 bytes, as in mlx-native 0.6.
 /// Strides are (batch, head, token) in elements; the innermost stride is 1.
 typedef struct AttnParams {

@@ -331,6 +331,26 @@ typedef struct MAApplyRopeArgs {
   uint64_t invFreqCount; ///< elements of it, rotaryDim / 2
 } MAApplyRopeArgs;
 
+/// Arguments of `ma_kv_cache_append`. 224 bytes.
+/// K alone, or K and V together; a zeroed srcV and cacheV mean K alone. src [batch, nTokens, nHeads, headDim] to cache
+/// [batch, nHeads, capacity, headDim], each f32, f16 or bf16; with a blockTable i32 [batch, capacity / pageTokens] to
+/// pages [nPages, nHeads, pageTokens, headDim]. `positions` i32 [nTokens] or [batch, nTokens] may be absent; a token at
+/// one below 0 or beyond the last slot is left out, and no two of a sequence go to one slot. K turns as in
+/// `ma_apply_rope` where rotaryDim is above 0; else pairing and invFreq are zeroed.
+typedef struct MAKvCacheAppendArgs {
+  MATensor srcK;
+  MATensor cacheK;
+  MATensor srcV;
+  MATensor cacheV;
+  MATensor positions;
+  MATensor blockTable;
+  KvCacheAppendParams params;
+  uint32_t pairing;  ///< MA_PAIRING_*, or 0 where K does not turn
+  uint32_t reserved;  ///< 0
+  const void *invFreq;  ///< f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied
+  uint64_t invFreqCount;  ///< elements of it, rotaryDim / 2
+} MAKvCacheAppendArgs;
+
 /// Arguments of `ma_flash_attn_prefill`. 656 bytes.
 /// `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. All that follows `reserved` may be
 /// absent, or 0: lse f32 by L_strides, sinks and alibiSlopes f32 [H], seqLens i32 [B] in place of kL. With seqOffsets
@@ -390,7 +410,7 @@ typedef struct MAFlashAttnDecodeArgs {
   FlashAttnDecodeParams params;
   uint32_t batch;
   uint32_t packingK;  ///< MA_PACKING_* of codes; 0: K is dense
-  uint32_t bitsK;     ///< of a code; 0: K is dense
+  uint32_t bitsK;  ///< of a code; 0: K is dense
   uint32_t packingV;
   uint32_t bitsV;
   uint32_t reserved;  ///< 0
@@ -438,7 +458,7 @@ typedef struct MAClassifyMaskTilesArgs {
   MATensor mask;
   MATensor tileClasses;
   ClassifyMaskParams params;
-  uint32_t headDim;   ///< of the attention that will read the classes; it decides the tiles
+  uint32_t headDim;  ///< of the attention that will read the classes; it decides the tiles
   uint32_t reserved;
 } MAClassifyMaskTilesArgs;
 
@@ -592,6 +612,8 @@ int32_t ma_kv_cache_copy(ma_pass pass, const MAKvCacheCopyArgs *args);
 int32_t ma_kv_cache_copy_batch(ma_pass pass, const MAKvCacheCopyBatchArgs *args);
 int32_t ma_kv_cache_copy_seq(ma_pass pass, const MAKvCacheCopySeqArgs *args);
 int32_t ma_kv_cache_copy_head_major(ma_pass pass, const MAKvCacheCopyHeadMajorArgs *args);
+/// Appends tokens to dense caches, K turned by its rotary positions.
+int32_t ma_kv_cache_append(ma_pass pass, const MAKvCacheAppendArgs *args);
 /// Writes one token into a Hadamard-quantized cache.
 int32_t ma_hadamard_quantize_kv(ma_pass pass, const MAHadamardQuantizeKvArgs *args);
 /// Writes a run of tokens, at most cache_capacity, in one dispatch.

@@ -5,8 +5,10 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
+using namespace PatternMatch;
 
 namespace lanes {
 namespace {
@@ -20,6 +22,23 @@ bool isIgnored(Intrinsic::ID id) {
   return id == Intrinsic::lifetime_start || id == Intrinsic::lifetime_end || id == Intrinsic::assume ||
          id == Intrinsic::experimental_noalias_scope_decl || id == Intrinsic::sideeffect ||
          id == Intrinsic::dbg_declare || id == Intrinsic::dbg_value || id == Intrinsic::dbg_label;
+}
+
+/// What `cast` takes the upper halves of, where it cuts `value` down so: (x >> 16) as 16 bits of 32.
+Value *wholeOfUpperHalf(const CastInst &cast, Value *value) {
+  const unsigned bits = cast.getDestTy()->getScalarSizeInBits();
+  Value *whole = nullptr;
+  const bool isUpper = cast.getOpcode() == Instruction::Trunc && bits % 8 == 0 &&
+                       cast.getSrcTy()->getScalarSizeInBits() == 2 * bits &&
+                       match(value, m_Shr(m_Value(whole), m_SpecificInt(bits)));
+  return isUpper ? whole : nullptr;
+}
+
+/// Elements 1, 3, 5 and so on of a vector: one permutation, where a shift and a narrowing of each are several.
+Value *oddElements(IRBuilder<> &builder, Value *vector) {
+  SmallVector<int, 128> places;
+  for (unsigned i = 1; i < cast<FixedVectorType>(vector->getType())->getNumElements(); i += 2) places.push_back(int(i));
+  return builder.CreateShuffleVector(vector, places);
 }
 
 }  // namespace
@@ -178,6 +197,9 @@ Value *Widener::element(Instruction &instruction, ArrayRef<Value *> operands, Va
       result = value;
     } else if (to->getScalarType()->isFloatingPointTy() && value->getType()->getScalarType()->isFloatingPointTy()) {
       result = builder_.CreateFPCast(value, to);
+    } else if (Value *whole = wholeOfUpperHalf(*cast, value)) {
+      result =
+          oddElements(builder_, builder_.CreateBitCast(whole, FixedVectorType::get(to->getScalarType(), 2 * count)));
     } else {
       result = builder_.CreateCast(cast->getOpcode(), value, to);
     }

@@ -7,6 +7,7 @@ protocol StreamArgs {
 
 extension MAKvCacheCopyBatchArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
 extension MAKvCacheCopySeqArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
+extension MAKvCacheAppendArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
 extension MAHadamardQuantizeKvArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
 extension MAHadamardQuantizeKvSeqArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(srcV) } }
 extension MAHadamardDequantizeKvArgs: StreamArgs { var isDual: Bool { Tensor.isPresent(packedV) } }

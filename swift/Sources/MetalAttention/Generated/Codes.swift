@@ -120,6 +120,7 @@ enum Operation: UInt8 {
   case kvCacheCopyBatch
   case kvCacheCopySeq
   case kvCacheCopyHeadMajor
+  case kvCacheAppend
   case hadamardQuantizeKv
   case hadamardQuantizeKvSeq
   case dequantizeKv
@@ -151,6 +152,7 @@ enum TensorName: UInt8 {
   case outQ
   case k
   case positions
+  case blockTable
   case v
   case out
   case mask
@@ -160,7 +162,6 @@ enum TensorName: UInt8 {
   case alibiSlopes
   case seqLens
   case seqOffsets
-  case blockTable
   case treeMask
   case out0
   case lse0

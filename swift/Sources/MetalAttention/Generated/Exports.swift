@@ -523,6 +523,15 @@ public func kvCacheCopyHeadMajor(pass: UInt32, args: UnsafePointer<MAKvCacheCopy
 }
 
 #if compiler(>=6.3)
+  @c(ma_kv_cache_append)
+#else
+  @_cdecl("ma_kv_cache_append")
+#endif
+public func kvCacheAppend(pass: UInt32, args: UnsafePointer<MAKvCacheAppendArgs>?) -> Int32 {
+  encode("ma_kv_cache_append", args, into: pass, KvCacheAppend.encode)
+}
+
+#if compiler(>=6.3)
   @c(ma_hadamard_quantize_kv)
 #else
   @_cdecl("ma_hadamard_quantize_kv")

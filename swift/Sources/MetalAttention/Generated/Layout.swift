@@ -108,6 +108,24 @@ extension LayoutTable {
         LayoutField("attentionScale", \RopeParams.attentionScale, .f32),
       ]),
     StructLayout(
+      KvCacheAppendParams.self,
+      [
+        LayoutField("batch", \KvCacheAppendParams.batch, .u32),
+        LayoutField("nTokens", \KvCacheAppendParams.nTokens, .u32),
+        LayoutField("nHeads", \KvCacheAppendParams.nHeads, .u32),
+        LayoutField("headDim", \KvCacheAppendParams.headDim, .u32),
+        LayoutField("capacity", \KvCacheAppendParams.capacity, .u32),
+        LayoutField("isSliding", \KvCacheAppendParams.isSliding, .u32),
+        LayoutField("pageTokens", \KvCacheAppendParams.pageTokens, .u32),
+        LayoutField("nPages", \KvCacheAppendParams.nPages, .u32),
+        LayoutField("start", \KvCacheAppendParams.start, .u32),
+        LayoutField("positionsPerBatch", \KvCacheAppendParams.positionsPerBatch, .u32),
+        LayoutField("rotaryDim", \KvCacheAppendParams.rotaryDim, .u32),
+        LayoutField("ropeOffset", \KvCacheAppendParams.ropeOffset, .i32),
+        LayoutField("attentionScale", \KvCacheAppendParams.attentionScale, .f32),
+        LayoutField("_pad", \KvCacheAppendParams._pad, .u32),
+      ]),
+    StructLayout(
       AttnParams.self,
       [
         LayoutField("B", \AttnParams.B, .i32),
@@ -416,6 +434,21 @@ extension LayoutTable {
         LayoutField("reserved", \MAApplyRopeArgs.reserved, .u32),
         LayoutField("invFreq", \MAApplyRopeArgs.invFreq, .pointer),
         LayoutField("invFreqCount", \MAApplyRopeArgs.invFreqCount, .u64),
+      ]),
+    StructLayout(
+      MAKvCacheAppendArgs.self,
+      [
+        LayoutField("srcK", \MAKvCacheAppendArgs.srcK, .structure("MATensor")),
+        LayoutField("cacheK", \MAKvCacheAppendArgs.cacheK, .structure("MATensor")),
+        LayoutField("srcV", \MAKvCacheAppendArgs.srcV, .structure("MATensor")),
+        LayoutField("cacheV", \MAKvCacheAppendArgs.cacheV, .structure("MATensor")),
+        LayoutField("positions", \MAKvCacheAppendArgs.positions, .structure("MATensor")),
+        LayoutField("blockTable", \MAKvCacheAppendArgs.blockTable, .structure("MATensor")),
+        LayoutField("params", \MAKvCacheAppendArgs.params, .structure("KvCacheAppendParams")),
+        LayoutField("pairing", \MAKvCacheAppendArgs.pairing, .u32),
+        LayoutField("reserved", \MAKvCacheAppendArgs.reserved, .u32),
+        LayoutField("invFreq", \MAKvCacheAppendArgs.invFreq, .pointer),
+        LayoutField("invFreqCount", \MAKvCacheAppendArgs.invFreqCount, .u64),
       ]),
     StructLayout(
       MAFlashAttnPrefillArgs.self,

@@ -24,11 +24,30 @@ final class ArgumentBlock {
     memory.deallocate()
   }
 
-  /// The arguments of an operation, as the layout of their struct tells.
+  /// The arguments of an operation, as the layout of their struct tells, with the lists of floats that they lead to: the
+  /// caller's are his again once the operation is recorded. A list too long for any operation stays the caller's.
   init<Args: BitwiseCopyable>(_ args: Args) throws(StatusError) {
     let fields = try StructFields(of: "\(Args.self)")
-    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: MemoryLayout<Args>.size, alignment: 16)
+    let lists = withUnsafeBytes(of: args) { bytes in
+      fields.lists.map { at -> UnsafeRawBufferPointer in
+        let count = bytes.loadUnaligned(fromByteOffset: at + 8, as: UInt64.self)
+        let isShort = count <= KernelBinding.maxBytes / UInt64(MemoryLayout<Float>.size)
+        let start = UnsafeRawPointer(bitPattern: bytes.loadUnaligned(fromByteOffset: at, as: UInt.self))
+        return UnsafeRawBufferPointer(
+          start: start, count: isShort && start != nil ? Int(count) * MemoryLayout<Float>.size : 0)
+      }
+    }
+    let head = (MemoryLayout<Args>.size + 15) & ~15
+    let copy = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: head + lists.reduce(0) { $0 + $1.count }, alignment: 16)
     withUnsafeBytes(of: args) { copy.copyMemory(from: $0) }
+    var end = head
+    for (at, list) in zip(fields.lists, lists) where !list.isEmpty {
+      let place = UnsafeMutableRawBufferPointer(rebasing: copy[end..<(end + list.count)])
+      place.copyMemory(from: list)
+      copy.storeBytes(of: UnsafeRawPointer(place.baseAddress), toByteOffset: at, as: UnsafeRawPointer?.self)
+      end += list.count
+    }
     memory = copy
     scalars = fields.scalars
     tensors = fields.tensors.map { offset in
@@ -101,9 +120,11 @@ extension ArgumentBlock.TensorPlace {
   }
 }
 
-/// The tensors and the 32-bit integers of a struct, those of nested structs with them.
+/// The tensors, the 32-bit integers and the lists of floats (a pointer, then how many) of a struct, those of nested
+/// structs with them.
 private struct StructFields {
   private(set) var tensors: [Int] = []
+  private(set) var lists: [Int] = []
   private(set) var scalars: [(name: String, offset: Int)] = []
 
   init(of name: String) throws(StatusError) {
@@ -115,6 +136,7 @@ private struct StructFields {
       switch field.type {
       case .structure("MATensor"): tensors.append(start + field.offset)
       case .structure(let name): try add(LayoutTable.find(name), at: start + field.offset)
+      case .pointer: lists.append(start + field.offset)
       case .u32, .i32: if field.count == 1 { scalars.append((field.name, start + field.offset)) }
       default: break
       }

@@ -3,16 +3,13 @@ enum RopeKernel {
   static let family = KernelFamily(
     name: "rope",
     sources: [("apply_rope.metal", table.names)],
-    // `interleaved`, `has_k`, `has_positions`.
-    constants: [400, 401, 402],
+    // `interleaved`, `has_k`, `has_positions`, `has_rest`.
+    constants: [400, 401, 402, 403],
     dtypes: dtypes,
     operations: [.applyRope],
     tensors: [.q, .outQ, .k, .outK, .positions])
 
   static let dtypes: [DType] = [.f32, .f16, .bf16]
-
-  /// Heads that a thread turns, as in the shader.
-  static let headsPerThread: UInt32 = 4
 
   /// By the dtype read and the one written.
   private static let table = KernelTable(dtypes.count, dtypes.count) { place in
