@@ -6,7 +6,7 @@ import { type FlashAttnDecodeArgs, flashAttnDecode } from "../ops/decode/flashAt
 import { type AttentionPart, mergeAttention } from "../ops/decode/mergeAttention.ts";
 import type { AttendCall } from "./attend.ts";
 import type { KvMemory } from "./memory.ts";
-import { type Run, runsOf, type Segment, segmentsOf } from "./segments.ts";
+import { mostRows, type Run, runsOf, type Segment, segmentsOf } from "./segments.ts";
 import type { SequenceState } from "./state.ts";
 import type { StepEntry } from "./step.ts";
 
@@ -52,11 +52,11 @@ function oneRow({ q, out, lse, views }: AttendCall, row: number): RunTensors {
 
 function severalRows({ scratch }: KvMemory, { q, out, lse }: AttendCall, rows: number): RunTensors {
   const [, heads, headDim] = q.shape as readonly [number, number, number];
-  // In f32 where the copy back can round to the dtype of the result.
+  const most = mostRows * heads;
   return {
-    q: scratch.tensor("q", q.dtype, [heads, rows, headDim]),
-    out: scratch.tensor("out", out.dtype, [heads, rows, headDim]),
-    lse: lse && scratch.tensor("lse", "f32", [heads, rows]),
+    q: scratch.tensor("q", q.dtype, [heads, rows, headDim], most * headDim),
+    out: scratch.tensor("out", out.dtype, [heads, rows, headDim], most * headDim),
+    lse: lse && scratch.tensor("lse", "f32", [heads, rows], most),
   };
 }
 
@@ -111,10 +111,11 @@ function attendRun(
     return;
   }
   const { sinks, ...rest } = scores;
+  const most = mostRows * (q.shape[0] as number);
   const parts = segments.map((segment, i): AttentionPart => {
     const part = {
-      out: scratch.tensor(`part ${i}`, "f32", q.shape),
-      lse: scratch.tensor(`part ${i} lse`, "f32", q.shape.slice(0, 2)),
+      out: scratch.tensor(`part ${i}`, "f32", q.shape, most * config.headDim),
+      lse: scratch.tensor(`part ${i} lse`, "f32", q.shape.slice(0, 2), most),
     };
     const keys = {
       ...keysOf(memory, call, state, segment.store, segment.start),
@@ -161,5 +162,5 @@ function keysOf(
 
 /** A tree mask in which each row sees all of the last keys. */
 function seenByAll({ scratch }: KvMemory, rows: number): Tensor<"u32"> {
-  return scratch.tensor(`seen ${rows}`, "u32", [rows]).set(new Uint32Array(rows).fill(0xffff_ffff));
+  return scratch.tensor("seen", "u32", [rows], mostRows).set(new Uint32Array(rows).fill(0xffff_ffff));
 }

@@ -3,6 +3,7 @@ import type { Tensor } from "../device/tensor.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import type { KvCacheConfig } from "./options.ts";
 import { Scratch } from "./scratch.ts";
+import { stageTokens } from "./stage.ts";
 import { Store } from "./store.ts";
 import { Tail } from "./tail.ts";
 
@@ -57,8 +58,9 @@ export class KvMemory {
 
   /** Room for tokens that are converted before they are written. */
   stage(name: string, dtype: DecodeDType, tokens: number): Tensor<DecodeDType> {
-    const { nKvHeads, headDim } = this.config;
-    return this.scratch.tensor(name, dtype, [tokens, nKvHeads, headDim]);
+    const { nKvHeads, headDim, capacity } = this.config;
+    const most = Math.min(stageTokens, capacity) * nKvHeads * headDim;
+    return this.scratch.tensor(name, dtype, [tokens, nKvHeads, headDim], most);
   }
 
   get bytes(): KvCacheMemory {

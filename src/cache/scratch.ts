@@ -15,13 +15,13 @@ export class Scratch {
     this.#device = device;
   }
 
-  /** A tensor of such a shape over the memory `name`, which grows where that is too small. */
-  tensor<T extends DType>(name: string, dtype: T, shape: readonly number[]): Tensor<T> {
+  /** A tensor of such a shape over the memory `name`, made with room for `most` elements; it grows where that is too small. */
+  tensor<T extends DType>(name: string, dtype: T, shape: readonly number[], most = 0): Tensor<T> {
     const key = `${name} ${dtype} ${shape}`;
     const known = this.#shaped.get(key);
     if (known !== undefined) return known as Tensor<T>;
     const length = elementCount(shape);
-    const flat = this.#memory(`${name} ${dtype}`, dtype, length);
+    const flat = this.#memory(`${name} ${dtype}`, dtype, length, most);
     const part = flat.slice(0, length);
     const shaped = part.reshape(shape);
     part.dispose();
@@ -33,10 +33,10 @@ export class Scratch {
     for (const tensor of [...this.#flat.values(), ...this.#shaped.values(), ...this.#former]) tensor.dispose();
   }
 
-  #memory(name: string, dtype: DType, length: number): Tensor {
+  #memory(name: string, dtype: DType, length: number, most: number): Tensor {
     const known = this.#flat.get(name);
     if (known !== undefined && known.length >= length) return known;
-    const flat = this.#device.tensor(dtype, [length]);
+    const flat = this.#device.tensor(dtype, [Math.max(length, most)]);
     if (known !== undefined) this.#former.push(known);
     this.#flat.set(name, flat);
     this.bytes += flat.byteLength;
