@@ -4,7 +4,7 @@ import { Tensor } from "../device/tensor.ts";
 import { MetalAttentionError } from "../errors.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { OptionNames } from "../optionNames.ts";
-import type { KvCacheConfig } from "./options.ts";
+import { type KvCacheConfig, mostPositions } from "./options.ts";
 import type { KvSequence } from "./sequence.ts";
 import type { KvRope } from "./stage.ts";
 import type { SequenceState } from "./state.ts";
@@ -88,6 +88,9 @@ export function checkRoom(config: KvCacheConfig, { state, count }: StepEntry): v
   const { kind, capacity, pageTokens, window, tail, maxAppend } = config;
   const full = (reason: string) => new MetalAttentionError("overflow", `k: ${reason}`, { argument: "k" });
   if (kind === "ring") {
+    if (state.length + count > mostPositions) {
+      throw full(`${count} tokens after ${state.length} exceed ${mostPositions} positions; crop the sequence to 0`);
+    }
     const most = pageTokens - window + 1;
     if (count > most) {
       throw full(

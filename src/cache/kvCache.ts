@@ -2,19 +2,26 @@ import { checkLength, display, refused } from "../checks.ts";
 import { Device } from "../device/device.ts";
 import { disposedError, type PassLifetime } from "../device/lifetime.ts";
 import { Pass } from "../device/pass.ts";
+import type { RecordingPass, RunValues } from "../device/recording.ts";
+import type { Tensor } from "../device/tensor.ts";
 import { MetalAttentionError } from "../errors.ts";
-import { appendEntry } from "./append.ts";
+import type { Recorder } from "../parameter.ts";
+import { type AppendCall, appendEntry } from "./append.ts";
 import { checkRoom, entriesOf, type KvAppendArgs, useAppendArgs } from "./appendArgs.ts";
 import { attendStep } from "./attend.ts";
 import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
 import { type KvCacheMemory, KvMemory } from "./memory.ts";
 import { type KvCacheConfig, type KvCacheOptions, useOptions } from "./options.ts";
+import { checkRecordable, RecordedStep } from "./recordedStep.ts";
 import { checkRopeNote, ropeNoteOf } from "./ropeNote.ts";
 import { KvSequence, type SequenceOwner } from "./sequence.ts";
 import { Sequences } from "./sequences.ts";
 import { quantizedAt, type SequenceState } from "./state.ts";
 import { Step, type StepEntry } from "./step.ts";
 import { Views } from "./views.ts";
+
+/** Caches of this process: their parameters have names of their own. */
+let count = 0;
 
 /**
  * Keys and values of all layers of a model, for one or more sequences, and attention over them.
@@ -46,6 +53,11 @@ export class KvCache {
   /** How the keys of each layer are turned. */
   readonly #ropeNotes: (string | undefined)[] = [];
   #step: Step | undefined;
+  /** Steps that were recorded, the newest last. */
+  readonly #recorded: RecordedStep[] = [];
+  /** Tensors that recorded passes use. */
+  readonly #kept: Tensor[] = [];
+  readonly #name = `kvCache${++count}`;
   #isDisposed = false;
 
   constructor(device: Device, options: KvCacheOptions) {
@@ -71,7 +83,8 @@ export class KvCache {
   /** The same by what they are for. */
   get memory(): KvCacheMemory {
     this.#checkUsable();
-    return this.#memory.bytes;
+    const memory = this.#memory.bytes;
+    return { ...memory, tables: this.#recorded.reduce((sum, { bytes }) => sum + bytes, memory.tables) };
   }
 
   /** Tokens of its only sequence. Errors: `invalid-state` where there are several. */
@@ -120,6 +133,11 @@ export class KvCache {
     this.#checkLayer(layer);
     const { k, v, rope, sequences, counts, rows } = useAppendArgs(args, this.#config, lifetime.device);
     const note = ropeNoteOf(rope);
+    if (lifetime.recorder !== undefined) {
+      const entries = entriesOf(this.#states(sequences), counts, rows);
+      using views = new Views(this.#kept);
+      return this.#record({ pass, layer, views, k, v, rope }, lifetime.recorder, entries, note);
+    }
     if (this.#step?.isDead) this.#end();
     const isOpened = this.#sequences.live.length === 0;
     const states = this.#states(sequences);
@@ -162,15 +180,52 @@ export class KvCache {
   attend(pass: Pass, layer: number, args: KvAttendArgs): void {
     const lifetime = this.#usePass(pass);
     this.#checkLayer(layer);
-    const step = this.#step;
+    const { recorder } = lifetime;
+    const recorded = recorder && this.#recorded.find((known) => known.recorder === recorder);
+    const step = recorder === undefined ? this.#step : recorded?.step;
     if (!step?.layers.has(layer)) {
       throw this.#invalid(`layer ${layer} has nothing appended in this step; append its keys and values first`);
     }
     const checked = useAttendArgs(args, this.#config, step.rows, lifetime.device);
-    using views = new Views(undefined);
+    using views = new Views(recorder && this.#kept);
     attendStep(this.#memory, { pass, layer, views, ...checked }, step);
+    if (recorder !== undefined) return;
     lifetime.isWatched = true;
     step.passes.add(lifetime);
+  }
+
+  /**
+   * Begins a step that a run of a recorded pass will do, and gives the values for that run: the pass was recorded with
+   * `append` and `attend` of all layers, of one to 16 tokens of each sequence. `advance` ends it when the run has completed,
+   * `abandon` when it has failed. `nTokens` chooses among several recorded passes; the newest is meant unless given.
+   *
+   * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`.
+   *
+   * @example
+   * using step = device.record((pass) => {
+   *   cache.append(pass, 0, { k, v });
+   *   cache.attend(pass, 0, { q, out });
+   * });
+   * await step.commit(cache.prepare());
+   * cache.advance();
+   */
+  prepare(nTokens?: number): RunValues {
+    this.#checkIdle("prepare");
+    const { layers } = this.#config;
+    const recorded = this.#recorded.findLast(({ step }) => nTokens === undefined || step.rows === nTokens);
+    if (recorded === undefined || recorded.step.layers.size < layers) {
+      const what = recorded === undefined ? "nothing such" : `${recorded.step.layers.size} of ${layers} layers`;
+      throw this.#invalid(`${what} was recorded; append to all layers in device.record() first`);
+    }
+    const { entries } = recorded.step;
+    for (const entry of entries) {
+      if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
+      checkRoom(this.#config, entry);
+    }
+    const step = new Step(entries, true);
+    for (const layer of recorded.step.layers) step.layers.add(layer);
+    this.#step = step;
+    return recorded.prepare();
   }
 
   /**
@@ -241,10 +296,34 @@ export class KvCache {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
     this.#memory.dispose();
+    for (const tensor of this.#kept) tensor.dispose();
   }
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** Encodes an append into a pass that is recorded. */
+  #record(call: AppendCall, recorder: Recorder, entries: readonly StepEntry[], note: string): number {
+    this.#checkIdle("recording");
+    const { layer } = call;
+    checkRecordable(this.#config, entries);
+    checkRopeNote(this.#ropeNotes[layer], note, layer);
+    let recorded = this.#recorded.find((known) => known.recorder === recorder);
+    if (recorded === undefined) {
+      const pass = call.pass as RecordingPass;
+      recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries, this.#kept);
+      this.#recorded.push(recorded);
+    }
+    const { step } = recorded;
+    if (step.isOther(entries)) {
+      throw refused("k", `the recorded step began with ${step.text} tokens, not ${new Step(entries, true).text}`);
+    }
+    if (step.layers.has(layer)) throw this.#invalid(`layer ${layer} was appended to in this recorded step`);
+    recorded.append(call);
+    step.layers.add(layer);
+    this.#ropeNotes[layer] = note;
+    return (entries[0] as StepEntry).state.length;
   }
 
   #begin(entries: readonly StepEntry[]): Step {
@@ -292,9 +371,6 @@ export class KvCache {
     const lifetime = Pass.use(pass);
     if (pass.device !== this.device)
       throw refused("pass", "the pass belongs to another device than the cache", "invalid-handle");
-    if (lifetime.recorder !== undefined) {
-      throw refused("pass", "a cache cannot be recorded yet; use device.pass()", "unsupported");
-    }
     return lifetime;
   }
 

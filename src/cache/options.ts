@@ -94,8 +94,8 @@ const pageNames = new OptionNames<KvCachePages>("pages", { tokens: true, count: 
 
 /** Tokens that are quantized together, where a tail is as long. */
 const quantizedBlock = 32;
-/** Positions that the kernels count. */
-const mostPositions = 2 ** 30;
+/** @internal Positions that the kernels count. */
+export const mostPositions = 2 ** 30;
 
 /** @internal Checks the options of a cache. */
 export function useOptions(options: KvCacheOptions): KvCacheConfig {
