@@ -1,4 +1,4 @@
-import { checkLength, display, refused } from "../checks.ts";
+import { checkLength, checkObject, display, refused } from "../checks.ts";
 import { Device } from "../device/device.ts";
 import { disposedError, type PassLifetime } from "../device/lifetime.ts";
 import { Pass } from "../device/pass.ts";
@@ -10,6 +10,7 @@ import { type AppendCall, appendEntry } from "./append.ts";
 import { checkRoom, entriesOf, type KvAppendArgs, useAppendArgs } from "./appendArgs.ts";
 import { attendStep } from "./attend.ts";
 import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
+import { checkOptions, fillMemory, readCache, saveCache, unlike } from "./file.ts";
 import { type KvCacheMemory, KvMemory } from "./memory.ts";
 import { type KvCacheConfig, type KvCacheOptions, useOptions } from "./options.ts";
 import { checkRecordable, RecordedStep } from "./recordedStep.ts";
@@ -289,6 +290,48 @@ export class KvCache {
       if (length > (best?.length ?? 0) && this.#sequences.canCut(state, length)) best = { state, length };
     }
     return best && { sequence: this.#handle(best.state), length: best.length };
+  }
+
+  /**
+   * Writes the sequences to a safetensors file: what is in use of codes, values and tails, with layout, formats, lengths,
+   * how keys are turned, hashes of the codebooks and signs that codes mean, and a SHA-256 of it all.
+   *
+   * Errors: `invalid-state` during a step; `invalid-argument` where the file cannot be written.
+   */
+  async save(path: string): Promise<void> {
+    this.#checkIdle("save");
+    await saveCache(path, this.#memory, this.#sequences.live, this.#ropeNotes);
+  }
+
+  /**
+   * A cache out of a file that `save` wrote, with the options that it was made with and the same bits. Options that are
+   * given have to be those of the file.
+   *
+   * Errors: `invalid-argument`, with both values, for a file of another version, other options, other codebooks or signs,
+   * or one that was changed.
+   *
+   * @example
+   * using cache = await KvCache.load(device, "prompt.safetensors", { headDim: 128 });
+   */
+  static async load(device: Device, path: string, expected: Partial<KvCacheOptions> = {}): Promise<KvCache> {
+    checkObject(expected, "expected");
+    const saved = await readCache(path);
+    checkOptions(path, saved.options, expected);
+    const cache = new KvCache(device, saved.options);
+    try {
+      const states = saved.sequences.map((sequence) => {
+        const state = cache.#sequences.restore(sequence);
+        if (state === undefined)
+          throw unlike(path, "sequence", JSON.stringify(sequence).slice(0, 200), "one that fits");
+        return state;
+      });
+      fillMemory(path, cache.#memory, states, saved);
+      for (const [layer, note] of saved.ropeNotes.entries()) cache.#ropeNotes[layer] = note;
+    } catch (error) {
+      cache.dispose();
+      throw error;
+    }
+    return cache;
   }
 
   /** Gives its memory back; passes that use it go on. A second call does nothing. */

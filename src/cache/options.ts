@@ -1,5 +1,6 @@
 import { checkLength, checkObject, display, refused } from "../checks.ts";
 import { dtypeSize } from "../device/dtypes.ts";
+import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { flashAttnDecodeSupport } from "../ops/decode/flashAttnDecodeSupport.ts";
 import { OptionNames } from "../optionNames.ts";
 import { type KvFormat, type StreamFormat, useKvFormat } from "./format.ts";
@@ -201,4 +202,18 @@ function usePages(
 /** @internal Bytes of a token's tail, K and V of one layer. */
 export function tailBytesPerToken({ nKvHeads, headDim, tailDtype }: KvCacheConfig): number {
   return 2 * nKvHeads * headDim * dtypeSize(tailDtype);
+}
+
+/** @internal The options that make a cache of this configuration, with all that has a default. */
+export function optionsOf(config: KvCacheConfig): KvCacheOptions {
+  const { layers, nKvHeads, headDim, capacity, sequences, kind, window, keep, rollback } = config;
+  const { tail, tailDtype, maxAppend, pageTokens, pageCount } = config;
+  const format = ({ codes, dtype }: StreamFormat): KvFormat =>
+    codes === undefined ? (dtype as DecodeDType) : { bits: codes.bits, packing: codes.packing };
+  return {
+    ...{ layers, nKvHeads, headDim, capacity, k: format(config.k), v: format(config.v), sequences, rollback },
+    ...(kind === "ring" && { window, keep }),
+    ...(kind === "paged" && { pages: { tokens: pageTokens, count: pageCount } }),
+    ...(tail > 0 && { tail: tail - rollback, tailDtype, maxAppend }),
+  };
 }

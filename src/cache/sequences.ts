@@ -1,5 +1,6 @@
 import { refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
+import type { SavedSequence } from "./file.ts";
 import type { KvMemory } from "./memory.ts";
 import type { KvCacheConfig } from "./options.ts";
 import { PagePool } from "./pagePool.ts";
@@ -104,9 +105,19 @@ export class Sequences {
     }
   }
 
-  /** Takes the pages that a file says. */
-  restore(state: SequenceState, pages: readonly number[]): void {
-    for (const page of pages) this.#addPage(state, page);
+  /** A sequence as a file has it; undefined where it cannot be one of this cache. */
+  restore({ pages, ...saved }: SavedSequence): SequenceState | undefined {
+    const { kind, sequences, pageCount, pageTokens, capacity, tail } = this.#config;
+    const { slot, length, high, quantized, denseFrom, ids } = saved;
+    if (slot >= sequences || this.#states[slot] !== undefined || ids.length > length || length > high) return undefined;
+    if (kind !== "ring" && length > capacity) return undefined;
+    if (tail > 0 ? quantized > length || denseFrom > length : quantized > high) return undefined;
+    const wanted = kind === "paged" ? Math.ceil(length / pageTokens) : 1;
+    const arePages = pages.every((page) => (kind === "paged" ? page < pageCount : page === slot));
+    if (pages.length !== wanted || !arePages || new Set(pages).size < wanted) return undefined;
+    const state = this.open(slot);
+    if (kind === "paged") for (const page of pages) this.#addPage(state, page);
+    return Object.assign(state, saved);
   }
 
   /** Whether a sequence can have its first `length` tokens alone. */

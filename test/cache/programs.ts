@@ -1,4 +1,5 @@
 import { expect } from "bun:test";
+import { join } from "node:path";
 import fc from "fast-check";
 import {
   type Device,
@@ -15,7 +16,7 @@ import { vocabularySize, type Words, wordsOf, wordsThrough } from "./vocabulary.
 
 /** One line of a program; the numbers choose among what there is at that point. */
 export interface Line {
-  readonly call: "step" | "abandon" | "fork" | "trim" | "crop" | "drop" | "open" | "match";
+  readonly call: "step" | "abandon" | "fork" | "trim" | "crop" | "drop" | "open" | "match" | "load";
   readonly a: number;
   readonly b: number;
 }
@@ -23,7 +24,7 @@ export interface Line {
 /** A program for one kind of cache. */
 export const programOf = (most: number): fc.Arbitrary<Line[]> => {
   const call = fc.constantFrom<Line["call"][]>(
-    ...(["step", "step", "step", "step", "abandon", "fork", "trim", "crop", "drop", "open", "match"] as const),
+    ...(["step", "step", "step", "step", "abandon", "fork", "trim", "crop", "drop", "open", "match", "load"] as const),
   );
   return fc.array(fc.record({ call, a: fc.nat(0xffff), b: fc.nat(0xffff) }), { minLength: 1, maxLength: most });
 };
@@ -76,7 +77,11 @@ export class Runner {
 
   readonly #through = new Map<string, Float32Array>();
 
-  constructor(device: Device, options: KvCacheOptions) {
+  readonly #folder: string;
+
+  /** @param folder For files. */
+  constructor(device: Device, options: KvCacheOptions, folder: string) {
+    this.#folder = folder;
     this.#device = device;
     this.#options = options;
     const { layers, nKvHeads, headDim } = options;
@@ -86,18 +91,35 @@ export class Runner {
     }));
   }
 
-  run(program: readonly Line[]): void {
-    using cache = new KvCache(this.#device, this.#options);
-    const model = new Model(this.#options);
-    const handles = new Map<ModelSequence, KvSequence>();
-    for (const line of program) {
-      this.#do(line, cache, model, handles);
-      expect(model.live.map((sequence) => handles.get(sequence)?.length)).toEqual(
-        model.live.map(({ ids }) => ids.length),
-      );
-      const { pages } = this.#options;
-      if (pages !== undefined) expect(cache.freePages).toBe(pages.count - model.usedPages);
+  async run(program: readonly Line[]): Promise<void> {
+    let cache = new KvCache(this.#device, this.#options);
+    try {
+      const model = new Model(this.#options);
+      const handles = new Map<ModelSequence, KvSequence>();
+      for (const line of program) {
+        if (line.call === "load") cache = await this.#reload(cache, handles);
+        else this.#do(line, cache, model, handles);
+        const lengths = model.live.map((sequence) => handles.get(sequence)?.length);
+        expect(lengths).toEqual(model.live.map(({ ids }) => ids.length));
+        const { pages } = this.#options;
+        if (pages !== undefined) expect(cache.freePages).toBe(pages.count - model.usedPages);
+      }
+    } finally {
+      cache.dispose();
     }
+  }
+
+  /** The same cache out of a file. */
+  async #reload(cache: KvCache, handles: Map<ModelSequence, KvSequence>): Promise<KvCache> {
+    const path = join(this.#folder, "cache.safetensors");
+    await cache.save(path);
+    const loaded = await KvCache.load(this.#device, path, this.#options);
+    for (const [sequence, handle] of handles) {
+      const place = cache.sequences.indexOf(handle);
+      if (place >= 0) handles.set(sequence, loaded.sequences[place] as KvSequence);
+    }
+    cache.dispose();
+    return loaded;
   }
 
   #do({ call, a, b }: Line, cache: KvCache, model: Model, handles: Map<ModelSequence, KvSequence>): void {
