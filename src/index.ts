@@ -6,6 +6,14 @@
  *
  * @module
  */
+export type { KvAppendArgs } from "./cache/appendArgs.ts";
+export type { KvAttendArgs } from "./cache/attendArgs.ts";
+export type { KvFormat } from "./cache/format.ts";
+export { KvCache } from "./cache/kvCache.ts";
+export type { KvCacheMemory } from "./cache/memory.ts";
+export type { KvCacheOptions, KvCachePages } from "./cache/options.ts";
+export type { KvSequence } from "./cache/sequence.ts";
+export type { KvRope } from "./cache/stage.ts";
 export {
   bfloat16ToFloat32,
   float16ToFloat32,

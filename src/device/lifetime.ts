@@ -3,7 +3,7 @@ import { Block } from "../ffi/block.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
 import type { Native } from "../ffi/library.ts";
 import { holdMemory, ownMemory, type Pointer } from "../ffi/memory.ts";
-import { readPassInfo } from "../ffi/records.ts";
+import { type PassInfo, type PassState, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import type { Recorder } from "../parameter.ts";
 import { Completions } from "./completions.ts";
@@ -140,8 +140,12 @@ export class PassLifetime {
   readonly native: Native;
   readonly handle: number;
   disposed = false;
+  /** Whether somebody wants to know its `state` when it is disposed. */
+  isWatched = false;
   /** Of a pass that is recorded. */
   recorder: (Recorder & { begin(): void }) | undefined = undefined;
+  /** What became of it, once it is released. */
+  #endState: PassState | undefined;
   /** Whether a promise for its end is pending. */
   #isPending = false;
   /** What `forgottenDispatches` was when the device closed. */
@@ -205,10 +209,13 @@ export class PassLifetime {
   get forgottenDispatches(): number {
     if (this.disposed || this.recorder !== undefined) return 0;
     if (this.device.closed) return this.#forgotten;
-    const block = new Block(structSizes.MAPassInfo);
-    if (this.native.ma_pass_info(this.handle, block.address) !== 0) return 0;
-    const { state, dispatches } = readPassInfo(block);
-    return state === "encoding" ? dispatches : 0;
+    const info = this.#info();
+    return info?.state === "encoding" ? info.dispatches : 0;
+  }
+
+  /** Where it stands, or what became of it; undefined where that is known to nobody any more. */
+  get state(): PassState | undefined {
+    return this.#endState ?? (this.device.closed ? undefined : this.#info()?.state);
   }
 
   /** The library knows nothing of it once the device has closed. */
@@ -221,8 +228,15 @@ export class PassLifetime {
     this.device.passes.delete(this);
   }
 
+  #info(): PassInfo | undefined {
+    const block = new Block(structSizes.MAPassInfo);
+    return this.native.ma_pass_info(this.handle, block.address) === 0 ? readPassInfo(block) : undefined;
+  }
+
   #release(): void {
-    if (!this.device.closed) this.native.ma_pass_release(this.handle);
+    if (this.device.closed) return;
+    if (this.isWatched) this.#endState = this.#info()?.state;
+    this.native.ma_pass_release(this.handle);
   }
 }
 

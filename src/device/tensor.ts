@@ -127,6 +127,12 @@ export class Tensor<T extends DType = DType> {
     return state;
   }
 
+  /** @internal The bytes, for use inside one synchronous call: they keep nothing alive. */
+  static bytesOf(tensor: Tensor): Uint8Array<ArrayBuffer> {
+    tensor.#checkUsable();
+    return new Uint8Array(tensor.#memory.arrayBuffer, tensor.byteOffset, tensor.byteLength);
+  }
+
   /** Whether this tensor, or its device, has been disposed. */
   get disposed(): boolean {
     return this.#state.disposed || this.#memory.device.disposed;

@@ -1,0 +1,142 @@
+import type { Pass } from "../device/pass.ts";
+import type { Tensor } from "../device/tensor.ts";
+import type { DecodeDType } from "../ops/decode/decodeCache.ts";
+import { isTaken, type StreamFormat } from "./format.ts";
+import type { KvMemory } from "./memory.ts";
+import { type KvRope, stageRows, stageTokens } from "./stage.ts";
+import { piecesOf, quantizedAt } from "./state.ts";
+import type { StepEntry } from "./step.ts";
+import type { Views } from "./views.ts";
+import { type Rows, writeRows } from "./write.ts";
+
+/** What an append encodes into, and the tokens of all its sequences. */
+export interface AppendCall {
+  readonly pass: Pass;
+  readonly layer: number;
+  readonly views: Views;
+  readonly k: Tensor<DecodeDType>;
+  readonly v: Tensor<DecodeDType>;
+  readonly rope: KvRope | undefined;
+}
+
+/** Encodes the writes of one sequence's tokens. */
+export function appendEntry(memory: KvMemory, call: AppendCall, entry: StepEntry): void {
+  const { config } = memory;
+  const { state, row, count } = entry;
+  const from = state.length;
+  const [dtypeK, dtypeV] = memory.sourceDtypes;
+  const hasTail = config.tail > 0;
+  const isStagedK = call.rope !== undefined || !isTaken(call.k.dtype, dtypeK, !hasTail && config.k.codes !== undefined);
+  const isStagedV = !isTaken(call.v.dtype, dtypeV, !hasTail && config.v.codes !== undefined);
+  const chunk = isStagedK || isStagedV ? stageTokens : count;
+  for (let at = 0; at < count; at += chunk) {
+    const part = Math.min(chunk, count - at);
+    const first = row + at;
+    const rowsOf = (
+      name: string,
+      x: Tensor<DecodeDType>,
+      isStaged: boolean,
+      dtype: DecodeDType,
+      rope?: KvRope,
+    ): Rows => {
+      if (!isStaged) return { tensor: x, first };
+      const out = memory.stage(name, dtype, part);
+      stageRows(call.pass, call.views, x, [first, first + part], out, rope, from + at);
+      return { tensor: out, first: 0 };
+    };
+    const k = rowsOf("stageK", call.k, isStagedK, dtypeK, call.rope);
+    const v = rowsOf("stageV", call.v, isStagedV, dtypeV);
+    if (hasTail) writeTail(memory, call, entry, from + at, part, k, v);
+    else writeMain(memory, call, entry, from + at, part, k, v);
+  }
+  if (hasTail) quantizeTail(memory, call, entry);
+}
+
+/** Writes to the pages that the positions from `from` on have. */
+function writeMain(
+  { config, store, keepStore }: KvMemory,
+  { pass, layer }: AppendCall,
+  { state }: StepEntry,
+  from: number,
+  count: number,
+  k: Rows,
+  v: Rows,
+): void {
+  for (const piece of piecesOf(config, state, from, from + count)) {
+    const isMain = piece.store === "main";
+    const after = piece.from - from;
+    writeRows(
+      pass,
+      { tensor: k.tensor, first: k.first + after },
+      { tensor: v.tensor, first: v.first + after },
+      {
+        view: (isMain || keepStore === undefined ? store : keepStore).pages(layer, piece.page),
+        offset: piece.offset,
+        count: piece.count,
+        isRing: isMain && config.kind === "ring",
+      },
+    );
+  }
+}
+
+/** Writes to the slots of the tail, as to a ring of one head. */
+function writeTail(
+  { config, tail }: KvMemory,
+  { pass, layer, views }: AppendCall,
+  { state }: StepEntry,
+  from: number,
+  count: number,
+  k: Rows,
+  v: Rows,
+): void {
+  if (tail === undefined) return;
+  const { nKvHeads, headDim, tailDtype } = config;
+  const row = nKvHeads * headDim;
+  const flat = ({ tensor, first }: Rows): Rows => ({
+    tensor: views.reshape(tensor, [tensor.shape[0] as number, 1, row]),
+    first,
+  });
+  const streams = tail.layer(layer);
+  const view = ({ rings }: (typeof streams)["k"]) => {
+    const rows = rings[state.slot] as Tensor<"f16" | "bf16">;
+    const format = {
+      dtype: tailDtype,
+      rowLength: row,
+      rowBytes: 2 * row,
+      normsPerPos: 0,
+      codes: undefined,
+      sourceDtype: tailDtype,
+      text: tailDtype,
+    };
+    return { rows, norms: undefined, format, cache: rows };
+  };
+  const target = { view: { k: view(streams.k), v: view(streams.v) }, offset: from, count, isRing: true };
+  writeRows(pass, flat(k), flat(v), target);
+}
+
+/** Quantizes the tokens that leave the tail with this append. */
+function quantizeTail(memory: KvMemory, call: AppendCall, entry: StepEntry): void {
+  const { config, tail } = memory;
+  const { state, count } = entry;
+  const to = quantizedAt(config, state, state.length + count);
+  if (tail === undefined) return;
+  const streams = tail.layer(call.layer);
+  for (let from = state.quantized; from < to; ) {
+    const { start, room } = tail.place(state.slot, from);
+    const part = Math.min(to - from, room, stageTokens);
+    const rowsOf = (
+      name: string,
+      { tokens }: (typeof streams)["k"],
+      { sourceDtype: dtype, codes }: StreamFormat,
+    ): Rows => {
+      if (isTaken(config.tailDtype, dtype, codes !== undefined)) return { tensor: tokens, first: start };
+      const out = memory.stage(name, dtype, part);
+      stageRows(call.pass, call.views, tokens, [start, start + part], out, undefined, 0);
+      return { tensor: out, first: 0 };
+    };
+    const k = rowsOf("stageK", streams.k, config.k);
+    const v = rowsOf("stageV", streams.v, config.v);
+    writeMain(memory, call, entry, from, part, k, v);
+    from += part;
+  }
+}

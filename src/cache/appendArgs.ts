@@ -1,0 +1,113 @@
+import { checkLength, checkObject, display, refused } from "../checks.ts";
+import type { DeviceLifetime } from "../device/lifetime.ts";
+import { Tensor } from "../device/tensor.ts";
+import { MetalAttentionError } from "../errors.ts";
+import type { DecodeDType } from "../ops/decode/decodeCache.ts";
+import { OptionNames } from "../optionNames.ts";
+import { type KvCacheConfig, mostPositions } from "./options.ts";
+import type { KvSequence } from "./sequence.ts";
+import type { KvRope } from "./stage.ts";
+import type { SequenceState } from "./state.ts";
+import type { StepEntry } from "./step.ts";
+
+/** Arguments of `KvCache.append`. */
+export interface KvAppendArgs {
+  /** Keys of the new tokens, [nTokens, nKvHeads, headDim], those of several sequences one after another. */
+  readonly k: Tensor<DecodeDType>;
+  /** Values, of the same shape. */
+  readonly v: Tensor<DecodeDType>;
+  /** Turns the keys by their positions before they are written; they come turned unless given. */
+  readonly rope?: KvRope;
+  /** Whose tokens they are: the only sequence unless given. */
+  readonly sequences?: readonly KvSequence[];
+  /** Tokens of each sequence; as many of each unless given. */
+  readonly counts?: readonly number[];
+}
+
+const argNames = new OptionNames<KvAppendArgs>("append", {
+  k: true,
+  v: true,
+  rope: true,
+  sequences: true,
+  counts: true,
+});
+
+const dtypes: readonly string[] = ["f32", "f16", "bf16"];
+
+/** Keys and values of an append, checked, whosever they are. */
+export function useAppendArgs(
+  args: KvAppendArgs,
+  { nKvHeads, headDim }: KvCacheConfig,
+  device: DeviceLifetime,
+): KvAppendArgs & { readonly rows: number } {
+  argNames.check(checkObject(args, "args"));
+  const given = { ...args };
+  const shapes = (["k", "v"] as const).map((name) => {
+    const { shape } = Tensor.use(given[name], device, name);
+    const [, heads, dim] = shape;
+    if (shape.length !== 3 || heads !== nKvHeads || dim !== headDim) {
+      throw refused(name, `expected shape [nTokens, ${nKvHeads}, ${headDim}], got [${shape}]`);
+    }
+    const { dtype } = given[name];
+    if (!dtypes.includes(dtype)) throw refused(name, `expected f32, f16 or bf16, got ${dtype}`, "unsupported");
+    return shape;
+  });
+  const [rows = 0, rowsV] = shapes.map(([tokens]) => tokens as number);
+  if (rows !== rowsV) throw refused("v", `nTokens is ${rowsV}, but ${rows} in k`);
+  return { ...given, rows };
+}
+
+/** Cuts the rows of an append into those of each sequence. */
+export function entriesOf(
+  states: readonly SequenceState[],
+  counts: readonly number[] | undefined,
+  rows: number,
+): StepEntry[] {
+  if (new Set(states).size < states.length) throw refused("sequences", "one of them is there twice");
+  if (counts === undefined && rows % states.length !== 0) {
+    throw refused("counts", `${rows} tokens do not divide among ${states.length} sequences; say how many each has`);
+  }
+  if (counts !== undefined && (!Array.isArray(counts) || counts.length !== states.length)) {
+    const got = Array.isArray(counts) ? `${counts.length}` : display(counts);
+    throw refused("counts", `expected ${states.length} numbers, one for each sequence, got ${got}`);
+  }
+  let row = 0;
+  const entries = states.map((state, i): StepEntry => {
+    const count = counts === undefined ? rows / states.length : checkLength(counts[i], `counts.${i}`);
+    if (count === 0) throw refused(`counts.${i}`, "0 tokens; leave the sequence out");
+    const entry = { state, row, count };
+    row += count;
+    return entry;
+  });
+  if (row !== rows) throw refused("counts", `their sum is ${row}, but k has ${rows} tokens`);
+  return entries;
+}
+
+/** Refuses an append that a sequence has no room for, with what to do. */
+export function checkRoom(config: KvCacheConfig, { state, count }: StepEntry): void {
+  const { kind, capacity, pageTokens, window, tail, maxAppend } = config;
+  const full = (reason: string) => new MetalAttentionError("overflow", `k: ${reason}`, { argument: "k" });
+  if (kind === "ring") {
+    if (state.length + count > mostPositions) {
+      throw full(`${count} tokens after ${state.length} exceed ${mostPositions} positions; crop the sequence to 0`);
+    }
+    const most = pageTokens - window + 1;
+    if (count > most) {
+      throw full(
+        `an append of ${count} tokens to a ring of ${pageTokens} slots would overwrite keys that its first tokens see ` +
+          `through the window of ${window}; append at most ${most} a step, or give a capacity of ` +
+          `${config.capacity + count - most}`,
+      );
+    }
+  } else if (state.length + count > capacity) {
+    throw full(
+      `${count} tokens after ${state.length} exceed the capacity ${capacity}; trim or crop the sequence, make the cache ` +
+        "with more, or a ring of it by `window`",
+    );
+  }
+  if (tail > 0 && count > maxAppend) {
+    throw full(
+      `an append of ${count} tokens exceeds maxAppend ${maxAppend}; append in parts, or give a larger maxAppend`,
+    );
+  }
+}

@@ -1,0 +1,78 @@
+import { checkObject, checkU32, refused } from "../checks.ts";
+import type { DeviceLifetime } from "../device/lifetime.ts";
+import { Tensor } from "../device/tensor.ts";
+import type { DecodeDType } from "../ops/decode/decodeCache.ts";
+import { OptionNames } from "../optionNames.ts";
+import type { AttendCall, ScoreOptions } from "./attend.ts";
+import type { KvCacheConfig } from "./options.ts";
+
+/** Arguments of `KvCache.attend`. */
+export interface KvAttendArgs {
+  /** Queries of the step's tokens, [nTokens, H, headDim], turned by their positions; H is a multiple of nKvHeads. */
+  readonly q: Tensor<DecodeDType>;
+  /** Written: of the shape of `q`. Must overlap no input. */
+  readonly out: Tensor<DecodeDType>;
+  /** Written: [nTokens, H], the natural logarithm of each row's sum of exponentials. */
+  readonly lse?: Tensor<"f32">;
+  /** Factor of the scores; 1 / sqrt(headDim) unless given. */
+  readonly scale?: number;
+  /** Keys that a token sees, itself among them: that of the cache unless given, and no more than that. */
+  readonly window?: number;
+  /** Makes of a score s softcap * tanh(s / softcap). */
+  readonly softcap?: number;
+  /** [H]: a logit a head that takes part in the softmax without a value. */
+  readonly sinks?: Tensor<"f32">;
+  /** [H]: adds slope * (j - p) to the score of key j for a token at position p; not with a tail or kept tokens. */
+  readonly alibiSlopes?: Tensor<"f32">;
+}
+
+const argNames = new OptionNames<KvAttendArgs>("attend", {
+  q: true,
+  out: true,
+  lse: true,
+  scale: true,
+  window: true,
+  softcap: true,
+  sinks: true,
+  alibiSlopes: true,
+});
+
+/** Queries, results and options of an attend of `rows` tokens, checked as far as no operation does it. */
+export function useAttendArgs(
+  args: KvAttendArgs,
+  { nKvHeads, headDim, window: ring, tail, keep }: KvCacheConfig,
+  rows: number,
+  device: DeviceLifetime,
+): Omit<AttendCall, "pass" | "layer" | "views"> {
+  argNames.check(checkObject(args, "args"));
+  const { q, out, lse, scale, window, softcap, sinks, alibiSlopes } = args;
+  const { shape } = Tensor.use(q, device, "q");
+  const [tokens, heads = 0, dim] = shape;
+  if (shape.length !== 3 || dim !== headDim)
+    throw refused("q", `expected shape [nTokens, H, ${headDim}], got [${shape}]`);
+  if (tokens !== rows) throw refused("q", `it has ${tokens} tokens, but ${rows} were appended in this step`);
+  if (heads % nKvHeads !== 0) throw refused("q", `its ${heads} heads are no multiple of the ${nKvHeads} of the cache`);
+  checkShape("out", Tensor.use(out, device, "out").shape, shape);
+  if (lse !== undefined) checkShape("lse", Tensor.use(lse, device, "lse").shape, [rows, heads]);
+  const seen = window === undefined ? ring : checkU32(window, "window");
+  if (window === 0) throw refused("window", "0 leaves a token not even itself; it is at least 1");
+  if (ring > 0 && seen > ring) throw refused("window", `${seen} is larger than the ${ring} that the ring was made for`);
+  if (alibiSlopes !== undefined && (tail > 0 || keep > 0)) {
+    throw refused(
+      "alibiSlopes",
+      "not over a tail or kept tokens; make the cache without `tail` and `keep`",
+      "unsupported",
+    );
+  }
+  const scores: ScoreOptions = {
+    ...(scale !== undefined && { scale }),
+    ...(softcap !== undefined && { softcap }),
+    ...(sinks !== undefined && { sinks }),
+    ...(alibiSlopes !== undefined && { alibiSlopes }),
+  };
+  return { q, out, lse, window: seen, scores };
+}
+
+function checkShape(argument: string, shape: readonly number[], expected: readonly number[]): void {
+  if (`${shape}` !== `${expected}`) throw refused(argument, `expected shape [${expected}], got [${shape}]`);
+}

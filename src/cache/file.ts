@@ -1,0 +1,191 @@
+import * as z from "zod/mini";
+import { refused } from "../checks.ts";
+import type { DType } from "../device/dtypes.ts";
+
+import type { MetalAttentionError } from "../errors.ts";
+import { CODEBOOKS } from "../reference/codebooks.ts";
+import { hadamardSign } from "../reference/hadamard.ts";
+import {
+  readSafetensors,
+  type SafetensorsDType,
+  type SafetensorsTensor,
+  writeSafetensors,
+} from "../safetensors/index.ts";
+import type { KvMemory } from "./memory.ts";
+import { type KvCacheOptions, optionsOf, useOptions } from "./options.ts";
+import { savedTensors } from "./savedTensors.ts";
+import type { SequenceState } from "./state.ts";
+
+const format = "metal-attention KvCache";
+/** Of the layout that this file describes. */
+const version = "1";
+
+const dtypes: Partial<Record<DType, SafetensorsDType>> = { f32: "F32", f16: "F16", bf16: "BF16", u8: "U8" };
+
+/** What a file says of itself beside the tensors: each text under its key. */
+interface Header {
+  readonly format: string;
+  readonly version: string;
+  /** The options that the cache was made with, as JSON. */
+  readonly options: string;
+  /** Hashes of what codes mean: centroids, and the signs of the transform. */
+  readonly codebooks: string;
+  readonly signs: string;
+  /** How the keys of each layer are turned, as JSON. */
+  readonly rope: string;
+  /** Lengths, pages and ids of the sequences, as JSON. */
+  readonly sequences: string;
+}
+
+const count = z.int().check(z.gte(0));
+const savedSequences = z.array(
+  z.strictObject({
+    slot: count,
+    length: count,
+    high: count,
+    quantized: count,
+    denseFrom: count,
+    pages: z.array(count),
+    ids: z.array(z.number()),
+  }),
+);
+const savedNotes = z.array(z.nullable(z.string()));
+const savedOptions = z.record(z.string(), z.unknown());
+
+/** A sequence as a file has it. */
+export type SavedSequence = z.output<typeof savedSequences>[number];
+
+/** A file that was read, and fits this library. */
+export interface SavedCache {
+  readonly options: KvCacheOptions;
+  readonly ropeNotes: readonly (string | undefined)[];
+  readonly sequences: readonly SavedSequence[];
+  readonly tensors: ReadonlyMap<string, SafetensorsTensor>;
+}
+
+/** Writes the sequences of a cache. */
+export async function saveCache(
+  path: string,
+  memory: KvMemory,
+  states: readonly SequenceState[],
+  ropeNotes: readonly (string | undefined)[],
+): Promise<void> {
+  const tensors = new Map<string, SafetensorsTensor>();
+  for (const { name, tensor, shape, parts } of savedTensors(memory, states)) {
+    const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of parts) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+    tensors.set(name, { dtype: dtypes[tensor.dtype] as SafetensorsDType, shape, bytes });
+  }
+  const { layers } = memory.config;
+  const header: Header = {
+    format,
+    version,
+    options: JSON.stringify(optionsOf(memory.config)),
+    codebooks: codebookHash(),
+    signs: signHash(),
+    rope: JSON.stringify(Array.from({ length: layers }, (_, layer) => ropeNotes[layer] ?? null)),
+    sequences: JSON.stringify(states.map(({ isLive: _, ...state }) => state)),
+  };
+  const metadata = new Map([...Object.entries(header), ["sha256", contentHash(header, tensors)]]);
+  await writeSafetensors(path, { tensors, metadata });
+}
+
+/** Reads a file; refused where it was changed, or means something else than here. */
+export async function readCache(path: string): Promise<SavedCache> {
+  const { tensors, metadata } = await readSafetensors(path);
+  const texts = Object.fromEntries(metadata);
+  const expect = (key: keyof Header, expected: string, what: string) => {
+    if (texts[key] !== expected) throw unlike(path, what, texts[key] ?? "nothing", expected);
+  };
+  expect("format", format, "format");
+  expect("version", version, "version");
+  expect("codebooks", codebookHash(), "hash of the codebooks");
+  expect("signs", signHash(), "hash of the signs");
+  const { options = "", rope = "", sequences = "", codebooks = "", signs = "", sha256 = "" } = texts;
+  const found = contentHash({ format, version, options, codebooks, signs, rope, sequences }, tensors);
+  if (found !== sha256) throw unlike(path, "SHA-256 of the content", found, `${sha256}, as it says itself`);
+  return {
+    options: parse(savedOptions, options, path, "options") as unknown as KvCacheOptions,
+    ropeNotes: parse(savedNotes, rope, path, "rope").map((note) => note ?? undefined),
+    sequences: parse(savedSequences, sequences, path, "sequences"),
+    tensors,
+  };
+}
+
+/** Refuses a file whose cache has other options than the caller expects, with both values. */
+export function checkOptions(path: string, saved: KvCacheOptions, expected: Partial<KvCacheOptions>): void {
+  const options: Partial<KvCacheOptions> = { ...expected };
+  const wanted = optionsOf(useOptions({ ...saved, ...options })) as unknown as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(options)) {
+    const found = (saved as unknown as Readonly<Record<string, unknown>>)[name];
+    if (!Bun.deepEquals(found, wanted[name])) {
+      throw unlike(path, name, JSON.stringify(found) ?? "nothing", JSON.stringify(wanted[name]) ?? "nothing");
+    }
+  }
+}
+
+/** Puts the contents of a file into the memory of the sequences that it names. */
+export function fillMemory(
+  path: string,
+  memory: KvMemory,
+  states: readonly SequenceState[],
+  { tensors }: SavedCache,
+): void {
+  const wanted = savedTensors(memory, states);
+  if (wanted.length !== tensors.size) throw unlike(path, "number of tensors", `${tensors.size}`, `${wanted.length}`);
+  for (const { name, tensor, shape } of wanted) {
+    const saved = tensors.get(name);
+    const text = (dtype: unknown, axes: readonly number[]) => `${dtype} [${axes}]`;
+    const expected = text(dtypes[tensor.dtype], shape);
+    const found = saved === undefined ? "nothing" : text(saved.dtype, saved.shape);
+    if (found !== expected) throw unlike(path, `tensor ${name}`, found, expected);
+  }
+  for (const { name, parts } of wanted) {
+    const { bytes } = tensors.get(name) as SafetensorsTensor;
+    let at = 0;
+    for (const part of parts) {
+      part.set(bytes.subarray(at, at + part.length));
+      at += part.length;
+    }
+  }
+}
+
+/** The error for a file that has one thing where another is expected. */
+export function unlike(path: string, what: string, found: string, expected: string): MetalAttentionError {
+  return refused(path, `its ${what} is ${found}, and here ${expected}`);
+}
+
+function parse<S extends z.ZodMiniType>(schema: S, text: string, path: string, what: string): z.output<S> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw unlike(path, what, JSON.stringify(text.slice(0, 100)), "the JSON that save() writes");
+}
+
+function contentHash(header: Header, tensors: ReadonlyMap<string, SafetensorsTensor>): string {
+  const hash = new Bun.CryptoHasher("sha256");
+  for (const text of Object.values(header)) hash.update(`${text}\0`);
+  for (const [name, { dtype, shape, bytes }] of [...tensors].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    hash.update(`${name} ${dtype} ${shape}\0`);
+    hash.update(bytes);
+  }
+  return hash.digest("hex");
+}
+
+function codebookHash(): string {
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify(CODEBOOKS)).digest("hex");
+}
+
+function signHash(): string {
+  const signs = Array.from({ length: 512 }, (_, j) => hadamardSign(j));
+  return new Bun.CryptoHasher("sha256").update(signs.join()).digest("hex");
+}

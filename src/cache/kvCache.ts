@@ -1,0 +1,440 @@
+import { checkLength, checkObject, display, refused } from "../checks.ts";
+import { Device } from "../device/device.ts";
+import { disposedError, type PassLifetime } from "../device/lifetime.ts";
+import { Pass } from "../device/pass.ts";
+import type { RecordingPass, RunValues } from "../device/recording.ts";
+import type { Tensor } from "../device/tensor.ts";
+import { MetalAttentionError } from "../errors.ts";
+import type { Recorder } from "../parameter.ts";
+import { type AppendCall, appendEntry } from "./append.ts";
+import { checkRoom, entriesOf, type KvAppendArgs, useAppendArgs } from "./appendArgs.ts";
+import { attendStep } from "./attend.ts";
+import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
+import { checkOptions, fillMemory, readCache, saveCache, unlike } from "./file.ts";
+import { type KvCacheMemory, KvMemory } from "./memory.ts";
+import { type KvCacheConfig, type KvCacheOptions, useOptions } from "./options.ts";
+import { checkRecordable, RecordedStep } from "./recordedStep.ts";
+import { checkRopeNote, ropeNoteOf } from "./ropeNote.ts";
+import { KvSequence, type SequenceOwner } from "./sequence.ts";
+import { Sequences } from "./sequences.ts";
+import { quantizedAt, type SequenceState } from "./state.ts";
+import { Step, type StepEntry } from "./step.ts";
+import { Views } from "./views.ts";
+
+/** Caches of this process: their parameters have names of their own. */
+let count = 0;
+
+/**
+ * Keys and values of all layers of a model, for one or more sequences, and attention over them.
+ *
+ * A step appends the same tokens to every layer, attends, and ends by `advance` when its passes have completed: until
+ * then lengths and contents are those before it. Formats are dense or quantized, K and V each its own; the cache is a
+ * line, a ring (`window`), or pages out of a pool (`pages`).
+ *
+ * Errors of the constructor: `invalid-argument` for a window larger than the ring, `keep` at or above the capacity, a
+ * tail of a cache that is not quantized; `unsupported` for another format or head size; `out-of-memory`.
+ *
+ * @example
+ * using cache = new KvCache(device, { layers: 32, nKvHeads: 8, headDim: 128, capacity: 32768, tail: 128 });
+ * using pass = device.pass();
+ * for (let layer = 0; layer < 32; layer++) {
+ *   cache.append(pass, layer, { k, v });
+ *   cache.attend(pass, layer, { q, out });
+ * }
+ * await pass.commit();
+ * cache.advance();
+ */
+export class KvCache {
+  readonly device: Device;
+  readonly #config: KvCacheConfig;
+  readonly #memory: KvMemory;
+  readonly #sequences: Sequences;
+  readonly #owner: SequenceOwner;
+  readonly #handles = new Map<SequenceState, KvSequence>();
+  /** How the keys of each layer are turned. */
+  readonly #ropeNotes: (string | undefined)[] = [];
+  #step: Step | undefined;
+  /** Steps that were recorded, the newest last. */
+  readonly #recorded: RecordedStep[] = [];
+  /** Tensors that recorded passes use. */
+  readonly #kept: Tensor[] = [];
+  readonly #name = `kvCache${++count}`;
+  #isDisposed = false;
+
+  constructor(device: Device, options: KvCacheOptions) {
+    if (!(device instanceof Device)) throw refused("device", `expected a Device, got ${display(device)}`);
+    this.device = device;
+    this.#config = useOptions(options);
+    this.#memory = new KvMemory(device, this.#config);
+    this.#sequences = new Sequences(this.#config, this.#memory);
+    this.#owner = {
+      cache: this,
+      sequences: this.#sequences,
+      checkIdle: (what) => this.#checkIdle(what),
+      handle: (state) => this.#handle(state),
+    };
+  }
+
+  /** Bytes that it has on the device, scratch and tables among them. */
+  get bytes(): number {
+    const { rows, norms, tail, tables, scratch } = this.memory;
+    return rows + norms + tail + tables + scratch;
+  }
+
+  /** The same by what they are for. */
+  get memory(): KvCacheMemory {
+    this.#checkUsable();
+    const memory = this.#memory.bytes;
+    return { ...memory, tables: this.#recorded.reduce((sum, { bytes }) => sum + bytes, memory.tables) };
+  }
+
+  /** Tokens of its only sequence. Errors: `invalid-state` where there are several. */
+  get length(): number {
+    const { live } = this.#sequences;
+    if (live.length > 1)
+      throw this.#invalid(`it has ${live.length} sequences; ask one of \`sequences\` for its length`);
+    return live[0]?.length ?? 0;
+  }
+
+  /** The live sequences. */
+  get sequences(): KvSequence[] {
+    return this.#sequences.live.map((state) => this.#handle(state));
+  }
+
+  /** Pages of the pool that no sequence has; 0 where the cache has no pool. */
+  get freePages(): number {
+    return this.#sequences.freePages;
+  }
+
+  /** Whether it was disposed. */
+  get disposed(): boolean {
+    return this.#isDisposed || this.device.disposed;
+  }
+
+  /** A new, empty sequence. Errors: `overflow` where as many as option `sequences` says are live. */
+  sequence(): KvSequence {
+    this.#checkIdle("sequence");
+    return this.#handle(this.#sequences.open());
+  }
+
+  /**
+   * Appends tokens to a layer, and begins a step with the first layer: gives the position of the first token, of the
+   * first sequence. The others have theirs from `sequence.length`. Refused as a whole or encoded as a whole.
+   *
+   * Errors: `overflow` beyond the capacity, what a ring or a tail takes at once, and where the pool has too few pages;
+   * `invalid-state` for a second append of a layer in a step; `invalid-argument` for a layer out of range, other tokens
+   * than the step began with, shapes that disagree, and a rope other than the keys before had; `invalid-handle` for a
+   * sequence of another cache.
+   *
+   * @example
+   * cache.append(pass, layer, { k, v, rope: { theta: 500_000, pairing: "half" } });
+   */
+  append(pass: Pass, layer: number, args: KvAppendArgs): number {
+    const lifetime = this.#usePass(pass);
+    this.#checkLayer(layer);
+    const { k, v, rope, sequences, counts, rows } = useAppendArgs(args, this.#config, lifetime.device);
+    const note = ropeNoteOf(rope);
+    if (lifetime.recorder !== undefined) {
+      const entries = entriesOf(this.#states(sequences), counts, rows);
+      using views = new Views(this.#kept);
+      return this.#record({ pass, layer, views, k, v, rope }, lifetime.recorder, entries, note);
+    }
+    if (this.#step?.isDead) this.#end();
+    const isOpened = this.#sequences.live.length === 0;
+    const states = this.#states(sequences);
+    const before = this.#step;
+    let isEncoding = false;
+    try {
+      const entries = entriesOf(states, counts, rows);
+      const step = before ?? this.#begin(entries);
+      if (step.isOther(entries)) {
+        throw refused("k", `the step began with ${step.text} tokens, not ${new Step(entries, false).text}`);
+      }
+      if (step.layers.has(layer)) {
+        throw this.#invalid(`layer ${layer} was appended to in this step; end it by advance(), or by abandon()`);
+      }
+      checkRopeNote(this.#ropeNotes[layer], note, layer);
+      isEncoding = true;
+      using views = new Views(undefined);
+      for (const entry of entries) appendEntry(this.#memory, { pass, layer, views, k, v, rope }, entry);
+      lifetime.isWatched = true;
+      step.passes.add(lifetime);
+      step.layers.add(layer);
+    } catch (error) {
+      if (before === undefined) this.#end(isEncoding);
+      if (isOpened) for (const state of states) this.#sequences.drop(state);
+      throw error;
+    }
+    this.#ropeNotes[layer] = note;
+    return (states[0] as SequenceState).length;
+  }
+
+  /**
+   * Attention of the step's tokens over a layer, each over what its sequence has up to itself.
+   *
+   * Errors: `invalid-state` before the layer's append; `invalid-argument` for shapes that disagree and a window larger
+   * than the ring's; `unsupported` for ALiBi slopes over a tail or kept tokens.
+   *
+   * @example
+   * cache.attend(pass, layer, { q, out, softcap: 50 });
+   */
+  attend(pass: Pass, layer: number, args: KvAttendArgs): void {
+    const lifetime = this.#usePass(pass);
+    this.#checkLayer(layer);
+    const { recorder } = lifetime;
+    const recorded = recorder && this.#recorded.find((known) => known.recorder === recorder);
+    const step = recorder === undefined ? this.#step : recorded?.step;
+    if (!step?.layers.has(layer)) {
+      throw this.#invalid(`layer ${layer} has nothing appended in this step; append its keys and values first`);
+    }
+    const checked = useAttendArgs(args, this.#config, step.rows, lifetime.device);
+    using views = new Views(recorder && this.#kept);
+    attendStep(this.#memory, { pass, layer, views, ...checked }, step);
+    if (recorder !== undefined) return;
+    lifetime.isWatched = true;
+    step.passes.add(lifetime);
+  }
+
+  /**
+   * Begins a step that a run of a recorded pass will do, and gives the values for that run: the pass was recorded with
+   * `append` and `attend` of all layers, of one to 16 tokens of each sequence. `advance` ends it when the run has completed,
+   * `abandon` when it has failed. `nTokens` chooses among several recorded passes; the newest is meant unless given.
+   *
+   * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`.
+   *
+   * @example
+   * using step = device.record((pass) => {
+   *   cache.append(pass, 0, { k, v });
+   *   cache.attend(pass, 0, { q, out });
+   * });
+   * await step.commit(cache.prepare());
+   * cache.advance();
+   */
+  prepare(nTokens?: number): RunValues {
+    this.#checkIdle("prepare");
+    const { layers } = this.#config;
+    const recorded = this.#recorded.findLast(({ step }) => nTokens === undefined || step.rows === nTokens);
+    if (recorded === undefined || recorded.step.layers.size < layers) {
+      const what = recorded === undefined ? "nothing such" : `${recorded.step.layers.size} of ${layers} layers`;
+      throw this.#invalid(`${what} was recorded; append to all layers in device.record() first`);
+    }
+    const { entries } = recorded.step;
+    for (const entry of entries) {
+      if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
+      checkRoom(this.#config, entry);
+    }
+    const step = new Step(entries, true);
+    for (const layer of recorded.step.layers) step.layers.add(layer);
+    this.#step = step;
+    return recorded.prepare();
+  }
+
+  /**
+   * Ends a step whose passes have completed: its tokens belong to the sequences from now on. `nTokens`, where given, has
+   * to be their number; `tokens` are their ids, for `match`.
+   *
+   * Errors: `invalid-state` without a step, before all layers were appended to, and while a pass is not completed.
+   */
+  advance(nTokens?: number, tokens?: ArrayLike<number>): void {
+    this.#checkUsable();
+    const step = this.#step;
+    if (step === undefined) throw this.#invalid("no step is under way; append first");
+    if (nTokens !== undefined && checkLength(nTokens, "nTokens") !== step.rows) {
+      throw refused("nTokens", `${nTokens}, but the step has ${step.rows}; trim what should not stay`);
+    }
+    if (tokens !== undefined && tokens.length !== step.rows) {
+      throw refused("tokens", `${tokens.length} ids for the ${step.rows} tokens of the step`);
+    }
+    const { layers } = this.#config;
+    if (step.layers.size < layers) {
+      const missing = Array.from({ length: layers }, (_, i) => i).find((layer) => !step.layers.has(layer));
+      throw this.#invalid(`${step.layers.size} of ${layers} layers were appended to, layer ${missing} was not`);
+    }
+    const { pending } = step;
+    if (pending !== undefined) {
+      throw this.#invalid(
+        `a pass of the step is ${pending}, not completed: commit and await it, or abandon() the step`,
+      );
+    }
+    for (const { state, row, count } of step.entries) {
+      const knowsAll = state.ids.length === state.length;
+      state.quantized = quantizedAt(this.#config, state, state.length + count);
+      state.length += count;
+      state.high = Math.max(state.high, state.length);
+      if (tokens !== undefined && knowsAll) for (let i = 0; i < count; i++) state.ids.push(tokens[row + i] as number);
+    }
+    this.#step = undefined;
+  }
+
+  /** Forgets the step under way, if any: lengths and contents are those before it. Errors: `invalid-state` in flight. */
+  abandon(): void {
+    this.#checkUsable();
+    if (this.#step?.isInFlight) throw this.#invalid("a pass of the step is on the device; wait for it first");
+    this.#end();
+  }
+
+  /**
+   * The longest beginning that `tokens` share with a live sequence, by the ids that `advance` was given, as far as
+   * `sequence.fork(length)` can go back; undefined where none shares the first.
+   *
+   * @example
+   * const found = cache.match(promptIds);
+   * const sequence = found?.sequence.fork(found.length) ?? cache.sequence();
+   */
+  match(tokens: ArrayLike<number>): { readonly sequence: KvSequence; readonly length: number } | undefined {
+    this.#checkUsable();
+    let best: { state: SequenceState; length: number } | undefined;
+    for (const state of this.#sequences.live) {
+      let length = 0;
+      while (length < state.ids.length && length < tokens.length && state.ids[length] === tokens[length]) length++;
+      if (length > (best?.length ?? 0) && this.#sequences.canCut(state, length)) best = { state, length };
+    }
+    return best && { sequence: this.#handle(best.state), length: best.length };
+  }
+
+  /**
+   * Writes the sequences to a safetensors file: what is in use of codes, values and tails, with layout, formats, lengths,
+   * how keys are turned, hashes of the codebooks and signs that codes mean, and a SHA-256 of it all.
+   *
+   * Errors: `invalid-state` during a step; `invalid-argument` where the file cannot be written.
+   */
+  async save(path: string): Promise<void> {
+    this.#checkIdle("save");
+    await saveCache(path, this.#memory, this.#sequences.live, this.#ropeNotes);
+  }
+
+  /**
+   * A cache out of a file that `save` wrote, with the options that it was made with and the same bits. Options that are
+   * given have to be those of the file.
+   *
+   * Errors: `invalid-argument`, with both values, for a file of another version, other options, other codebooks or signs,
+   * or one that was changed.
+   *
+   * @example
+   * using cache = await KvCache.load(device, "prompt.safetensors", { headDim: 128 });
+   */
+  static async load(device: Device, path: string, expected: Partial<KvCacheOptions> = {}): Promise<KvCache> {
+    checkObject(expected, "expected");
+    const saved = await readCache(path);
+    checkOptions(path, saved.options, expected);
+    const cache = new KvCache(device, saved.options);
+    try {
+      const states = saved.sequences.map((sequence) => {
+        const state = cache.#sequences.restore(sequence);
+        if (state === undefined)
+          throw unlike(path, "sequence", JSON.stringify(sequence).slice(0, 200), "one that fits");
+        return state;
+      });
+      fillMemory(path, cache.#memory, states, saved);
+      for (const [layer, note] of saved.ropeNotes.entries()) cache.#ropeNotes[layer] = note;
+    } catch (error) {
+      cache.dispose();
+      throw error;
+    }
+    return cache;
+  }
+
+  /** Gives its memory back; passes that use it go on. A second call does nothing. */
+  dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    this.#memory.dispose();
+    for (const tensor of this.#kept) tensor.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** Encodes an append into a pass that is recorded. */
+  #record(call: AppendCall, recorder: Recorder, entries: readonly StepEntry[], note: string): number {
+    this.#checkIdle("recording");
+    const { layer } = call;
+    checkRecordable(this.#config, entries);
+    checkRopeNote(this.#ropeNotes[layer], note, layer);
+    let recorded = this.#recorded.find((known) => known.recorder === recorder);
+    if (recorded === undefined) {
+      const pass = call.pass as RecordingPass;
+      recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries, this.#kept);
+      this.#recorded.push(recorded);
+    }
+    const { step } = recorded;
+    if (step.isOther(entries)) {
+      throw refused("k", `the recorded step began with ${step.text} tokens, not ${new Step(entries, true).text}`);
+    }
+    if (step.layers.has(layer)) throw this.#invalid(`layer ${layer} was appended to in this recorded step`);
+    recorded.append(call);
+    step.layers.add(layer);
+    this.#ropeNotes[layer] = note;
+    return (entries[0] as StepEntry).state.length;
+  }
+
+  #begin(entries: readonly StepEntry[]): Step {
+    for (const entry of entries) checkRoom(this.#config, entry);
+    if (this.#sequences.live.every(({ length }) => length === 0)) this.#ropeNotes.length = 0;
+    this.#sequences.reserve(entries);
+    this.#step = new Step(entries, false);
+    return this.#step;
+  }
+
+  /** Forgets the step, and gives back its pages. What it has written lies beyond the lengths. */
+  #end(isWritten = true): void {
+    for (const { state, count } of this.#step?.entries ?? []) {
+      if (isWritten) state.high = Math.max(state.high, state.length + count);
+      this.#sequences.trimPages(state);
+    }
+    this.#step = undefined;
+  }
+
+  /** The sequences that a caller names, or the only one, which is made where there is none yet. */
+  #states(sequences: readonly KvSequence[] | undefined): SequenceState[] {
+    if (sequences !== undefined) {
+      if (!Array.isArray(sequences) || sequences.length === 0) {
+        throw refused("sequences", `expected a list of sequences, got ${display(sequences)}`);
+      }
+      return sequences.map((sequence, i) => KvSequence.use(sequence, this, `sequences.${i}`));
+    }
+    const { live } = this.#sequences;
+    if (live.length > 1) throw refused("sequences", `the cache has ${live.length}; say whose tokens they are`);
+    return [live[0] ?? this.#sequences.open()];
+  }
+
+  #handle(state: SequenceState): KvSequence {
+    let handle = this.#handles.get(state);
+    if (handle === undefined) {
+      for (const known of this.#handles.keys()) if (!known.isLive) this.#handles.delete(known);
+      handle = KvSequence.of(this.#owner, state);
+      this.#handles.set(state, handle);
+    }
+    return handle;
+  }
+
+  #usePass(pass: Pass): PassLifetime {
+    this.#checkUsable();
+    const lifetime = Pass.use(pass);
+    if (pass.device !== this.device)
+      throw refused("pass", "the pass belongs to another device than the cache", "invalid-handle");
+    return lifetime;
+  }
+
+  #checkLayer(layer: number): void {
+    const { layers } = this.#config;
+    if (checkLength(layer, "layer") >= layers) {
+      throw refused("layer", `${layer} is out of range: the cache has ${layers} layers, 0 to ${layers - 1}`);
+    }
+  }
+
+  #checkUsable(): void {
+    if (this.disposed) throw disposedError(this.#isDisposed ? "the cache" : "the cache's device");
+  }
+
+  #checkIdle(what: string): void {
+    this.#checkUsable();
+    if (this.#step?.isDead) this.#end();
+    if (this.#step !== undefined) throw this.#invalid(`${what} during a step; end it by advance(), or by abandon()`);
+  }
+
+  #invalid(reason: string): MetalAttentionError {
+    return new MetalAttentionError("invalid-state", `cache: ${reason}`, { argument: "cache" });
+  }
+}

@@ -1,0 +1,84 @@
+import type { Device } from "../device/device.ts";
+import type { Tensor } from "../device/tensor.ts";
+import type { DecodeDType } from "../ops/decode/decodeCache.ts";
+import type { KvCacheConfig } from "./options.ts";
+import { Scratch } from "./scratch.ts";
+import { stageTokens } from "./stage.ts";
+import { Store } from "./store.ts";
+import { Tail } from "./tail.ts";
+
+/** Bytes of a cache by what they are for. */
+export interface KvCacheMemory {
+  /** Codes and values of K and V. */
+  readonly rows: number;
+  readonly norms: number;
+  readonly tail: number;
+  /** Lengths, positions and tables of pages. */
+  readonly tables: number;
+  /** What dispatches hand to each other; it grows to the largest need. */
+  readonly scratch: number;
+}
+
+/** All device memory of a cache. */
+export class KvMemory {
+  readonly config: KvCacheConfig;
+  readonly store: Store;
+  /** The first tokens of each sequence of a ring. */
+  readonly keepStore: Store | undefined;
+  readonly tail: Tail | undefined;
+  readonly scratch: Scratch;
+  /** Pages of each sequence, i32 [sequences, maxPages]. */
+  readonly table: Tensor<"i32">;
+  /** Keys of each sequence for recorded passes, i32 [sequences]. */
+  readonly lengths: Tensor<"i32">;
+  /** What tokens have to be in to be written as they are: to the tail where there is one. */
+  readonly sourceDtypes: readonly [k: DecodeDType, v: DecodeDType];
+
+  constructor(device: Device, config: KvCacheConfig) {
+    this.config = config;
+    const { sequences, keep, pageCount, pageTokens, maxPages, tail, tailDtype, k, v } = config;
+    this.sourceDtypes = tail > 0 ? [tailDtype, tailDtype] : [k.sourceDtype, v.sourceDtype];
+    const made: Disposable[] = [];
+    const note = <T extends { dispose(): void }>(part: T): T => {
+      made.push({ [Symbol.dispose]: () => part.dispose() });
+      return part;
+    };
+    try {
+      this.store = note(new Store(device, config, pageCount, pageTokens));
+      this.keepStore = keep > 0 ? note(new Store(device, config, sequences, keep)) : undefined;
+      this.tail = tail > 0 ? note(new Tail(device, config)) : undefined;
+      this.table = note(device.tensor("i32", [sequences, maxPages]));
+      this.lengths = note(device.tensor("i32", [sequences]));
+    } catch (error) {
+      for (const part of made) part[Symbol.dispose]();
+      throw error;
+    }
+    this.scratch = new Scratch(device);
+  }
+
+  /** Room for tokens that are converted before they are written. */
+  stage(name: string, dtype: DecodeDType, tokens: number): Tensor<DecodeDType> {
+    const { nKvHeads, headDim, capacity } = this.config;
+    const most = Math.min(stageTokens, capacity) * nKvHeads * headDim;
+    return this.scratch.tensor(name, dtype, [tokens, nKvHeads, headDim], most);
+  }
+
+  get bytes(): KvCacheMemory {
+    return {
+      rows: this.store.rowBytes + (this.keepStore?.rowBytes ?? 0),
+      norms: this.store.normBytes + (this.keepStore?.normBytes ?? 0),
+      tail: this.tail?.bytes ?? 0,
+      tables: this.table.byteLength + this.lengths.byteLength,
+      scratch: this.scratch.bytes,
+    };
+  }
+
+  dispose(): void {
+    this.store.dispose();
+    this.keepStore?.dispose();
+    this.tail?.dispose();
+    this.table.dispose();
+    this.lengths.dispose();
+    this.scratch.dispose();
+  }
+}

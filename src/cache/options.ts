@@ -1,0 +1,219 @@
+import { checkLength, checkObject, display, refused } from "../checks.ts";
+import { dtypeSize } from "../device/dtypes.ts";
+import type { DecodeDType } from "../ops/decode/decodeCache.ts";
+import { flashAttnDecodeSupport } from "../ops/decode/flashAttnDecodeSupport.ts";
+import { OptionNames } from "../optionNames.ts";
+import { type KvFormat, type StreamFormat, useKvFormat } from "./format.ts";
+
+/** A pool of pages that the sequences of a cache share. */
+export interface KvCachePages {
+  /** Tokens of a page. */
+  readonly tokens: number;
+  /** Pages in all. */
+  readonly count: number;
+}
+
+/** Options of {@link KvCache}. */
+export interface KvCacheOptions {
+  readonly layers: number;
+  /** Heads of K, and as many of V. */
+  readonly nKvHeads: number;
+  /** Values of a head vector. */
+  readonly headDim: number;
+  /** Most tokens of a sequence; with a window the tokens that are kept, `keep` among them. */
+  readonly capacity: number;
+  /** How K is stored: `{ bits: 8 }` unless given. */
+  readonly k?: KvFormat;
+  /** How V is stored: `{ bits: 4 }` unless given. */
+  readonly v?: KvFormat;
+  /** Sequences at once; 1 unless given. */
+  readonly sequences?: number;
+  /** Makes the cache a ring: a token sees the last `window` ones, itself among them. */
+  readonly window?: number;
+  /** Beside `window`: the first tokens of a sequence, which stay and are seen by all; 0 unless given. */
+  readonly keep?: number;
+  /**
+   * Tokens that can always be trimmed: so many more slots of a ring, so many more tokens in the tail; 0 unless given.
+   */
+  readonly rollback?: number;
+  /** Of a quantized cache: the newest tokens, at least so many, stay in `tailDtype`; 0 unless given. */
+  readonly tail?: number;
+  /** f16 unless given. */
+  readonly tailDtype?: "f16" | "bf16";
+  /** With a tail: most tokens of an append, for each of which it has a slot; 256 unless given. */
+  readonly maxAppend?: number;
+  /** Tokens lie in pages out of a pool. */
+  readonly pages?: KvCachePages;
+}
+
+/** @internal The options, checked and with defaults. */
+export interface KvCacheConfig {
+  readonly layers: number;
+  readonly nKvHeads: number;
+  readonly headDim: number;
+  readonly capacity: number;
+  readonly k: StreamFormat;
+  readonly v: StreamFormat;
+  readonly sequences: number;
+  readonly kind: "linear" | "ring" | "paged";
+  /** 0 for none. */
+  readonly window: number;
+  readonly keep: number;
+  readonly rollback: number;
+  /** Tokens that stay in full precision, `rollback` among them; 0 for no tail. */
+  readonly tail: number;
+  /** Tokens that are quantized together, counted from position 0. */
+  readonly tailBlock: number;
+  /** Slots of a sequence's tail. */
+  readonly tailSlots: number;
+  readonly tailDtype: "f16" | "bf16";
+  readonly maxAppend: number;
+  /** Of a page of the pool; the slots of a sequence where it has a page of its own. */
+  readonly pageTokens: number;
+  readonly pageCount: number;
+  /** Pages of a sequence at most. */
+  readonly maxPages: number;
+}
+
+const optionNames = new OptionNames<KvCacheOptions>("KvCache", {
+  layers: true,
+  nKvHeads: true,
+  headDim: true,
+  capacity: true,
+  k: true,
+  v: true,
+  sequences: true,
+  window: true,
+  keep: true,
+  rollback: true,
+  tail: true,
+  tailDtype: true,
+  maxAppend: true,
+  pages: true,
+});
+const pageNames = new OptionNames<KvCachePages>("pages", { tokens: true, count: true });
+
+/** Tokens that are quantized together, where a tail is as long. */
+const quantizedBlock = 32;
+/** @internal Positions that the kernels count. */
+export const mostPositions = 2 ** 30;
+
+/** @internal Checks the options of a cache. */
+export function useOptions(options: KvCacheOptions): KvCacheConfig {
+  optionNames.check(checkObject(options, "options"));
+  // A field is read once, so that a getter cannot change it.
+  const given: KvCacheOptions = { ...options };
+  const layers = checkPositive(given.layers, "layers");
+  const nKvHeads = checkPositive(given.nKvHeads, "nKvHeads");
+  const headDim = checkPositive(given.headDim, "headDim");
+  const capacity = checkPositive(given.capacity, "capacity");
+  if (capacity > mostPositions) throw refused("capacity", `${capacity} exceeds ${mostPositions} positions`, "overflow");
+  const k = useKvFormat(given.k ?? { bits: 8 }, "k", headDim);
+  const v = useKvFormat(given.v ?? { bits: 4 }, "v", headDim);
+  checkHeadDim(headDim, k, v);
+  const sequences = checkPositive(given.sequences ?? 1, "sequences");
+  const rollback = checkLength(given.rollback ?? 0, "rollback");
+  const ring = useRing(given, capacity);
+  const tail = useTail(given, k, v, rollback);
+  const shape = { layers, nKvHeads, headDim, capacity, k, v, sequences, rollback, ...ring, ...tail };
+  if (given.pages !== undefined) return { ...shape, kind: "paged", ...usePages(given, capacity) };
+  const isRing = ring.window > 0;
+  const pageTokens = isRing ? capacity - ring.keep + rollback : capacity;
+  return { ...shape, kind: isRing ? "ring" : "linear", pageTokens, pageCount: sequences, maxPages: 1 };
+}
+
+function checkPositive(value: unknown, argument: string): number {
+  const number = checkLength(value, argument);
+  if (number === 0) throw refused(argument, "expected at least 1, got 0");
+  return number;
+}
+
+function checkHeadDim(headDim: number, k: StreamFormat, v: StreamFormat): void {
+  const storage = (format: StreamFormat) => (format.codes === undefined ? "dense" : "codes");
+  const rows = flashAttnDecodeSupport().filter(
+    (row) => row.k === storage(k) && row.v === storage(v) && row.headDim === row.valueDim,
+  );
+  if (rows.some((row) => row.headDim === headDim)) return;
+  const sizes = [...new Set(rows.map((row) => row.headDim))].sort((a, b) => a - b);
+  throw refused(
+    "headDim",
+    `attention over K of ${k.text} and V of ${v.text} has no kernel for ${headDim}; supported: ${sizes.join(", ")}`,
+    "unsupported",
+  );
+}
+
+function useRing(given: KvCacheOptions, capacity: number): Pick<KvCacheConfig, "window" | "keep"> {
+  const keep = checkLength(given.keep ?? 0, "keep");
+  if (given.window === undefined) {
+    if (keep > 0) throw refused("keep", `${keep} without a window; all tokens stay in a cache that is no ring`);
+    return { window: 0, keep };
+  }
+  const window = checkPositive(given.window, "window");
+  if (keep >= capacity) {
+    throw refused("keep", `${keep} is not below the capacity ${capacity}, which counts the kept tokens too`);
+  }
+  if (window > capacity - keep) {
+    throw refused(
+      "window",
+      `${window} is larger than the ring of ${capacity - keep} (capacity ${capacity} - keep ${keep}); ` +
+        `give a capacity of at least ${window + keep}`,
+    );
+  }
+  return { window, keep };
+}
+
+type TailConfig = Pick<KvCacheConfig, "tail" | "tailBlock" | "tailSlots" | "tailDtype" | "maxAppend">;
+
+function useTail(given: KvCacheOptions, k: StreamFormat, v: StreamFormat, rollback: number): TailConfig {
+  const { tailDtype = "f16" } = given;
+  if (tailDtype !== "f16" && tailDtype !== "bf16") {
+    throw refused("tailDtype", `expected "f16" or "bf16", got ${display(tailDtype)}`);
+  }
+  const length = checkLength(given.tail ?? 0, "tail");
+  if (length === 0) {
+    if (given.maxAppend !== undefined) {
+      throw refused("maxAppend", "given without a tail, where an append may have any number of tokens; leave it out");
+    }
+    return { tail: 0, tailBlock: 0, tailSlots: 0, tailDtype, maxAppend: 0 };
+  }
+  if (k.codes === undefined && v.codes === undefined) {
+    throw refused("tail", `${length} tokens of a cache that is not quantized; leave it out, or give k or v bits`);
+  }
+  const tail = length + rollback;
+  const tailBlock = Math.min(quantizedBlock, length);
+  const maxAppend = checkPositive(given.maxAppend ?? 256, "maxAppend");
+  return { tail, tailBlock, tailSlots: tail + tailBlock - 1 + maxAppend, tailDtype, maxAppend };
+}
+
+function usePages(
+  { pages, window }: KvCacheOptions,
+  capacity: number,
+): Pick<KvCacheConfig, "pageTokens" | "pageCount" | "maxPages"> {
+  if (window !== undefined) {
+    throw refused("pages", "a ring has none; give `window` to attend, or leave out `pages`", "unsupported");
+  }
+  const given = checkObject(pages as KvCachePages, "pages");
+  pageNames.check(given, "pages.");
+  const pageTokens = checkPositive(given.tokens, "pages.tokens");
+  const pageCount = checkPositive(given.count, "pages.count");
+  return { pageTokens, pageCount, maxPages: Math.ceil(capacity / pageTokens) };
+}
+
+/** @internal Bytes of a token's tail, K and V of one layer. */
+export function tailBytesPerToken({ nKvHeads, headDim, tailDtype }: KvCacheConfig): number {
+  return 2 * nKvHeads * headDim * dtypeSize(tailDtype);
+}
+
+/** @internal The options that make a cache of this configuration, with all that has a default. */
+export function optionsOf(config: KvCacheConfig): KvCacheOptions {
+  const { layers, nKvHeads, headDim, capacity, sequences, kind, window, keep, rollback } = config;
+  const { tail, tailDtype, maxAppend, pageTokens, pageCount } = config;
+  const format = ({ codes, dtype }: StreamFormat): KvFormat =>
+    codes === undefined ? (dtype as DecodeDType) : { bits: codes.bits, packing: codes.packing };
+  return {
+    ...{ layers, nKvHeads, headDim, capacity, k: format(config.k), v: format(config.v), sequences, rollback },
+    ...(kind === "ring" && { window, keep }),
+    ...(kind === "paged" && { pages: { tokens: pageTokens, count: pageCount } }),
+    ...(tail > 0 && { tail: tail - rollback, tailDtype, maxAppend }),
+  };
+}

@@ -1,0 +1,169 @@
+import { refused } from "../checks.ts";
+import { MetalAttentionError } from "../errors.ts";
+import type { SavedSequence } from "./file.ts";
+import type { KvMemory } from "./memory.ts";
+import type { KvCacheConfig } from "./options.ts";
+import { PagePool } from "./pagePool.ts";
+import { cutTo, reasonAgainst, type SequenceState } from "./state.ts";
+
+/** The sequences of a cache, and which pages each has. */
+export class Sequences {
+  readonly #config: KvCacheConfig;
+  readonly #memory: KvMemory;
+  readonly #pool: PagePool;
+  readonly #states: (SequenceState | undefined)[];
+
+  constructor(config: KvCacheConfig, memory: KvMemory) {
+    this.#config = config;
+    this.#memory = memory;
+    this.#pool = new PagePool(config.kind === "paged" ? config.pageCount : 0);
+    this.#states = Array.from({ length: config.sequences }, () => undefined);
+    // Where the cache has no pool, a sequence's page is its own.
+    if (config.kind !== "paged") memory.table.set(Int32Array.from({ length: config.sequences }, (_, i) => i));
+  }
+
+  get live(): SequenceState[] {
+    return this.#states.filter((state) => state !== undefined);
+  }
+
+  get freePages(): number {
+    return this.#pool.free;
+  }
+
+  /** A new, empty sequence. */
+  open(slot = this.#states.indexOf(undefined)): SequenceState {
+    const { sequences, kind } = this.#config;
+    if (slot < 0) {
+      throw refused("sequences", `all ${sequences} are in use; drop one, or make the cache with more`, "overflow");
+    }
+    const pages = kind === "paged" ? [] : [slot];
+    const state = { slot, length: 0, high: 0, quantized: 0, denseFrom: 0, pages, ids: [], isLive: true };
+    this.#states[slot] = state;
+    return state;
+  }
+
+  drop(state: SequenceState): void {
+    if (!state.isLive) return;
+    state.isLive = false;
+    this.#states[state.slot] = undefined;
+    this.#releaseFrom(state, 0);
+  }
+
+  /** A sequence of the first `length` tokens of another: full pages are shared, the rest is copied. */
+  fork(state: SequenceState, length: number): SequenceState {
+    const { kind, pageTokens, keep } = this.#config;
+    const { store, keepStore, tail } = this.#memory;
+    const rest = kind === "paged" ? length % pageTokens : 0;
+    if (rest > 0 && this.#pool.free === 0) throw this.#exhausted(1, "a fork copies the last page, which is not full");
+    const next = this.open();
+    if (kind === "paged") {
+      const full = Math.floor(length / pageTokens);
+      for (const page of state.pages.slice(0, full)) this.#addPage(next, page);
+      if (rest > 0) store.copyPage(state.pages[full] as number, this.#addPage(next), rest);
+    } else {
+      store.copyPage(state.slot, next.slot, Math.min(pageTokens, Math.max(0, state.high - keep)));
+    }
+    keepStore?.copyPage(state.slot, next.slot, Math.min(keep, state.length));
+    tail?.copy(state.slot, next.slot);
+    const { high, quantized, denseFrom, ids } = state;
+    Object.assign(next, { length: state.length, high, quantized, denseFrom, ids: [...ids] });
+    cutTo(this.#config, next, length);
+    return next;
+  }
+
+  /** Refuses, with the reason, to leave a sequence its first `length` tokens where a ring cannot. */
+  checkCut(state: SequenceState, length: number, argument: string): void {
+    const reason = reasonAgainst(this.#config, state, length);
+    if (reason !== undefined) throw new MetalAttentionError("invalid-state", `${argument}: ${reason}`, { argument });
+  }
+
+  /** Leaves a sequence its first `length` tokens. */
+  cut(state: SequenceState, length: number, argument: string): void {
+    this.checkCut(state, length, argument);
+    cutTo(this.#config, state, length);
+    this.trimPages(state);
+  }
+
+  /** Gives back pages that no token is in. */
+  trimPages(state: SequenceState): void {
+    if (this.#config.kind === "paged") this.#releaseFrom(state, Math.ceil(state.length / this.#config.pageTokens));
+  }
+
+  /** Gives each sequence the pages for so many more tokens, or refuses them all. */
+  reserve(wanted: readonly { readonly state: SequenceState; readonly count: number }[]): void {
+    if (this.#config.kind !== "paged") return;
+    const { pageTokens } = this.#config;
+    let needed = 0;
+    for (const { state, count } of wanted) {
+      needed += Math.ceil((state.length + count) / pageTokens) - state.pages.length + (this.#isShared(state) ? 1 : 0);
+    }
+    if (needed > this.#pool.free) throw this.#exhausted(needed, "the append");
+    for (const { state, count } of wanted) {
+      if (this.#isShared(state)) this.#unshare(state);
+      const pages = Math.ceil((state.length + count) / pageTokens);
+      while (state.pages.length < pages) this.#addPage(state);
+    }
+  }
+
+  /** A sequence as a file has it; undefined where it cannot be one of this cache. */
+  restore({ pages, ...saved }: SavedSequence): SequenceState | undefined {
+    const { kind, sequences, pageCount, pageTokens, capacity, tail } = this.#config;
+    const { slot, length, high, quantized, denseFrom, ids } = saved;
+    if (slot >= sequences || this.#states[slot] !== undefined || ids.length > length || length > high) return undefined;
+    if (kind !== "ring" && length > capacity) return undefined;
+    if (tail > 0 ? quantized > length || denseFrom > length : quantized > high) return undefined;
+    const wanted = kind === "paged" ? Math.ceil(length / pageTokens) : 1;
+    const arePages = pages.every((page) => (kind === "paged" ? page < pageCount : page === slot));
+    if (pages.length !== wanted || !arePages || new Set(pages).size < wanted) return undefined;
+    const state = this.open(slot);
+    if (kind === "paged") for (const page of pages) this.#addPage(state, page);
+    return Object.assign(state, saved);
+  }
+
+  /** Whether a sequence can have its first `length` tokens alone. */
+  canCut(state: SequenceState, length: number): boolean {
+    return reasonAgainst(this.#config, state, length) === undefined;
+  }
+
+  /** Whether the next token goes into a page that another sequence has too. */
+  #isShared({ length, pages }: SequenceState): boolean {
+    const { pageTokens } = this.#config;
+    return length % pageTokens > 0 && this.#pool.uses(pages[Math.floor(length / pageTokens)] as number) > 1;
+  }
+
+  /** Copies the last page, which another sequence goes on having. */
+  #unshare(state: SequenceState): void {
+    const { pageTokens } = this.#config;
+    const last = Math.floor(state.length / pageTokens);
+    const shared = state.pages[last] as number;
+    this.#releaseFrom(state, last, false);
+    const own = this.#addPage(state);
+    this.#memory.store.copyPage(shared, own, state.length % pageTokens);
+    this.#pool.release(shared);
+  }
+
+  /** Appends a free page, or one that other sequences may have. */
+  #addPage(state: SequenceState, known?: number): number {
+    const page = known ?? this.#pool.take();
+    if (known !== undefined) this.#pool.claim(known);
+    const { table } = this.#memory;
+    table.set([page], state.slot * this.#config.maxPages + state.pages.length);
+    state.pages.push(page);
+    return page;
+  }
+
+  #releaseFrom(state: SequenceState, first: number, isGivenBack = true): void {
+    if (this.#config.kind !== "paged") return;
+    for (const page of state.pages.splice(first)) if (isGivenBack) this.#pool.release(page);
+  }
+
+  #exhausted(needed: number, what: string): MetalAttentionError {
+    const { pageCount } = this.#config;
+    return refused(
+      "pages",
+      `${what} needs ${needed} more, and of ${pageCount} only ${this.#pool.free} are free; drop or trim a sequence, or ` +
+        `make the cache with at least ${pageCount + needed - this.#pool.free}`,
+      "overflow",
+    );
+  }
+}

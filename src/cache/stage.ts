@@ -1,0 +1,36 @@
+import type { Pass } from "../device/pass.ts";
+import type { Tensor } from "../device/tensor.ts";
+import type { DecodeDType } from "../ops/decode/decodeCache.ts";
+import { type ApplyRopeArgs, applyRope } from "../ops/rope/applyRope.ts";
+import type { Views } from "./views.ts";
+
+/** How K is turned before it is written: what {@link applyRope} takes beside tensors and positions. */
+export type KvRope = Pick<ApplyRopeArgs, "theta" | "invFreq" | "pairing" | "rotaryDim" | "attentionScale">;
+
+/** Tokens that go through the stage at once. */
+export const stageTokens = 256;
+
+/** Where the tokens of a stage are: the position of the first, or a tensor of them all. */
+export type StagePositions = number | Tensor<"i32">;
+
+/** A rotation by nothing, which leaves a change of dtype: pairs from the second on are copied. */
+const noRotation = { invFreq: new Float32Array(1), pairing: "half" } as const;
+
+/**
+ * Turns and converts the rows `from` up to `to` of `x`, [tokens, nKvHeads, headDim], into `out`, which has as many:
+ * what stands between an append and the writes that take no such source.
+ */
+export function stageRows(
+  pass: Pass,
+  views: Views,
+  x: Tensor<DecodeDType>,
+  [from, to]: readonly [number, number],
+  out: Tensor<DecodeDType>,
+  rope: KvRope | undefined,
+  positions: StagePositions,
+): void {
+  const source = from === 0 && to === x.shape[0] ? x : views.slice(x, from, to);
+  const place = typeof positions === "number" ? { start: positions } : { positions };
+  const turn = rope === undefined ? { ...noRotation, start: 0 } : { ...rope, ...place };
+  applyRope(pass, { x: source, out, layout: "sequence-major", ...turn } as ApplyRopeArgs);
+}

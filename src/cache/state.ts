@@ -1,0 +1,83 @@
+import type { KvCacheConfig } from "./options.ts";
+
+/** Where a sequence stands. */
+export interface SequenceState {
+  /** Its place among the sequences of the cache. */
+  readonly slot: number;
+  length: number;
+  /** Positions below it may have been written, which in a ring are gone behind it. */
+  high: number;
+  /** Tokens that are quantized, where a tail keeps the others. */
+  quantized: number;
+  /** Of the pool, in order; the sequence's own one where the cache is not paged. */
+  pages: number[];
+  /** The tail has the positions from here on, as far as they are not too many for it. */
+  denseFrom: number;
+  /** Ids of the first tokens, as far as they were told. */
+  ids: number[];
+  isLive: boolean;
+}
+
+/** Tokens that are quantized in a sequence of `length`: a matter of the length alone, but that none comes back. */
+export function quantizedAt({ tail, tailBlock }: KvCacheConfig, { quantized }: SequenceState, length: number): number {
+  if (tail === 0) return length;
+  return Math.max(quantized, Math.floor(Math.max(0, length - tail) / tailBlock) * tailBlock);
+}
+
+/** What of a sequence is in the way of having `length` tokens alone; undefined where nothing is. */
+export function reasonAgainst(config: KvCacheConfig, state: SequenceState, length: number): string | undefined {
+  const { kind, keep, window, pageTokens } = config;
+  if (kind !== "ring" || length <= keep) return undefined;
+  const oldestSeen = Math.max(keep, length - window + 1);
+  const oldest = state.high - pageTokens;
+  if (oldestSeen >= oldest) return undefined;
+  const least = Math.min(state.length, oldest + window - 1);
+  return (
+    `the ring has wrapped: token ${length} would see positions from ${oldestSeen}, and those below ${oldest} are ` +
+    `overwritten; at least ${least} tokens have to stay of ${state.length}, \`rollback\` reserves room for more`
+  );
+}
+
+/** Makes a sequence one of its first `length` tokens; `reasonAgainst` has nothing against it. */
+export function cutTo(config: KvCacheConfig, state: SequenceState, length: number): void {
+  const { kind, keep, tailSlots } = config;
+  // Tokens whose slots of the tail were taken by others stay quantized.
+  const denseFrom = Math.max(state.denseFrom, state.high - tailSlots);
+  const wanted = quantizedAt(config, { ...state, quantized: 0 }, length);
+  state.quantized = Math.min(length, state.quantized, Math.max(wanted, denseFrom));
+  state.denseFrom = Math.min(length, denseFrom);
+  state.length = length;
+  if (kind !== "ring" || length <= keep) state.high = length;
+  if (state.ids.length > length) state.ids.length = length;
+}
+
+/** A run of positions that lies in one page. */
+export interface Piece {
+  readonly store: "main" | "keep";
+  readonly page: number;
+  /** Slot of the first in the page; of a ring, before wrapping. */
+  readonly offset: number;
+  readonly from: number;
+  readonly count: number;
+}
+
+/** Where the positions `from` up to `to` of a sequence lie. */
+export function piecesOf(config: KvCacheConfig, { slot, pages }: SequenceState, from: number, to: number): Piece[] {
+  const { kind, keep, pageTokens } = config;
+  const pieces: Piece[] = [];
+  let at = from;
+  if (at < keep) {
+    const count = Math.min(to, keep) - at;
+    pieces.push({ store: "keep", page: slot, offset: at, from: at, count });
+    at += count;
+  }
+  while (at < to) {
+    const place = at - keep;
+    const page = kind === "paged" ? Math.floor(place / pageTokens) : 0;
+    const offset = place - page * pageTokens;
+    const count = kind === "ring" ? to - at : Math.min(to - at, pageTokens - offset);
+    pieces.push({ store: "main", page: pages[page] as number, offset, from: at, count });
+    at += count;
+  }
+  return pieces;
+}

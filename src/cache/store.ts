@@ -1,0 +1,135 @@
+import type { Device } from "../device/device.ts";
+import { Tensor } from "../device/tensor.ts";
+import type { DecodeCache, DecodeDType } from "../ops/decode/decodeCache.ts";
+import type { QuantizedCache } from "../ops/quantizedCache/quantizedStreams.ts";
+import type { StreamFormat } from "./format.ts";
+import type { KvCacheConfig } from "./options.ts";
+
+/** K or V of some pages, of one layer: what attention reads and what a write takes. */
+export interface StreamView {
+  /** Values, or codes. */
+  readonly rows: Tensor;
+  readonly norms: Tensor<"f32"> | undefined;
+  readonly format: StreamFormat;
+  /** As attention takes it. */
+  readonly cache: DecodeCache;
+}
+
+/** K and V of some pages, of one layer. */
+export interface PageView {
+  readonly k: StreamView;
+  readonly v: StreamView;
+}
+
+/** All pages of a layer, and runs of them by number and count. */
+interface LayerPages {
+  readonly whole: PageView;
+  readonly views: Map<number, PageView>;
+}
+
+/**
+ * Memory of tokens in pages [pages, nKvHeads, pageTokens, row], K and V of every layer. A cache that is not paged has a
+ * page of all slots for each sequence.
+ */
+export class Store {
+  readonly pageTokens: number;
+  readonly pageCount: number;
+  /** Bytes of codes and values, and of norms. */
+  readonly rowBytes: number;
+  readonly normBytes: number;
+  readonly #layers: LayerPages[];
+  readonly #tensors: Tensor[] = [];
+
+  constructor(device: Device, config: KvCacheConfig, pageCount: number, pageTokens: number) {
+    this.pageCount = pageCount;
+    this.pageTokens = pageTokens;
+    const { layers, nKvHeads, k, v } = config;
+    const vectors = layers * pageCount * nKvHeads * pageTokens;
+    this.rowBytes = vectors * (k.rowBytes + v.rowBytes);
+    this.normBytes = vectors * 4 * (k.normsPerPos + v.normsPerPos);
+    const allocate = (format: StreamFormat): StreamView => {
+      const axes = [pageCount, nKvHeads, pageTokens];
+      const rows = this.#keep(device.tensor(format.dtype, [...axes, format.rowLength]));
+      const norms = format.codes && this.#keep(device.tensor("f32", [...axes, format.normsPerPos]));
+      return viewOf(format, rows, norms);
+    };
+    this.#layers = [];
+    try {
+      for (let i = 0; i < layers; i++)
+        this.#layers.push({ whole: { k: allocate(k), v: allocate(v) }, views: new Map() });
+    } catch (error) {
+      this.dispose();
+      throw error;
+    }
+  }
+
+  /** All pages of a layer. */
+  layer(layer: number): PageView {
+    return (this.#layers[layer] as { readonly whole: PageView }).whole;
+  }
+
+  /** `count` pages of a layer, from `page` on. */
+  pages(layer: number, page: number, count = 1): PageView {
+    const { whole, views } = this.#layers[layer] as LayerPages;
+    const key = page * (this.pageCount + 1) + count;
+    let view = views.get(key);
+    if (view === undefined) {
+      const part = ({ rows, norms, format }: StreamView) =>
+        viewOf(
+          format,
+          this.#keep(rows.slice(page, page + count)),
+          norms && this.#keep(norms.slice(page, page + count)),
+        );
+      view = { k: part(whole.k), v: part(whole.v) };
+      views.set(key, view);
+    }
+    return view;
+  }
+
+  /** Copies the first slots of a page to another, in every layer. No pass may be using either. */
+  copyPage(from: number, to: number, slots: number): void {
+    this.forEachTensor((tensor) => {
+      const { bytes, rowLength } = this.rowsOf(tensor, from);
+      const target = this.rowsOf(tensor, to).bytes;
+      for (let start = 0; start < bytes.length; start += this.pageTokens * rowLength) {
+        target.set(bytes.subarray(start, start + slots * rowLength), start);
+      }
+    });
+  }
+
+  /** The bytes of a page in one of the tensors, [nKvHeads, pageTokens, row], and those of a row. */
+  rowsOf(tensor: Tensor, page: number): { readonly bytes: Uint8Array<ArrayBuffer>; readonly rowLength: number } {
+    const all = Tensor.bytesOf(tensor);
+    const pageLength = all.length / this.pageCount;
+    const rowLength = pageLength / this.pageTokens / (tensor.shape[1] as number);
+    return { bytes: all.subarray(page * pageLength, (page + 1) * pageLength), rowLength };
+  }
+
+  /** Calls `visit` with each tensor that holds tokens; `name` is one for files. */
+  forEachTensor(visit: (tensor: Tensor, name: string) => void): void {
+    for (const [layer, { whole }] of this.#layers.entries()) {
+      for (const stream of ["k", "v"] as const) {
+        visit(whole[stream].rows, `${layer}.${stream}.rows`);
+        if (whole[stream].norms !== undefined) visit(whole[stream].norms, `${layer}.${stream}.norms`);
+      }
+    }
+  }
+
+  dispose(): void {
+    for (const tensor of this.#tensors) tensor.dispose();
+  }
+
+  #keep<T extends Tensor>(tensor: T): T {
+    this.#tensors.push(tensor);
+    return tensor;
+  }
+}
+
+function viewOf(format: StreamFormat, rows: Tensor, norms: Tensor<"f32"> | undefined): StreamView {
+  const { codes } = format;
+  const cache: DecodeCache =
+    codes === undefined
+      ? (rows as Tensor<DecodeDType>)
+      : { ...({ packed: rows, norms } as QuantizedCache), bits: codes.bits, packing: codes.packing };
+  return { rows, norms, format, cache };
+}

@@ -1,0 +1,101 @@
+import type { Device } from "../device/device.ts";
+import { Tensor } from "../device/tensor.ts";
+import { type KvCacheConfig, tailBytesPerToken } from "./options.ts";
+
+/** The tail of one layer, K or V, under the shapes that operations want. */
+interface TailStream {
+  /** [all slots, nKvHeads, headDim]. */
+  readonly tokens: Tensor<"f16" | "bf16">;
+  /** As pages of one token: [all slots, nKvHeads, 1, headDim]. */
+  readonly pages: Tensor<"f16" | "bf16">;
+  /** Of each sequence, as one head: [1, slots, nKvHeads * headDim]. */
+  readonly rings: readonly Tensor<"f16" | "bf16">[];
+}
+
+/**
+ * The newest tokens of each sequence in full precision, token-major: slot position mod tailSlots of the sequence's own.
+ */
+export class Tail {
+  readonly bytes: number;
+  readonly #config: KvCacheConfig;
+  readonly #layers: { readonly k: TailStream; readonly v: TailStream }[] = [];
+  /** Slots by position, twice over for each sequence: a run of positions that wraps is a run of it. */
+  readonly #slots: Tensor<"i32">;
+  readonly #runs = new Map<number, Tensor<"i32">>();
+  readonly #tensors: Tensor[] = [];
+
+  constructor(device: Device, config: KvCacheConfig) {
+    this.#config = config;
+    const { layers, sequences, tailSlots, nKvHeads, headDim, tailDtype } = config;
+    const all = sequences * tailSlots;
+    this.bytes = layers * all * tailBytesPerToken(config) + 8 * all;
+    const allocate = (): TailStream => {
+      const tokens = this.#keep(device.tensor(tailDtype, [all, nKvHeads, headDim]));
+      const pages = this.#keep(tokens.reshape([all, nKvHeads, 1, headDim]));
+      const flat = this.#keep(tokens.reshape([sequences, tailSlots, nKvHeads * headDim]));
+      const rings = Array.from({ length: sequences }, (_, slot) => this.#keep(flat.slice(slot, slot + 1)));
+      return { tokens, pages, rings };
+    };
+    try {
+      for (let i = 0; i < layers; i++) this.#layers.push({ k: allocate(), v: allocate() });
+      this.#slots = this.#keep(device.tensor("i32", [sequences * 2 * tailSlots]));
+    } catch (error) {
+      this.dispose();
+      throw error;
+    }
+    this.#slots.set(
+      Int32Array.from({ length: 2 * all }, (_, i) => Math.floor(i / (2 * tailSlots)) * tailSlots + (i % tailSlots)),
+    );
+  }
+
+  layer(layer: number): { readonly k: TailStream; readonly v: TailStream } {
+    return this.#layers[layer] as { readonly k: TailStream; readonly v: TailStream };
+  }
+
+  /** The block table of a sequence's tokens from `position` on. */
+  table(slot: number, position: number): Tensor<"i32"> {
+    const { tailSlots } = this.#config;
+    const start = slot * 2 * tailSlots + (position % tailSlots);
+    let run = this.#runs.get(start);
+    if (run === undefined) {
+      run = this.#keep(this.#slots.slice(start, start + tailSlots));
+      this.#runs.set(start, run);
+    }
+    return run;
+  }
+
+  /** The first token slot of `position`, and how many positions follow it without a gap. */
+  place(slot: number, position: number): { readonly start: number; readonly room: number } {
+    const { tailSlots } = this.#config;
+    const offset = position % tailSlots;
+    return { start: slot * tailSlots + offset, room: tailSlots - offset };
+  }
+
+  /** Copies the tail of a sequence to that of another. No pass may be using either. */
+  copy(from: number, to: number): void {
+    this.forEachTensor((tensor) => this.slotBytes(tensor, to).set(this.slotBytes(tensor, from)));
+  }
+
+  /** The bytes of a sequence's tail in one of the tensors. */
+  slotBytes(tensor: Tensor, slot: number): Uint8Array<ArrayBuffer> {
+    const all = Tensor.bytesOf(tensor);
+    const length = all.length / this.#config.sequences;
+    return all.subarray(slot * length, (slot + 1) * length);
+  }
+
+  forEachTensor(visit: (tensor: Tensor, name: string) => void): void {
+    for (const [layer, { k, v }] of this.#layers.entries()) {
+      visit(k.tokens, `${layer}.k.tail`);
+      visit(v.tokens, `${layer}.v.tail`);
+    }
+  }
+
+  dispose(): void {
+    for (const tensor of this.#tensors) tensor.dispose();
+  }
+
+  #keep<T extends Tensor>(tensor: T): T {
+    this.#tensors.push(tensor);
+    return tensor;
+  }
+}

@@ -1,0 +1,29 @@
+/** Attention of one row over keys and values [nKvHeads, headDim] in float64: [heads, headDim]. */
+export function attention(
+  q: Float32Array,
+  keys: readonly Float32Array[],
+  values: readonly Float32Array[],
+  heads: number,
+  kvHeads: number,
+): Float64Array {
+  const headDim = q.length / heads;
+  const out = new Float64Array(q.length);
+  for (let head = 0; head < heads; head++) {
+    const at = Math.floor((head * kvHeads) / heads) * headDim;
+    const scores = keys.map((key) => {
+      let sum = 0;
+      for (let d = 0; d < headDim; d++) sum += (q[head * headDim + d] as number) * (key[at + d] as number);
+      return sum / Math.sqrt(headDim);
+    });
+    const most = Math.max(...scores);
+    const weights = scores.map((score) => Math.exp(score - most));
+    const total = weights.reduce((sum, weight) => sum + weight, 0);
+    for (const [j, value] of values.entries()) {
+      const weight = (weights[j] as number) / total;
+      for (let d = 0; d < headDim; d++) {
+        out[head * headDim + d] = (out[head * headDim + d] as number) + weight * (value[at + d] as number);
+      }
+    }
+  }
+  return out;
+}

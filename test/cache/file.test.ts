@@ -1,0 +1,142 @@
+/** Caches written to files and read again. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Device, KvCache, type KvCacheOptions, type KvSequence, MetalAttentionError } from "../../src/index.ts";
+import { readSafetensors, writeSafetensors } from "../../src/safetensors/index.ts";
+import { rejectionOf, thrownBy } from "../helpers/errors.ts";
+import { normalDraws } from "../helpers/random.ts";
+
+const device = Device.open();
+const folder = mkdtempSync(join(tmpdir(), "metal-attention-cache-"));
+afterAll(() => {
+  device.dispose();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const base: KvCacheOptions = { layers: 2, nKvHeads: 2, headDim: 64, capacity: 48 };
+const rope = { theta: 10_000, pairing: "half" } as const;
+
+/** One step of `count` tokens of a sequence; gives what attention makes of them. */
+function step(cache: KvCache, sequence: KvSequence, count: number, seed: number): Float32Array {
+  const draw = normalDraws(seed);
+  const fill = (heads: number) =>
+    device.tensor("f32", [count, heads, 64]).set(Float32Array.from({ length: count * heads * 64 }, draw));
+  using pass = device.pass();
+  const [k, v, q, out] = [fill(2), fill(2), fill(4), device.tensor("f32", [count, 4, 64])];
+  for (const layer of [0, 1]) {
+    cache.append(pass, layer, { k, v, rope, sequences: [sequence] });
+    cache.attend(pass, layer, { q, out });
+  }
+  pass.commitAndWait();
+  cache.advance(
+    count,
+    Array.from({ length: count }, (_, i) => seed + i),
+  );
+  return out.toFloat32Array();
+}
+
+/** A cache of two sequences, one the fork of the other, in a file. */
+async function saved(name: string, options: Partial<KvCacheOptions>): Promise<{ cache: KvCache; path: string }> {
+  const cache = new KvCache(device, { ...base, sequences: 3, ...options });
+  const first = cache.sequence();
+  for (let i = 0; i < 6; i++) step(cache, first, 5, 10 * i);
+  const second = first.fork();
+  step(cache, second, 3, 100);
+  cache.sequence().drop();
+  const path = join(folder, `${name}.safetensors`);
+  await cache.save(path);
+  return { cache, path };
+}
+
+describe("save and load", () => {
+  const kinds: [name: string, options: Partial<KvCacheOptions>][] = [
+    ["a line", { k: "f16", v: "bf16" }],
+    ["quantized", {}],
+    ["a ring", { capacity: 18, window: 9, keep: 3, rollback: 2 }],
+    ["a tail", { tail: 6, maxAppend: 8 }],
+    ["pages", { pages: { tokens: 4, count: 20 } }],
+  ];
+  for (const [name, options] of kinds) {
+    test(`${name}: the same state, and the same bits from then on`, async () => {
+      const { cache, path } = await saved(name, options);
+      using loaded = await KvCache.load(device, path, options);
+      expect(loaded.sequences.map(({ length }) => length)).toEqual([30, 33]);
+      expect(loaded.freePages).toBe(cache.freePages);
+      expect(loaded.match([0, 1, 2])?.length).toBe(3);
+      for (const [i, sequence] of cache.sequences.entries()) {
+        const other = loaded.sequences[i] as KvSequence;
+        expect(step(loaded, other, 4, 200 + i)).toEqual(step(cache, sequence, 4, 200 + i));
+      }
+      const trim = (of: KvCache) => of.sequences.map((sequence) => sequence.trim(2));
+      expect(trim(loaded)).toEqual(trim(cache));
+      const next = (of: KvCache) => step(of, of.sequences[1] as KvSequence, 1, 300);
+      expect(next(loaded)).toEqual(next(cache));
+      cache.dispose();
+    });
+  }
+
+  test("nothing but what is in use is written", async () => {
+    using cache = new KvCache(device, { ...base, capacity: 100_000 });
+    step(cache, cache.sequence(), 2, 1);
+    const path = join(folder, "small.safetensors");
+    await cache.save(path);
+    expect(Bun.file(path).size).toBeLessThan(20_000);
+    using empty = new KvCache(device, base);
+    await empty.save(path);
+    using loaded = await KvCache.load(device, path);
+    expect(loaded.length).toBe(0);
+  });
+
+  test("what differs is refused with both values", async () => {
+    const { cache, path } = await saved("differs", {});
+    cache.dispose();
+    const refusal = async (options: Partial<KvCacheOptions>) =>
+      (await rejectionOf(KvCache.load(device, path, options))).message;
+    expect(await refusal({ k: { bits: 4 } })).toMatch(
+      /k is \{"bits":8,"packing":"byte"\}.*\{"bits":4,"packing":"nibble"\}/,
+    );
+    expect(await refusal({ k: "f16" })).toContain('"f16"');
+    expect(await refusal({ layers: 3 })).toMatch(/layers is 2, and here 3/);
+    expect(await refusal({ window: 4 })).toMatch(/window is nothing, and here 4/);
+    expect(await refusal({ layer: 3 } as Partial<KvCacheOptions>)).toContain("did you mean layers?");
+  });
+
+  test("a file that was changed, of another version, of other signs or codebooks is refused", async () => {
+    const { cache, path } = await saved("changed", {});
+    cache.dispose();
+    const content = await readSafetensors(path);
+    const other = join(folder, "other.safetensors");
+    const refusal = async (key: string, value: string) => {
+      await writeSafetensors(other, { ...content, metadata: new Map([...content.metadata, [key, value]]) });
+      return (await rejectionOf(KvCache.load(device, other))).message;
+    };
+    expect(await refusal("version", "2")).toMatch(/version is 2, and here 1/);
+    expect(await refusal("signs", "0")).toMatch(/signs is 0, and here [0-9a-f]{64}/);
+    expect(await refusal("codebooks", "0")).toMatch(/codebooks is 0, and here [0-9a-f]{64}/);
+    expect(await refusal("rope", "[null,null]")).toContain("SHA-256");
+    expect(await refusal("format", "x")).toContain("format is x");
+    const tensors = new Map(content.tensors);
+    const [name, tensor] = [...tensors][0] as [string, { bytes: Uint8Array; dtype: "U8"; shape: number[] }];
+    const bytes = tensor.bytes.slice();
+    bytes[0] = (bytes[0] as number) ^ 1;
+    tensors.set(name, { ...tensor, bytes });
+    await writeSafetensors(other, { ...content, tensors });
+    expect((await rejectionOf(KvCache.load(device, other))).message).toContain("SHA-256");
+    await Bun.write(other, "no safetensors");
+    expect((await rejectionOf(KvCache.load(device, other))).code).toBe("invalid-argument");
+  });
+
+  test("keys of another rope are refused after loading too", async () => {
+    const { cache, path } = await saved("rope", {});
+    cache.dispose();
+    using loaded = await KvCache.load(device, path);
+    const k = device.tensor("f32", [1, 2, 64]);
+    using pass = device.pass();
+    const append = () => loaded.append(pass, 0, { k, v: k, sequences: loaded.sequences.slice(0, 1) });
+    const error = thrownBy(append);
+    expect(error).toBeInstanceOf(MetalAttentionError);
+    expect(error.message).toContain("theta 10000");
+  });
+});

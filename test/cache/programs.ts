@@ -1,0 +1,305 @@
+import { expect } from "bun:test";
+import { join } from "node:path";
+import fc from "fast-check";
+import {
+  type Device,
+  KvCache,
+  type KvCacheOptions,
+  type KvFormat,
+  type KvSequence,
+  MetalAttentionError,
+  type Tensor,
+} from "../../src/index.ts";
+import { attention } from "./attention.ts";
+import { Model, type ModelSequence } from "./model.ts";
+import { vocabularySize, type Words, wordsOf, wordsThrough } from "./vocabulary.ts";
+
+/** One line of a program; the numbers choose among what there is at that point. */
+export interface Line {
+  readonly call: "step" | "abandon" | "fork" | "trim" | "crop" | "drop" | "open" | "match" | "load";
+  readonly a: number;
+  readonly b: number;
+}
+
+/** A program for one kind of cache. */
+export const programOf = (most: number): fc.Arbitrary<Line[]> => {
+  const call = fc.constantFrom<Line["call"][]>(
+    ...(["step", "step", "step", "step", "abandon", "fork", "trim", "crop", "drop", "open", "match", "load"] as const),
+  );
+  return fc.array(fc.record({ call, a: fc.nat(0xffff), b: fc.nat(0xffff) }), { minLength: 1, maxLength: most });
+};
+
+/** Kinds of caches, of few kernels. */
+export const kinds: Readonly<Record<string, KvCacheOptions>> = {
+  "a line": { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 2 },
+  "a quantized line": { ...shape(), capacity: 40, sequences: 3 },
+  "a ring": { ...shape(), capacity: 16, window: 9, k: "f16", v: "f16", sequences: 2, rollback: 2 },
+  "a quantized ring that keeps": { ...shape(), capacity: 18, window: 7, keep: 3, sequences: 2 },
+  "a quantized ring with a tail": {
+    ...shape(),
+    capacity: 20,
+    window: 9,
+    keep: 3,
+    tail: 4,
+    maxAppend: 6,
+    sequences: 2,
+    rollback: 3,
+  },
+  "a quantized line with a tail": { ...shape(), capacity: 60, tail: 5, maxAppend: 12, sequences: 2, tailDtype: "bf16" },
+  pages: { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 4, pages: { tokens: 4, count: 14 } },
+  "quantized pages": { ...shape(), capacity: 40, sequences: 4, pages: { tokens: 8, count: 9 } },
+  "quantized pages with a tail": {
+    ...shape(),
+    capacity: 60,
+    tail: 3,
+    maxAppend: 8,
+    sequences: 3,
+    pages: { tokens: 4, count: 24 },
+  },
+};
+
+function shape() {
+  return { layers: 2, nKvHeads: 1, headDim: 64 };
+}
+
+const heads = 2;
+
+interface LayerWords {
+  readonly k: Words;
+  readonly v: Words;
+}
+
+/** Runs programs on one kind of cache beside its model. */
+export class Runner {
+  readonly #device: Device;
+  readonly #options: KvCacheOptions;
+  readonly #words: readonly LayerWords[];
+
+  readonly #through = new Map<string, Float32Array>();
+
+  readonly #folder: string;
+
+  /** @param folder For files. */
+  constructor(device: Device, options: KvCacheOptions, folder: string) {
+    this.#folder = folder;
+    this.#device = device;
+    this.#options = options;
+    const { layers, nKvHeads, headDim } = options;
+    this.#words = Array.from({ length: layers }, (_, layer) => ({
+      k: wordsOf(device, 2 * layer + 1, nKvHeads, headDim),
+      v: wordsOf(device, 2 * layer + 2, nKvHeads, headDim),
+    }));
+  }
+
+  async run(program: readonly Line[]): Promise<void> {
+    let cache = new KvCache(this.#device, this.#options);
+    try {
+      const model = new Model(this.#options);
+      const handles = new Map<ModelSequence, KvSequence>();
+      for (const line of program) {
+        if (line.call === "load") cache = await this.#reload(cache, handles);
+        else this.#do(line, cache, model, handles);
+        const lengths = model.live.map((sequence) => handles.get(sequence)?.length);
+        expect(lengths).toEqual(model.live.map(({ ids }) => ids.length));
+        const { pages } = this.#options;
+        if (pages !== undefined) expect(cache.freePages).toBe(pages.count - model.usedPages);
+      }
+    } finally {
+      cache.dispose();
+    }
+  }
+
+  /** The same cache out of a file. */
+  async #reload(cache: KvCache, handles: Map<ModelSequence, KvSequence>): Promise<KvCache> {
+    const path = join(this.#folder, "cache.safetensors");
+    await cache.save(path);
+    const loaded = await KvCache.load(this.#device, path, this.#options);
+    for (const [sequence, handle] of handles) {
+      const place = cache.sequences.indexOf(handle);
+      if (place >= 0) handles.set(sequence, loaded.sequences[place] as KvSequence);
+    }
+    cache.dispose();
+    return loaded;
+  }
+
+  #do({ call, a, b }: Line, cache: KvCache, model: Model, handles: Map<ModelSequence, KvSequence>): void {
+    const sequence = model.live[a % Math.max(1, model.live.length)];
+    if (call === "open" || sequence === undefined) {
+      const next = model.open();
+      if (typeof next === "string") expect(codeOf(() => cache.sequence())).toBe(next);
+      else handles.set(next, cache.sequence());
+      return;
+    }
+    const handle = handles.get(sequence) as KvSequence;
+    const { length } = sequence.ids;
+    if (call === "step" || call === "abandon") this.#step(call, a, b, cache, model, handles);
+    else if (call === "drop") {
+      model.drop(sequence);
+      handle.drop();
+      expect(codeOf(() => handle.length)).toBe("disposed");
+    } else if (call === "fork") {
+      const at = b % 3 === 0 ? length : b % (length + 2);
+      const next = model.fork(sequence, at);
+      if (typeof next === "string") expect(codeOf(() => handle.fork(at))).toBe(next);
+      else handles.set(next, handle.fork(at));
+    } else if (call === "match") this.#match(b, cache, model, handles);
+    else {
+      const to = call === "trim" ? length - Math.min(length, b % 5) : b % (length + 2);
+      const refusal = to === length ? undefined : model.refusesCut(sequence, to);
+      const cut = () => (call === "trim" ? handle.trim(b % 5) : handle.crop(to));
+      expect(codeOf(cut)).toBe(refusal);
+      if (refusal === undefined) model.cut(sequence, to);
+    }
+  }
+
+  #match(b: number, cache: KvCache, model: Model, handles: Map<ModelSequence, KvSequence>): void {
+    const of = model.live[b % model.live.length] as ModelSequence;
+    const asked = [...of.ids.slice(0, b % (of.ids.length + 1)), (b * 7) % vocabularySize];
+    const shared = (ids: readonly number[]) => {
+      let count = 0;
+      while (count < ids.length && ids[count] === asked[count]) count++;
+      return count;
+    };
+    const best = Math.max(
+      ...model.live.map((sequence) => (model.refusesCut(sequence, shared(sequence.ids)) ? 0 : shared(sequence.ids))),
+    );
+    const found = cache.match(asked);
+    expect(found?.length ?? 0).toBe(best);
+    if (found === undefined) return;
+    const owner = model.live.find((sequence) => handles.get(sequence) === found.sequence) as ModelSequence;
+    expect(shared(owner.ids)).toBe(best);
+  }
+
+  /** Appends to some of the sequences, attends, and advances, or not. */
+  #step(
+    call: "step" | "abandon",
+    a: number,
+    b: number,
+    cache: KvCache,
+    model: Model,
+    handles: Map<ModelSequence, KvSequence>,
+  ): void {
+    const first = a % model.live.length;
+    const several = 1 + ((a >> 4) % model.live.length);
+    const chosen = Array.from(
+      { length: several },
+      (_, i) => model.live[(first + i) % model.live.length] as ModelSequence,
+    );
+    // Mostly one token each, as decode does; at times a prompt.
+    const counts = chosen.map((_, i) => (b % 3 === 0 ? 1 : 1 + ((b >> (2 + i)) % (b % 5 === 1 ? 20 : 5))));
+    const ids = counts.map((count, i) =>
+      Array.from({ length: count }, (_, j) => (a + 5 * i + b * 3 + j * j) % vocabularySize),
+    );
+    const { layers, nKvHeads, headDim } = this.#options;
+    const rows = counts.reduce((sum, count) => sum + count, 0);
+    const tensor = (...axes: number[]) => this.#device.tensor("f32", axes);
+    const refusal = model.refuses(chosen.map((sequence, i) => [sequence, counts[i] as number]));
+    using pass = this.#device.pass();
+    const results: { readonly q: Float32Array; readonly out: Tensor<"f32"> }[] = [];
+    for (let layer = 0; layer < layers; layer++) {
+      const words = this.#words[layer] as LayerWords;
+      const pick = (source: Float32Array) =>
+        tensor(rows, nKvHeads, headDim).set(
+          Float32Array.from(ids.flat().flatMap((id) => [...wordOf(source, id, nKvHeads * headDim)])),
+        );
+      using k = pick(words.k.source);
+      using v = pick(words.v.source);
+      const append = () =>
+        cache.append(pass, layer, { k, v, sequences: chosen.map((of) => handles.get(of) as KvSequence), counts });
+      if (refusal !== undefined) {
+        expect(codeOf(append)).toBe(refusal);
+        return;
+      }
+      expect(append()).toBe(chosen[0]?.ids.length as number);
+      const asked = Float32Array.from({ length: rows * heads * headDim }, (_, i) => Math.sin(i * 0.7 + a + layer) * 2);
+      using q = tensor(rows, heads, headDim).set(asked);
+      const out = tensor(rows, heads, headDim);
+      cache.attend(pass, layer, { q, out });
+      results.push({ q: asked, out });
+    }
+    if (call === "abandon" && b % 2 === 0) {
+      pass.dispose();
+    } else pass.commitAndWait();
+    if (call === "abandon") {
+      cache.abandon();
+      for (const [i, sequence] of chosen.entries()) {
+        model.reserve(sequence);
+        model.write(sequence, counts[i] as number);
+      }
+    } else {
+      cache.advance(rows, ids.flat());
+      this.#check(chosen, counts, ids, model, results);
+      for (const [i, sequence] of chosen.entries()) model.advance(sequence, ids[i] as number[]);
+    }
+    for (const { out } of results) out.dispose();
+  }
+
+  /** Holds results against attention in float64 over what the model says that each row sees. */
+  #check(
+    chosen: readonly ModelSequence[],
+    counts: readonly number[],
+    ids: readonly (readonly number[])[],
+    model: Model,
+    results: readonly { readonly q: Float32Array; readonly out: Tensor<"f32"> }[],
+  ): void {
+    const { nKvHeads, headDim } = this.#options;
+    for (const [layer, { q, out }] of results.entries()) {
+      const got = out.toFloat32Array();
+      let row = 0;
+      for (const [i, sequence] of chosen.entries()) {
+        const all = [...sequence.ids, ...(ids[i] as number[])];
+        for (let j = 0; j < (counts[i] as number); j++, row++) {
+          const position = sequence.ids.length + j;
+          const quantized = model.quantizedFor(sequence, position);
+          const seen = model.seenFrom(position);
+          const stream = (name: "k" | "v") => {
+            const old = this.#kept(layer, name, true);
+            const fresh = this.#kept(layer, name, false);
+            return seen.map((at) => wordOf(at < quantized ? old : fresh, all[at] as number, nKvHeads * headDim));
+          };
+          const length = heads * headDim;
+          const expected = attention(
+            q.subarray(row * length, (row + 1) * length),
+            stream("k"),
+            stream("v"),
+            heads,
+            nKvHeads,
+          );
+          let worst = 0;
+          for (const [d, value] of expected.entries())
+            worst = Math.max(worst, Math.abs(value - (got[row * length + d] as number)));
+          // Values reach about 4; the contract of decode attention is 1e-5 of the largest, and parts are merged.
+          if (!(worst < 8e-5)) throw new Error(`layer ${layer}, row ${row} at position ${position}: off by ${worst}`);
+        }
+      }
+    }
+  }
+
+  /** The vocabulary as the cache keeps it: quantized by now, or still in the tail. */
+  #kept(layer: number, name: "k" | "v", isOld: boolean): Float32Array {
+    const { tail = 0, tailDtype = "f16", nKvHeads, headDim } = this.#options;
+    const words = this.#words[layer]?.[name] as Words;
+    const format: KvFormat = this.#options[name] ?? { bits: name === "k" ? 8 : 4 };
+    if (tail === 0) return words.as(format);
+    if (!isOld) return words.as(tailDtype);
+    const key = `${layer} ${name}`;
+    const through = this.#through.get(key) ?? wordsThrough(words, this.#device, tailDtype, format, [nKvHeads, headDim]);
+    this.#through.set(key, through);
+    return through;
+  }
+}
+
+/** The code of what `action` is refused with; undefined where it is not. */
+function codeOf(action: () => unknown): string | undefined {
+  try {
+    action();
+    return undefined;
+  } catch (error) {
+    if (error instanceof MetalAttentionError) return error.code;
+    throw error;
+  }
+}
+
+function wordOf(words: Float32Array, id: number, length: number): Float32Array {
+  return words.subarray(id * length, (id + 1) * length);
+}

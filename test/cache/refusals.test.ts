@@ -1,0 +1,199 @@
+/** What a cache refuses, with what words; that nothing is changed by it. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { Device, KvCache, type KvCacheOptions, type Tensor } from "../../src/index.ts";
+import { expectRefusal } from "../helpers/errors.ts";
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+const base: KvCacheOptions = { layers: 2, nKvHeads: 1, headDim: 64, capacity: 8, k: "f16", v: "f16" };
+const tokens = (count: number, heads = 1): Tensor<"f32"> => device.tensor("f32", [count, heads, 64]);
+const words = (count: number) => ({ k: tokens(count), v: tokens(count) });
+
+/** One whole step. */
+function step(cache: KvCache, count: number): void {
+  using pass = device.pass();
+  cache.append(pass, 0, words(count));
+  cache.append(pass, 1, words(count));
+  pass.commitAndWait();
+  cache.advance(count);
+}
+
+describe("options", () => {
+  const cases: [name: string, options: object, code: string, argument: string, ...parts: (string | number)[]][] = [
+    ["a name that is not known", { windows: 4 }, "invalid-argument", "windows", "did you mean window?"],
+    ["no layers", { layers: 0 }, "invalid-argument", "layers", "at least 1"],
+    ["half a token", { capacity: 1.5 }, "invalid-argument", "capacity", "1.5"],
+    ["a dtype without kernels", { k: "f64" }, "invalid-argument", "k", "f64"],
+    ["a width without a codebook", { k: { bits: 7 } }, "unsupported", "bits", "7"],
+    ["a head size without kernels", { headDim: 72 }, "unsupported", "headDim", 72, 64],
+    ["a window larger than the ring", { window: 9 }, "invalid-argument", "window", 9, 8],
+    ["a window larger than what keep leaves", { window: 7, keep: 2 }, "invalid-argument", "window", 7, 6, "at least 9"],
+    ["keep at the capacity", { window: 2, keep: 8 }, "invalid-argument", "keep", 8],
+    ["keep without a window", { keep: 2 }, "invalid-argument", "keep", "window"],
+    ["a tail of a dense cache", { tail: 4 }, "invalid-argument", "tail", "not quantized"],
+    ["a tail in f32", { k: { bits: 8 }, tail: 4, tailDtype: "f32" }, "invalid-argument", "tailDtype", "f32"],
+    ["maxAppend without a tail", { maxAppend: 4 }, "invalid-argument", "maxAppend", "tail"],
+    ["a ring in pages", { window: 4, pages: { tokens: 4, count: 4 } }, "unsupported", "pages", "ring"],
+    ["pages of nothing", { pages: { tokens: 0, count: 4 } }, "invalid-argument", "pages.tokens", "at least 1"],
+    ["an unknown name of pages", { pages: { token: 1, count: 4 } }, "invalid-argument", "pages.token", "tokens"],
+  ];
+  for (const [name, options, code, argument, ...parts] of cases) {
+    test(name, () => {
+      const make = () => new KvCache(device, { ...base, ...options } as KvCacheOptions);
+      expectRefusal(make, code as "invalid-argument", argument, ...parts);
+    });
+  }
+});
+
+describe("a step", () => {
+  test("a layer out of range", () => {
+    using cache = new KvCache(device, base);
+    using pass = device.pass();
+    expectRefusal(() => cache.append(pass, 2, words(1)), "invalid-argument", "layer", 2, "0 to 1");
+    expect(cache.sequences).toEqual([]);
+  });
+
+  test("an append beyond the capacity, with what to do", () => {
+    using cache = new KvCache(device, base);
+    step(cache, 6);
+    using pass = device.pass();
+    expectRefusal(() => cache.append(pass, 0, words(3)), "overflow", "k", 3, 6, 8, "trim", "window");
+    expect(pass.describe()).toEqual([]);
+    expect(cache.length).toBe(6);
+    step(cache, 2);
+  });
+
+  test("a second append of a layer", () => {
+    using cache = new KvCache(device, base);
+    using pass = device.pass();
+    cache.append(pass, 0, words(1));
+    const before = pass.describe().length;
+    expectRefusal(() => cache.append(pass, 0, words(1)), "invalid-state", "cache", "layer 0", "advance");
+    expect(pass.describe().length).toBe(before);
+  });
+
+  test("other tokens than the step began with", () => {
+    using cache = new KvCache(device, base);
+    using pass = device.pass();
+    cache.append(pass, 0, words(1));
+    expectRefusal(() => cache.append(pass, 1, words(2)), "invalid-argument", "k", "1 in sequence 0", "2 in sequence 0");
+  });
+
+  test("attend before append", () => {
+    using cache = new KvCache(device, base);
+    using pass = device.pass();
+    const call = { q: tokens(1, 2), out: tokens(1, 2) };
+    expectRefusal(() => cache.attend(pass, 0, call), "invalid-state", "cache", "append");
+    cache.append(pass, 0, words(1));
+    expectRefusal(() => cache.attend(pass, 1, call), "invalid-state", "cache", "layer 1");
+  });
+
+  test("shapes and options of attend", () => {
+    using cache = new KvCache(device, { ...base, window: 4 });
+    using pass = device.pass();
+    cache.append(pass, 0, words(2));
+    const [q, out] = [tokens(2, 2), tokens(2, 2)];
+    expectRefusal(() => cache.attend(pass, 0, { q: tokens(1, 2), out }), "invalid-argument", "q", 1, 2);
+    expectRefusal(() => cache.attend(pass, 0, { q, out: tokens(2, 3) }), "invalid-argument", "out", "2,2,64");
+    expectRefusal(() => cache.attend(pass, 0, { q, out, window: 5 }), "invalid-argument", "window", 5, 4);
+    const misspelt = { q, out, sofcap: 3 };
+    expectRefusal(() => cache.attend(pass, 0, misspelt), "invalid-argument", "sofcap", "softcap");
+  });
+
+  test("a handle of another cache, and one that was dropped", () => {
+    using cache = new KvCache(device, { ...base, sequences: 2 });
+    using other = new KvCache(device, base);
+    using pass = device.pass();
+    const [foreign, own] = [other.sequence(), cache.sequence()];
+    const append = (sequence: typeof own) => cache.append(pass, 0, { ...words(1), sequences: [sequence] });
+    expectRefusal(() => append(foreign), "invalid-handle", "sequences.0", "another cache");
+    own.drop();
+    expectRefusal(() => append(own), "disposed", "sequences.0");
+  });
+
+  test("an append larger than a ring and a window take", () => {
+    using cache = new KvCache(device, { ...base, window: 6 });
+    using pass = device.pass();
+    expectRefusal(() => cache.append(pass, 0, words(4)), "overflow", "k", 4, "at most 3", "capacity of 9");
+  });
+
+  test("pages that are not there, and how many would do", () => {
+    using cache = new KvCache(device, { ...base, pages: { tokens: 2, count: 2 } });
+    using pass = device.pass();
+    expectRefusal(() => cache.append(pass, 0, words(6)), "overflow", "pages", "needs 3", "of 2 only 2", "at least 3");
+    expect(pass.describe()).toEqual([]);
+    expect(cache.freePages).toBe(2);
+  });
+
+  test("advance before the pass has completed, or before all layers", () => {
+    using cache = new KvCache(device, base);
+    using pass = device.pass();
+    expectRefusal(() => cache.advance(), "invalid-state", "cache", "append first");
+    cache.append(pass, 0, words(1));
+    expectRefusal(() => cache.advance(), "invalid-state", "cache", "1 of 2", "layer 1");
+    cache.append(pass, 1, words(1));
+    expectRefusal(() => cache.advance(), "invalid-state", "cache", "encoding");
+    expectRefusal(() => cache.advance(2), "invalid-argument", "nTokens", 2, 1);
+    pass.commitAndWait();
+    cache.advance(1);
+    expect(cache.length).toBe(1);
+  });
+
+  test("keys of another rope", () => {
+    using cache = new KvCache(device, base);
+    const rope = (theta: number) => ({ theta, pairing: "half" as const });
+    {
+      using pass = device.pass();
+      for (const layer of [0, 1]) cache.append(pass, layer, { ...words(1), rope: rope(10_000) });
+      pass.commitAndWait();
+      cache.advance();
+    }
+    using pass = device.pass();
+    const append = () => cache.append(pass, 0, { ...words(1), rope: rope(500_000) });
+    expectRefusal(append, "invalid-argument", "rope", "theta 10000", "theta 500000");
+  });
+
+  test("a disposed cache, a pass of another device, a pass that is recorded", () => {
+    const cache = new KvCache(device, base);
+    using other = Device.open();
+    using foreign = other.pass();
+    expectRefusal(() => cache.append(foreign, 0, words(1)), "invalid-handle", "pass", "another device");
+    using pass = device.pass();
+    cache.dispose();
+    expectRefusal(() => cache.append(pass, 0, words(1)), "disposed", undefined, "cache");
+  });
+});
+
+describe("a step that does not end well", () => {
+  test("one whose pass was disposed is forgotten by the next", () => {
+    using cache = new KvCache(device, base);
+    {
+      using pass = device.pass();
+      cache.append(pass, 0, words(3));
+    }
+    step(cache, 2);
+    expect(cache.length).toBe(2);
+  });
+
+  test("one that is abandoned leaves lengths and pages", () => {
+    using cache = new KvCache(device, { ...base, pages: { tokens: 2, count: 3 } });
+    step(cache, 3);
+    using pass = device.pass();
+    cache.append(pass, 0, words(3));
+    expect(cache.freePages).toBe(0);
+    cache.abandon();
+    expect([cache.length, cache.freePages]).toEqual([3, 1]);
+  });
+
+  test("sequences do not change under it", () => {
+    using cache = new KvCache(device, { ...base, sequences: 2 });
+    step(cache, 2);
+    const [sequence] = cache.sequences;
+    using pass = device.pass();
+    cache.append(pass, 0, words(1));
+    for (const change of ["fork", "drop", "trim", "crop"] as const) {
+      expectRefusal(() => sequence?.[change](1), "invalid-state", "cache", change, "abandon");
+    }
+  });
+});
