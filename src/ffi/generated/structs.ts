@@ -61,7 +61,7 @@ export interface KvCacheCopyParams {
 /** Packs `KvCacheCopyParams` at 32-bit word `at`; undefined packs zeros. */
 export function packKvCacheCopyParams(block: Block, at: number, record: Readonly<KvCacheCopyParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 5);
+    for (let word = at; word < at + 5; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -89,7 +89,7 @@ export function packKvCacheCopyBatchParams(
   record: Readonly<KvCacheCopyBatchParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 4);
+    for (let word = at; word < at + 4; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -121,7 +121,7 @@ export function packKvCacheCopySeqParams(
   record: Readonly<KvCacheCopySeqParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 7);
+    for (let word = at; word < at + 7; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -153,7 +153,7 @@ export function packKvCacheCopyHeadMajorParams(
   record: Readonly<KvCacheCopyHeadMajorParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 7);
+    for (let word = at; word < at + 7; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -187,7 +187,7 @@ export function packHadamardQuantizeParams(
   record: Readonly<HadamardQuantizeParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 7);
+    for (let word = at; word < at + 7; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -218,7 +218,7 @@ export function packHadamardQuantizeHbParams(
   record: Readonly<HadamardQuantizeHbParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 7);
+    for (let word = at; word < at + 7; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -256,7 +256,7 @@ export function packHadamardQuantizeSeqParams(
   record: Readonly<HadamardQuantizeSeqParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 10);
+    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -294,7 +294,7 @@ export function packHadamardDequantizeParams(
   record: Readonly<HadamardDequantizeParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 9);
+    for (let word = at; word < at + 9; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -333,7 +333,7 @@ export interface RopeParams {
 /** Packs `RopeParams` at 32-bit word `at`; undefined packs zeros. */
 export function packRopeParams(block: Block, at: number, record: Readonly<RopeParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 10);
+    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -376,7 +376,7 @@ export interface AttnParams {
 /** Packs `AttnParams` at 32-bit word `at`; undefined packs zeros. */
 export function packAttnParams(block: Block, at: number, record: Readonly<AttnParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 40);
+    for (let word = at; word < at + 40; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -410,7 +410,7 @@ export interface AttnMaskParams {
 /** Packs `AttnMaskParams` at 32-bit word `at`; undefined packs zeros. */
 export function packAttnMaskParams(block: Block, at: number, record: Readonly<AttnMaskParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 6);
+    for (let word = at; word < at + 6; word++) block.u32[word] = 0;
     return;
   }
   block.setU64(at, record.M_strides[0] as number);
@@ -433,7 +433,7 @@ export interface BuildMaskParams {
 /** Packs `BuildMaskParams` at 32-bit word `at`; undefined packs zeros. */
 export function packBuildMaskParams(block: Block, at: number, record: Readonly<BuildMaskParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 4);
+    for (let word = at; word < at + 4; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -464,7 +464,7 @@ export function packClassifyMaskParams(
   record: Readonly<ClassifyMaskParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 12);
+    for (let word = at; word < at + 12; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -514,7 +514,7 @@ export function packFlashAttnDecodeParams(
   record: Readonly<FlashAttnDecodeParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 20);
+    for (let word = at; word < at + 20; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -549,7 +549,7 @@ export function packMergeAttentionParams(
   record: Readonly<MergeAttentionParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 6);
+    for (let word = at; word < at + 6; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -574,7 +574,7 @@ export interface MATensor {
 /** Packs `MATensor` at 32-bit word `at`; undefined packs zeros. */
 export function packMATensor(block: Block, at: number, record: Readonly<MATensor> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 6);
+    for (let word = at; word < at + 6; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -601,7 +601,7 @@ export interface MARun {
 /** Packs `MARun` at 32-bit word `at`; undefined packs zeros. */
 export function packMARun(block: Block, at: number, record: Readonly<MARun> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 8);
+    for (let word = at; word < at + 8; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -623,7 +623,7 @@ export interface MAMacro {
 /** Packs `MAMacro` at 32-bit word `at`; undefined packs zeros. */
 export function packMAMacro(block: Block, at: number, record: Readonly<MAMacro> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 4);
+    for (let word = at; word < at + 4; word++) block.u32[word] = 0;
     return;
   }
   block.setU64(at, record.name);
@@ -646,7 +646,7 @@ export interface MASourceOptions {
 /** Packs `MASourceOptions` at 32-bit word `at`; undefined packs zeros. */
 export function packMASourceOptions(block: Block, at: number, record: Readonly<MASourceOptions> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 8);
+    for (let word = at; word < at + 8; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -675,7 +675,7 @@ export interface MAConstant {
 /** Packs `MAConstant` at 32-bit word `at`; undefined packs zeros. */
 export function packMAConstant(block: Block, at: number, record: Readonly<MAConstant> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 14);
+    for (let word = at; word < at + 14; word++) block.u32[word] = 0;
     return;
   }
   const { u32, bytes } = block;
@@ -711,7 +711,7 @@ export interface MABinding {
 /** Packs `MABinding` at 32-bit word `at`; undefined packs zeros. */
 export function packMABinding(block: Block, at: number, record: Readonly<MABinding> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 10);
+    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -740,7 +740,7 @@ export interface MAKernelDispatch {
 /** Packs `MAKernelDispatch` at 32-bit word `at`; undefined packs zeros. */
 export function packMAKernelDispatch(block: Block, at: number, record: Readonly<MAKernelDispatch> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 12);
+    for (let word = at; word < at + 12; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -766,7 +766,7 @@ export interface MAKvCacheCopyArgs {
 /** Packs `MAKvCacheCopyArgs` at 32-bit word `at`; undefined packs zeros. */
 export function packMAKvCacheCopyArgs(block: Block, at: number, record: Readonly<MAKvCacheCopyArgs> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 18);
+    for (let word = at; word < at + 18; word++) block.u32[word] = 0;
     return;
   }
   packMATensor(block, at, record.src);
@@ -794,7 +794,7 @@ export function packMAKvCacheCopyBatchArgs(
   record: Readonly<MAKvCacheCopyBatchArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 30);
+    for (let word = at; word < at + 30; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -827,7 +827,7 @@ export function packMAKvCacheCopySeqArgs(
   record: Readonly<MAKvCacheCopySeqArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 34);
+    for (let word = at; word < at + 34; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -858,7 +858,7 @@ export function packMAKvCacheCopyHeadMajorArgs(
   record: Readonly<MAKvCacheCopyHeadMajorArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 22);
+    for (let word = at; word < at + 22; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -897,7 +897,7 @@ export function packMAHadamardQuantizeKvArgs(
   record: Readonly<MAHadamardQuantizeKvArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 60);
+    for (let word = at; word < at + 60; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -937,7 +937,7 @@ export function packMAHadamardQuantizeKvSeqArgs(
   record: Readonly<MAHadamardQuantizeKvSeqArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 48);
+    for (let word = at; word < at + 48; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -974,7 +974,7 @@ export function packMAHadamardDequantizeKvArgs(
   record: Readonly<MAHadamardDequantizeKvArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 48);
+    for (let word = at; word < at + 48; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1008,7 +1008,7 @@ export interface MAApplyRopeArgs {
 /** Packs `MAApplyRopeArgs` at 32-bit word `at`; undefined packs zeros. */
 export function packMAApplyRopeArgs(block: Block, at: number, record: Readonly<MAApplyRopeArgs> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 46);
+    for (let word = at; word < at + 46; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1045,7 +1045,7 @@ export function packMAFlashAttnPrefillArgs(
   record: Readonly<MAFlashAttnPrefillArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 86);
+    for (let word = at; word < at + 86; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1092,7 +1092,7 @@ export function packMAFlashAttnDecodeArgs(
   record: Readonly<MAFlashAttnDecodeArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 98);
+    for (let word = at; word < at + 98; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1146,7 +1146,7 @@ export function packMAMergeAttentionArgs(
   record: Readonly<MAMergeAttentionArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 114);
+    for (let word = at; word < at + 114; word++) block.u32[word] = 0;
     return;
   }
   packMATensor(block, at, record.out0);
@@ -1179,7 +1179,7 @@ export interface MABuildMaskArgs {
 /** Packs `MABuildMaskArgs` at 32-bit word `at`; undefined packs zeros. */
 export function packMABuildMaskArgs(block: Block, at: number, record: Readonly<MABuildMaskArgs> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 10);
+    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
     return;
   }
   packMATensor(block, at, record.mask);
@@ -1202,7 +1202,7 @@ export function packMAClassifyMaskTilesArgs(
   record: Readonly<MAClassifyMaskTilesArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 26);
+    for (let word = at; word < at + 26; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
