@@ -88,7 +88,8 @@ function packer(struct: Struct): string {
   return [
     `/** Packs \`${struct.name}\` at 32-bit word \`at\`; undefined packs zeros. */`,
     `export function pack${struct.name}(block: Block, at: number, record: Readonly<${struct.name}> | undefined): void {`,
-    `if (record === undefined) { block.u32.fill(0, at, at + ${struct.size / 4}); return; }`,
+    // A loop: the engine compiles it in place, where fill is a call out of compiled code.
+    `if (record === undefined) { for (let word = at; word < at + ${struct.size / 4}; word++) block.u32[word] = 0; return; }`,
     ...(views.length > 0 ? [`const { ${views.join(", ")} } = block;`] : []),
     ...stores,
     "}",

@@ -37,9 +37,11 @@ export function batchOf({ shape }: TensorRange, rank: number): number {
   return shape.length === rank ? 1 : (shape[0] as number);
 }
 
-/** Refuses a tensor that does not have the three axes that `axes` names, or a batch axis before them. */
-export function checkPlanes({ shape }: TensorRange, argument: string, axes: string): void {
-  if (shape.length !== 3 && shape.length !== 4) throw refused(argument, `expected shape ${axes}, got [${shape}]`);
+/** Refuses a tensor whose axes are not the three of `axes` and `lastAxis`, or these with a batch before them. */
+export function checkPlanes({ shape }: TensorRange, argument: string, axes: string, lastAxis: string): void {
+  if (shape.length !== 3 && shape.length !== 4) {
+    throw refused(argument, `expected shape [${axes}, ${lastAxis}], got [${shape}]`);
+  }
 }
 
 /** The length of an axis, counted from the last one, which is 1. */

@@ -65,7 +65,7 @@ export interface KvCacheCopyParams {
 /** Packs `KvCacheCopyParams` at 32-bit word `at`; undefined packs zeros. */
 export function packKvCacheCopyParams(block: Block, at: number, record: Readonly<KvCacheCopyParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 5);
+    for (let word = at; word < at + 5; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -93,7 +93,7 @@ export function packKvCacheCopyBatchParams(
   record: Readonly<KvCacheCopyBatchParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 4);
+    for (let word = at; word < at + 4; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -125,7 +125,7 @@ export function packKvCacheCopySeqParams(
   record: Readonly<KvCacheCopySeqParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 7);
+    for (let word = at; word < at + 7; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -157,7 +157,7 @@ export function packKvCacheCopyHeadMajorParams(
   record: Readonly<KvCacheCopyHeadMajorParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 7);
+    for (let word = at; word < at + 7; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -191,7 +191,7 @@ export function packHadamardQuantizeParams(
   record: Readonly<HadamardQuantizeParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 7);
+    for (let word = at; word < at + 7; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -222,7 +222,7 @@ export function packHadamardQuantizeHbParams(
   record: Readonly<HadamardQuantizeHbParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 7);
+    for (let word = at; word < at + 7; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -260,7 +260,7 @@ export function packHadamardQuantizeSeqParams(
   record: Readonly<HadamardQuantizeSeqParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 10);
+    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -298,7 +298,7 @@ export function packHadamardDequantizeParams(
   record: Readonly<HadamardDequantizeParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 9);
+    for (let word = at; word < at + 9; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -337,7 +337,7 @@ export interface RopeParams {
 /** Packs `RopeParams` at 32-bit word `at`; undefined packs zeros. */
 export function packRopeParams(block: Block, at: number, record: Readonly<RopeParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 10);
+    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -388,7 +388,7 @@ export function packKvCacheAppendParams(
   record: Readonly<KvCacheAppendParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 14);
+    for (let word = at; word < at + 14; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -434,7 +434,7 @@ export interface AttnParams {
 /** Packs `AttnParams` at 32-bit word `at`; undefined packs zeros. */
 export function packAttnParams(block: Block, at: number, record: Readonly<AttnParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 40);
+    for (let word = at; word < at + 40; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -468,7 +468,7 @@ export interface AttnMaskParams {
 /** Packs `AttnMaskParams` at 32-bit word `at`; undefined packs zeros. */
 export function packAttnMaskParams(block: Block, at: number, record: Readonly<AttnMaskParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 6);
+    for (let word = at; word < at + 6; word++) block.u32[word] = 0;
     return;
   }
   block.setU64(at, record.M_strides[0] as number);
@@ -497,7 +497,7 @@ export interface AttnOptionParams {
 /** Packs `AttnOptionParams` at 32-bit word `at`; undefined packs zeros. */
 export function packAttnOptionParams(block: Block, at: number, record: Readonly<AttnOptionParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 14);
+    for (let word = at; word < at + 14; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -523,7 +523,7 @@ export interface AttnCodeParams {
 /** Packs `AttnCodeParams` at 32-bit word `at`; undefined packs zeros. */
 export function packAttnCodeParams(block: Block, at: number, record: Readonly<AttnCodeParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 12);
+    for (let word = at; word < at + 12; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -546,7 +546,7 @@ export interface BuildMaskParams {
 /** Packs `BuildMaskParams` at 32-bit word `at`; undefined packs zeros. */
 export function packBuildMaskParams(block: Block, at: number, record: Readonly<BuildMaskParams> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 4);
+    for (let word = at; word < at + 4; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -577,7 +577,7 @@ export function packClassifyMaskParams(
   record: Readonly<ClassifyMaskParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 12);
+    for (let word = at; word < at + 12; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -627,7 +627,7 @@ export function packFlashAttnDecodeParams(
   record: Readonly<FlashAttnDecodeParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 20);
+    for (let word = at; word < at + 20; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -662,7 +662,7 @@ export function packMergeAttentionParams(
   record: Readonly<MergeAttentionParams> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 6);
+    for (let word = at; word < at + 6; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -687,7 +687,7 @@ export interface MATensor {
 /** Packs `MATensor` at 32-bit word `at`; undefined packs zeros. */
 export function packMATensor(block: Block, at: number, record: Readonly<MATensor> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 6);
+    for (let word = at; word < at + 6; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -714,7 +714,7 @@ export interface MARun {
 /** Packs `MARun` at 32-bit word `at`; undefined packs zeros. */
 export function packMARun(block: Block, at: number, record: Readonly<MARun> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 8);
+    for (let word = at; word < at + 8; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -736,7 +736,7 @@ export interface MAMacro {
 /** Packs `MAMacro` at 32-bit word `at`; undefined packs zeros. */
 export function packMAMacro(block: Block, at: number, record: Readonly<MAMacro> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 4);
+    for (let word = at; word < at + 4; word++) block.u32[word] = 0;
     return;
   }
   block.setU64(at, record.name);
@@ -759,7 +759,7 @@ export interface MASourceOptions {
 /** Packs `MASourceOptions` at 32-bit word `at`; undefined packs zeros. */
 export function packMASourceOptions(block: Block, at: number, record: Readonly<MASourceOptions> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 8);
+    for (let word = at; word < at + 8; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -788,7 +788,7 @@ export interface MAConstant {
 /** Packs `MAConstant` at 32-bit word `at`; undefined packs zeros. */
 export function packMAConstant(block: Block, at: number, record: Readonly<MAConstant> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 14);
+    for (let word = at; word < at + 14; word++) block.u32[word] = 0;
     return;
   }
   const { u32, bytes } = block;
@@ -824,7 +824,7 @@ export interface MABinding {
 /** Packs `MABinding` at 32-bit word `at`; undefined packs zeros. */
 export function packMABinding(block: Block, at: number, record: Readonly<MABinding> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 10);
+    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -853,7 +853,7 @@ export interface MAKernelDispatch {
 /** Packs `MAKernelDispatch` at 32-bit word `at`; undefined packs zeros. */
 export function packMAKernelDispatch(block: Block, at: number, record: Readonly<MAKernelDispatch> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 12);
+    for (let word = at; word < at + 12; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -879,7 +879,7 @@ export interface MAKvCacheCopyArgs {
 /** Packs `MAKvCacheCopyArgs` at 32-bit word `at`; undefined packs zeros. */
 export function packMAKvCacheCopyArgs(block: Block, at: number, record: Readonly<MAKvCacheCopyArgs> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 18);
+    for (let word = at; word < at + 18; word++) block.u32[word] = 0;
     return;
   }
   packMATensor(block, at, record.src);
@@ -907,7 +907,7 @@ export function packMAKvCacheCopyBatchArgs(
   record: Readonly<MAKvCacheCopyBatchArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 30);
+    for (let word = at; word < at + 30; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -940,7 +940,7 @@ export function packMAKvCacheCopySeqArgs(
   record: Readonly<MAKvCacheCopySeqArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 34);
+    for (let word = at; word < at + 34; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -971,7 +971,7 @@ export function packMAKvCacheCopyHeadMajorArgs(
   record: Readonly<MAKvCacheCopyHeadMajorArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 22);
+    for (let word = at; word < at + 22; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1010,7 +1010,7 @@ export function packMAHadamardQuantizeKvArgs(
   record: Readonly<MAHadamardQuantizeKvArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 60);
+    for (let word = at; word < at + 60; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1050,7 +1050,7 @@ export function packMAHadamardQuantizeKvSeqArgs(
   record: Readonly<MAHadamardQuantizeKvSeqArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 48);
+    for (let word = at; word < at + 48; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1087,7 +1087,7 @@ export function packMAHadamardDequantizeKvArgs(
   record: Readonly<MAHadamardDequantizeKvArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 48);
+    for (let word = at; word < at + 48; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1121,7 +1121,7 @@ export interface MAApplyRopeArgs {
 /** Packs `MAApplyRopeArgs` at 32-bit word `at`; undefined packs zeros. */
 export function packMAApplyRopeArgs(block: Block, at: number, record: Readonly<MAApplyRopeArgs> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 46);
+    for (let word = at; word < at + 46; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1160,7 +1160,7 @@ export function packMAKvCacheAppendArgs(
   record: Readonly<MAKvCacheAppendArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 56);
+    for (let word = at; word < at + 56; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1216,7 +1216,7 @@ export function packMAFlashAttnPrefillArgs(
   record: Readonly<MAFlashAttnPrefillArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 164);
+    for (let word = at; word < at + 164; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1278,7 +1278,7 @@ export function packMAFlashAttnDecodeArgs(
   record: Readonly<MAFlashAttnDecodeArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 98);
+    for (let word = at; word < at + 98; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1332,7 +1332,7 @@ export function packMAMergeAttentionArgs(
   record: Readonly<MAMergeAttentionArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 114);
+    for (let word = at; word < at + 114; word++) block.u32[word] = 0;
     return;
   }
   packMATensor(block, at, record.out0);
@@ -1365,7 +1365,7 @@ export interface MABuildMaskArgs {
 /** Packs `MABuildMaskArgs` at 32-bit word `at`; undefined packs zeros. */
 export function packMABuildMaskArgs(block: Block, at: number, record: Readonly<MABuildMaskArgs> | undefined): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 10);
+    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
     return;
   }
   packMATensor(block, at, record.mask);
@@ -1388,7 +1388,7 @@ export function packMAClassifyMaskTilesArgs(
   record: Readonly<MAClassifyMaskTilesArgs> | undefined,
 ): void {
   if (record === undefined) {
-    block.u32.fill(0, at, at + 26);
+    for (let word = at; word < at + 26; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;

@@ -77,9 +77,9 @@ export function fillDense(
   seqLenK: number | undefined,
   options: AttentionOptions,
 ): void {
-  const queryAxes = isTokenMajorQ ? "[B, qL, H, D]" : "[B, H, qL, D]";
-  checkPlanes(q, "q", queryAxes);
-  checkPlanes(out, "out", queryAxes);
+  const queryAxes = isTokenMajorQ ? "B, qL, H" : "B, H, qL";
+  checkPlanes(q, "q", queryAxes, "D");
+  checkPlanes(out, "out", queryAxes, "D");
   params.B = checkExtent(batchOf(q, 3), "q", "B");
   params.H = checkExtent(fromEnd(q, isTokenMajorQ ? 2 : 3), "q", "H");
   params.qL = checkExtent(fromEnd(q, isTokenMajorQ ? 3 : 2), "q", "qL");
@@ -160,9 +160,9 @@ function fillCache(
   const { rows: v } = streamOfV;
   const isPaged = blockTable !== undefined;
   const [batches, slots] = isPaged ? ["nPages", "pageTokens"] : ["B", "kvCapacity"];
-  const axes = isTokenMajor ? `[${batches}, ${slots}, Hkv, D]` : `[${batches}, Hkv, ${slots}, D]`;
-  checkPlanes(k, "k", axes);
-  checkPlanes(v, "v", axes);
+  const axes = isTokenMajor ? `${batches}, ${slots}, Hkv` : `${batches}, Hkv, ${slots}`;
+  checkPlanes(k, "k", axes, "D");
+  checkPlanes(v, "v", axes, "D");
   record.nKvHeads = checkExtent(fromEnd(k, isTokenMajor ? 2 : 3), "k", "Hkv");
   const ofTensor = checkExtent(fromEnd(k, isTokenMajor ? 3 : 2), "k", slots as string);
   const planes = checkExtent(batchOf(k, 3), "k", batches as string);

@@ -9,7 +9,7 @@ import {
   useFormat,
 } from "../quantizedCache/quantizedFormat.ts";
 import type { QuantizedCache } from "../quantizedCache/quantizedStreams.ts";
-import { checkAxis, checkPlanes } from "../shapes.ts";
+import { checkAxis, checkPlanes, fromEnd } from "../shapes.ts";
 
 /** Element types of q, out and dense caches. */
 export type DecodeDType = "f32" | "f16" | "bf16";
@@ -46,8 +46,8 @@ export function useCache(
 ): DecodeStream {
   if (isTensor(value) || typeof value !== "object" || value === null) {
     const rows = Tensor.use(value, device, name);
-    checkPlanes(rows, name, `[${axes}, D]`);
-    checkAxis(name, "D", rows.shape.at(-1) as number, headDim, "q");
+    checkPlanes(rows, name, axes, "D");
+    checkAxis(name, "D", fromEnd(rows, 1), headDim, "q");
     return { rows, norms: undefined, packingCode: 0, bits: 0 };
   }
   codeNames.check(value, `${name}.`);
@@ -55,12 +55,12 @@ export function useCache(
   const format = useFormat(bits, packing);
   const [packedName, normsName] = [`${name}.packed`, `${name}.norms`];
   const rows = Tensor.use(packed, device, packedName);
-  checkPlanes(rows, packedName, `[${axes}, bytesPerRow]`);
+  checkPlanes(rows, packedName, axes, "bytesPerRow");
   const where = `a D of ${headDim} at ${format.bits} bits, packing ${format.packing}`;
-  checkAxis(packedName, "bytesPerRow", rows.shape.at(-1) as number, bytesPerRow(headDim, format), where);
+  checkAxis(packedName, "bytesPerRow", fromEnd(rows, 1), bytesPerRow(headDim, format), where);
   const normRange = Tensor.use(norms, device, normsName);
-  checkPlanes(normRange, normsName, `[${axes}, normsPerPos]`);
-  checkAxis(normsName, "normsPerPos", normRange.shape.at(-1) as number, normsPerPosition(headDim), `a D of ${headDim}`);
+  checkPlanes(normRange, normsName, axes, "normsPerPos");
+  checkAxis(normsName, "normsPerPos", fromEnd(normRange, 1), normsPerPosition(headDim), `a D of ${headDim}`);
   checkSameRows(normsName, normRange.shape, packedName, rows.shape);
   return { rows, norms: normRange, packingCode: format.packingCode, bits: format.bits };
 }

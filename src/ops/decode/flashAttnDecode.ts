@@ -1,4 +1,5 @@
 import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
+import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { noRange, type Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -151,7 +152,9 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   const { k, v } = args;
   const q = useBatched(args.q, device, "q", 3, "[H, nQ, D]");
   const batch = batchOf(q, 3);
-  const [heads, rows, headDim] = [fromEnd(q, 3), fromEnd(q, 2), fromEnd(q, 1)];
+  const heads = fromEnd(q, 3);
+  const rows = fromEnd(q, 2);
+  const headDim = fromEnd(q, 1);
   const isLatent = headDim === latentHeadDim;
   const valueDim = isLatent ? latentValueDim : headDim;
   const out = useBatched(args.out, device, "out", 3, "[H, nQ, D]");
@@ -159,33 +162,18 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   checkAxis("out", "H", fromEnd(out, 3), heads, "q");
   checkAxis("out", "nQ", fromEnd(out, 2), rows, "q");
   checkAxis("out", "D", fromEnd(out, 1), valueDim, isLatent ? "V, the first columns of K" : "q");
-  const lse = useOptional(args.lse, (value) => {
-    const range = useBatched(value, device, "lse", 2, "[H, nQ]");
-    checkAxis("lse", "B", batchOf(range, 2), batch, "q");
-    checkAxis("lse", "H", fromEnd(range, 2), heads, "q");
-    checkAxis("lse", "nQ", fromEnd(range, 1), rows, "q");
-    return range;
-  });
-  const seqLens = useOptional(args.seqLens, (value) => useVector(value, "seqLens", batch, "B"));
-  const sinks = useOptional(args.sinks, (value) => useVector(value, "sinks", heads, "H"));
-  const alibiSlopes = useOptional(args.alibiSlopes, (value) => useVector(value, "alibiSlopes", heads, "H"));
-  const blockTable = useOptional(args.blockTable, (value) => {
-    const range = useBatched(value, device, "blockTable", 1, "[maxPages]");
-    checkAxis("blockTable", "B", batchOf(range, 1), batch, "q");
-    return range;
-  });
-  const treeMask = useOptional(args.treeMask, (value) => {
-    const range = useBatched(value, device, "treeMask", 1, "[nQ]");
-    checkAxis("treeMask", "B", batchOf(range, 1), batch, "q");
-    checkAxis("treeMask", "nQ", fromEnd(range, 1), rows, "q");
-    return range;
-  });
-
-  function useVector(value: unknown, name: string, length: number, axis: string): TensorRange {
-    const range = useTensor(value, device, name, 1, `[${axis}]`);
-    checkAxis(name, axis, fromEnd(range, 1), length, "q");
-    return range;
-  }
+  const givenLse = args.lse;
+  const lse = givenLse === undefined ? undefined : useLse(givenLse, device, batch, heads, rows);
+  const givenLengths = args.seqLens;
+  const seqLens = givenLengths === undefined ? undefined : useVector(givenLengths, device, "seqLens", batch, "B");
+  const givenSinks = args.sinks;
+  const sinks = givenSinks === undefined ? undefined : useVector(givenSinks, device, "sinks", heads, "H");
+  const givenSlopes = args.alibiSlopes;
+  const alibiSlopes = givenSlopes === undefined ? undefined : useVector(givenSlopes, device, "alibiSlopes", heads, "H");
+  const givenTable = args.blockTable;
+  const blockTable = givenTable === undefined ? undefined : useBlockTable(givenTable, device, batch);
+  const givenMask = args.treeMask;
+  const treeMask = givenMask === undefined ? undefined : useTreeMask(givenMask, device, batch, rows);
 
   const axes = blockTable === undefined ? "B, Hkv, capacity" : "nPages, Hkv, pageTokens";
   const streamOfK = useCache(k, device, "k", headDim, axes);
@@ -250,6 +238,29 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   checkStatus(native, native.ma_flash_attn_decode(handle, block.address));
 }
 
-function useOptional<T>(value: T | undefined, use: (value: T) => TensorRange): TensorRange | undefined {
-  return value === undefined ? undefined : use(value);
+function useLse(value: unknown, device: DeviceLifetime, batch: number, heads: number, rows: number): TensorRange {
+  const range = useBatched(value, device, "lse", 2, "[H, nQ]");
+  checkAxis("lse", "B", batchOf(range, 2), batch, "q");
+  checkAxis("lse", "H", fromEnd(range, 2), heads, "q");
+  checkAxis("lse", "nQ", fromEnd(range, 1), rows, "q");
+  return range;
+}
+
+function useVector(value: unknown, device: DeviceLifetime, name: string, length: number, axis: string): TensorRange {
+  const range = useTensor(value, device, name, 1, `[${axis}]`);
+  checkAxis(name, axis, fromEnd(range, 1), length, "q");
+  return range;
+}
+
+function useBlockTable(value: unknown, device: DeviceLifetime, batch: number): TensorRange {
+  const range = useBatched(value, device, "blockTable", 1, "[maxPages]");
+  checkAxis("blockTable", "B", batchOf(range, 1), batch, "q");
+  return range;
+}
+
+function useTreeMask(value: unknown, device: DeviceLifetime, batch: number, rows: number): TensorRange {
+  const range = useBatched(value, device, "treeMask", 1, "[nQ]");
+  checkAxis("treeMask", "B", batchOf(range, 1), batch, "q");
+  checkAxis("treeMask", "nQ", fromEnd(range, 1), rows, "q");
+  return range;
 }

@@ -17,6 +17,8 @@ final class Device {
   private var passesOpened: UInt64 = 0
   let tileClasses = TileClassSet()
   let scratch = Scratch()
+  /// Has a lock of its own.
+  let logs = DispatchLogPool()
   private var inFlight: [any MTLCommandBuffer] = []
   private var events: EventSocket?
 

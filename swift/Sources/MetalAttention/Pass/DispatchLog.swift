@@ -8,6 +8,9 @@ private struct ByteArgument {
 
 /// What a pass holds so far.
 struct DispatchLog {
+  /// Dispatches of a log whose memory is worth keeping, and the bytes that they bind.
+  private static let mostKept = (dispatches: 32 * 1024, bytes: 4 * 1024 * 1024)
+
   private(set) var records = ContiguousArray<DispatchRecord>()
   /// What the dispatches touch, in their order, then what is bound for the
   /// next one.
@@ -45,6 +48,21 @@ struct DispatchLog {
     let pointer = Unmanaged.passUnretained(pipeline).toOpaque()
     defer { selected = pointer }
     return selected != pointer
+  }
+
+  var isWorthKeeping: Bool {
+    records.capacity <= Self.mostKept.dispatches && bytes.capacity <= Self.mostKept.bytes
+  }
+
+  /// Empties the log, and keeps its memory.
+  mutating func removeAll() {
+    records.removeAll(keepingCapacity: true)
+    accesses.removeAll(keepingCapacity: true)
+    bytes.removeAll(keepingCapacity: true)
+    arguments.removeAll(keepingCapacity: true)
+    hazards.removeAll()
+    recordedAccesses = 0
+    selected = nil
   }
 
   /// Whether the next dispatch needs a barrier before it.

@@ -14,10 +14,7 @@ struct HazardTracker {
       let access = accesses[index]
       conflicts = writes.overlaps(access) || (access.isWrite && reads.overlaps(access))
     }
-    if conflicts {
-      reads.removeAll()
-      writes.removeAll()
-    }
+    if conflicts { removeAll() }
     for index in start..<accesses.count {
       let access = accesses[index]
       if access.isWrite {
@@ -27,5 +24,11 @@ struct HazardTracker {
       }
     }
     return conflicts
+  }
+
+  /// Forgets all dispatches, and keeps the memory.
+  mutating func removeAll() {
+    reads.removeAll()
+    writes.removeAll()
   }
 }

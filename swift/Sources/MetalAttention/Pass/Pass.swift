@@ -39,7 +39,7 @@ final class Pass {
     isConcurrent = concurrent
     self.number = number
     log = .allocate(capacity: 1)
-    log.initialize(to: DispatchLog())
+    log.initialize(to: device.logs.take())
   }
 
   /// A pass that is recorded, and never sent itself.
@@ -52,11 +52,11 @@ final class Pass {
     isConcurrent = concurrent
     self.number = number
     log = .allocate(capacity: 1)
-    log.initialize(to: DispatchLog())
+    log.initialize(to: device.logs.take())
   }
 
   deinit {
-    log.deinitialize(count: 1)
+    device.logs.give(log.move())
     log.deallocate()
   }
 

@@ -80,7 +80,12 @@ final class CommandList {
 
   @inline(__always)
   func retain(_ buffer: SoftBuffer) {
-    guard retainsBuffers, buffer.lastRetainer.load(ordering: .relaxed) != number else { return }
+    if retainsBuffers, buffer.lastRetainer.load(ordering: .relaxed) != number { retainFirst(buffer) }
+  }
+
+  /// Apart from the test, so that a buffer which is bound again costs no count of references.
+  @inline(never)
+  private func retainFirst(_ buffer: SoftBuffer) {
     buffer.lastRetainer.store(number, ordering: .relaxed)
     storage.retained.append(buffer)
     if let zones = buffer.zones { storage.guards.append(zones) }

@@ -32,6 +32,13 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
       memory: queue.memory, storage: queue.executor.storage.take(), retainsBuffers: retainsBuffers)
   }
 
+  /// What was never committed has no other end at which to hand its memory on.
+  deinit {
+    guard status == .notEnqueued else { return }
+    list.seal()
+    executor.storage.give(list.storage)
+  }
+
   var status: MTLCommandBufferStatus {
     MTLCommandBufferStatus(rawValue: rawStatus.load(ordering: .acquiring)) ?? .error
   }

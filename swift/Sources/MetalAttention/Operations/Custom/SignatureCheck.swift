@@ -6,23 +6,23 @@ enum SignatureCheck {
   static func requireFit(_ binding: KernelBinding, _ name: @autoclosure () -> Argument, of pipeline: Pipeline)
     throws(StatusError)
   {
+    // The tables are read where they lie: a copy would count a reference.
     switch binding {
     case .buffer(_, let access, let index):
-      let table = pipeline.signature.buffers
       let bit: UInt32 = 1 << UInt32(index)
-      let limit = table.limits[index]
-      guard table.present & bit != 0, access.isWrite || table.writable & bit == 0,
+      let limit = pipeline.signature.buffers.limits[index]
+      guard pipeline.signature.buffers.present & bit != 0,
+        access.isWrite || pipeline.signature.buffers.writable & bit == 0,
         access.end - access.start >= limit.minimumLength, access.start & (limit.alignment - 1) == 0
       else { throw refusal(of: access, index, name(), pipeline) }
     case .bytes(let bytes, let index):
-      let table = pipeline.signature.buffers
       let bit: UInt32 = 1 << UInt32(index)
-      guard table.present & bit != 0, table.writable & bit == 0,
-        UInt64(bytes.count) >= table.limits[index].minimumLength
+      guard pipeline.signature.buffers.present & bit != 0, pipeline.signature.buffers.writable & bit == 0,
+        UInt64(bytes.count) >= pipeline.signature.buffers.limits[index].minimumLength
       else { throw refusal(of: bytes, index, name(), pipeline) }
     case .threadgroup(let length, let index):
-      let table = pipeline.signature.threadgroups
-      guard table.present >> UInt32(index) & 1 != 0, UInt64(length) >= table.limits[index].minimumLength
+      guard pipeline.signature.threadgroups.present >> UInt32(index) & 1 != 0,
+        UInt64(length) >= pipeline.signature.threadgroups.limits[index].minimumLength
       else {
         throw tooSmall(UInt64(length), .threadgroup, index, name(), pipeline)
       }
