@@ -88,7 +88,7 @@ typedef struct SmKernel {
   /// Indices into SmObject.constants of those the kernel needs values of.
   uint32_t constantCount;
   const uint32_t *constants;
-  /// Bytes of `threadgroup` variables; known once the object is loaded.
+  /// Bytes of `threadgroup` variables; known after `SmObject.initialize`.
   const uint32_t *staticThreadgroupMemory;
   /// LOOP: runs every thread of the threadgroup. FIBRES: runs the calling
   /// fibre's thread. VECTORS: null.
@@ -105,7 +105,7 @@ typedef struct SmObject {
   uint32_t constantCount;
   uint32_t reserved;
   const SmFunctionConstant *constants;
-  /// Evaluates constants that derive from function constants.
+  /// Places threadgroup variables and evaluates constants that derive from function constants.
   SM_FUNCTION(void, initialize, void);
 } SmObject;
 

@@ -28,6 +28,21 @@ import Testing
     ("template <typename T> T f(half x, bfloat y) { return static_cast<T>(x); }", "return sm_make<T>(x);"),
     ("template <typename T> T f(half x) { return T(x); }", "return T(x);"),
     ("template <half (*g)(half)> bfloat f(bfloat x);", "template <half (&g)(half)> bfloat f(bfloat x);"),
+    // Casts to what may be a reference.
+    (
+      "template <typename R> float f(device float &x) { return (R)x; } void g() { f<device float &>(y); }",
+      "return sm_make<R>(x);"
+    ),
+    ("template <typename R> float f(device float &x) { return (R)x; }", "return (R)x;"),
+    (
+      "struct S { typedef device float &R; }; void f(device float &x) { g((S::R)x); }",
+      "g((*(__remove_reference_t(S::R) *)&(x)));"
+    ),
+    // Structs in methods.
+    (
+      "template <typename T> struct A { T f() const { typedef struct { T a; } B; return B().a; } };",
+      "typedef struct sm_struct_B { SM_LOCAL_STRUCT(sm_struct_B)"
+    ),
     // Functions of thread objects.
     ("struct S { int x; thread int &at(int i) { return x; } };", "thread int &at(int i) thread { return x; }"),
     ("struct S { int x; void set(int i) { x = i; } };", "void set(int i) thread { x = i; }"),

@@ -39,6 +39,8 @@ struct Declaration {
 /// A parameter of a template, with its default.
 struct TemplateParameter {
   let name: String
+  /// Without the default.
+  let tokens: Range<Int>
   let isType: Bool
   let isPack: Bool
   /// Empty without one.
@@ -58,7 +60,7 @@ struct TemplateParameter {
       let isType = (first == "typename" || first == "class") && !head.contains { list.text($0) == "::" }
       guard !isType || name > head.lowerBound else { return nil }
       return TemplateParameter(
-        name: list.text(name), isType: isType, isPack: head.contains { list.text($0) == "..." },
+        name: list.text(name), tokens: head, isType: isType, isPack: head.contains { list.text($0) == "..." },
         defaultArgument: defaultArgument)
     }
   }

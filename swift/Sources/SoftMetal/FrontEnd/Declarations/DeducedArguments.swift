@@ -1,39 +1,52 @@
 /// The arguments of a kernel template that an explicit instantiation leaves to its parameters' types, as in
-/// `template kernel void f(device float *);` of `template <typename T> kernel void f(device T *out)`.
-enum DeducedArguments {
-  /// Nil where a template parameter stands in no pointer or reference of the kernel.
-  static func of(_ function: Declaration, _ parameters: Range<Int>, _ list: TokenList) -> [String]? {
-    let names = (function.templateParameters ?? []).map(\.name)
-    let given = list.splitAtCommas(span(parameters.lowerBound + 1, parameters.upperBound - 1))
-    var values: [String: String] = [:]
-    for (pattern, type) in zip(list.splitAtCommas(function.parameters), given) {
-      match(referent(pattern, list), referent(type, list), Set(names), &values)
-    }
-    let arguments = names.prefix { values[$0] != nil }.compactMap { values[$0] }
-    let rest = (function.templateParameters ?? []).dropFirst(arguments.count)
-    return rest.allSatisfy { !$0.defaultArgument.isEmpty } ? arguments : nil
-  }
+/// `template kernel void f<16>(device float *);` of `template <int N, typename T> kernel void f(device T *out)`.
+///
+/// Clang deduces them, by a class template that is specialised for the type of the function.
+struct DeducedArguments {
+  /// What clang needs for it, behind the source.
+  let lines: [String]
+  /// Expressions of the values, by the parameter's name.
+  let values: [String: String]
 
-  /// The words of a pointer or reference up to its sign.
-  private static func referent(_ tokens: Range<Int>, _ list: TokenList) -> [String] {
-    let words = FunctionConstants.withoutAttributes(tokens, list).map { list.text($0) }
-    return words.lastIndex { ["*", "&"].contains($0) }.map { Array(words[...$0]) } ?? []
-  }
-
-  private static func match(
-    _ pattern: [String], _ type: [String], _ names: Set<String>, _ values: inout [String: String]
+  /// - Parameters:
+  ///   - given: the arguments that the instantiation names.
+  ///   - types: tokens with the parentheses of its parameters.
+  /// - Returns: nil where the types of the parameters name no other parameter of the template.
+  init?(
+    _ function: Declaration, given: [String: String], _ instantiation: Declaration, types: Range<Int>,
+    _ context: LoweringContext
   ) {
-    var place = 0
-    for (index, word) in pattern.enumerated() {
-      guard names.contains(word), index + 1 < pattern.count else {
-        guard place < type.count, type[place] == word else { return }
-        place += 1
-        continue
-      }
-      let next = pattern[index + 1]
-      guard let end = type[place...].firstIndex(of: next), end > place else { return }
-      values[word] = type[place..<end].joined(separator: " ")
-      place = end
+    let list = context.list
+    let named = Set(FunctionConstants.withoutAttributes(function.parameters, list).map { list.text($0) })
+    let parameters = (function.templateParameters ?? []).filter {
+      given[$0.name] == nil && !$0.isPack && named.contains($0.name)
     }
+    guard !parameters.isEmpty else { return nil }
+    let number = instantiation.tokens.lowerBound
+    let deduction = "sm_deduction_\(number)"
+    let declared = parameters.map { list.joined($0.tokens) }.joined(separator: ", ")
+    let pattern = Kernels.substitute(context.lowered(function.parameters), given)
+    // The type and the number stand for what cannot be deduced, after the error that says so.
+    let fallback = parameters.map { Self.member($0, type: "int", number: "0") }.joined()
+    let members = parameters.map { Self.member($0, type: $0.name, number: $0.name) }.joined()
+    lines = [
+      LoweringContext.inNamespace(
+        function.qualifier,
+        "template <typename F> struct \(deduction) { static_assert(__is_same(F, void), \"the arguments of the template "
+          + "'\(function.name)' cannot be deduced from these parameters\"); \(fallback)}; "
+          + "template <\(declared)> struct \(deduction)<void(\(pattern))> { \(members)};"),
+      LoweringContext.inNamespace(
+        instantiation.qualifier,
+        "typedef ::\(function.qualifier)\(deduction)<void\(context.lowered(types))> sm_deduced_\(number);"),
+    ]
+    values = Dictionary(
+      uniqueKeysWithValues: parameters.map {
+        ($0.name, "::\(instantiation.qualifier)sm_deduced_\(number)::sm_\($0.name)")
+      })
+  }
+
+  private static func member(_ parameter: TemplateParameter, type: String, number: String) -> String {
+    let name = "sm_\(parameter.name)"
+    return parameter.isType ? "typedef \(type) \(name); " : "static constexpr auto \(name) = \(number); "
   }
 }

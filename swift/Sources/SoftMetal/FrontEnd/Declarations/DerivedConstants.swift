@@ -41,7 +41,7 @@ enum DerivedConstants {
     }
     let first = list.text(dimensions) == "=" ? dimensions + 1 : dimensions
     let range = list.tokens[first].range.lowerBound..<list.tokens[end].range.lowerBound
-    let value = Self.oneLine(context.edits.apply(to: list.source, in: range).bytes)
+    let value = context.loweredText(range)
     FunctionConstants.rewriteStorage(head, keyword, &context)
     context.insert(" = {}", before: dimensions)
     context.blank(dimensions..<end)
@@ -59,10 +59,5 @@ enum DerivedConstants {
     return DerivedConstant(
       qualifier: declaration.qualifier, statement: statement,
       offset: list.tokens[declaration.nameToken].range.lowerBound)
-  }
-
-  /// The tokens of `text` on one line, without comments.
-  private static func oneLine(_ text: [UInt8]) -> String {
-    Tokenizer.tokenize(text).map { String(decoding: text[$0.range], as: UTF8.self) }.joined(separator: " ")
   }
 }

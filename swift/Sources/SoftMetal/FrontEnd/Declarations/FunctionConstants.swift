@@ -5,11 +5,17 @@ struct FunctionConstant {
   let offset: Int
   let qualifier: String
   let typeName: String
-  /// The attribute's argument.
+  /// The attribute's name, and its argument.
+  let attribute: Int
   let index: Range<Int>
+  /// The value of the argument where it is made of literals.
+  let number: Int?
 
   var qualifiedName: String { qualifier + name }
   var definedFlag: String { qualifier + "sm_defined_" + name }
+  /// An enumerator with the value of an argument that names something.
+  var shortIndexName: String { "sm_index_" + name }
+  var indexName: String { "::" + qualifier + shortIndexName }
 }
 
 /// Makes function constants variables that the loader sets.
@@ -60,8 +66,8 @@ enum FunctionConstants {
       result.append(
         FunctionConstant(
           name: list.text(name), offset: list.tokens[name].range.lowerBound, qualifier: declaration.qualifier,
-          typeName: typeName,
-          index: constant.argument))
+          typeName: typeName, attribute: constant.token, index: constant.argument,
+          number: IntegerExpression.value(of: constant.argument, list)))
     }
     rewriteStorage(span(declaration.headStart, end), keyword, &context)
     let flags = result.map { " static unsigned char sm_defined_\($0.name) = 0;" }.joined()
@@ -99,8 +105,8 @@ enum FunctionConstants {
     let classes = Set(ClassDefinition.all(list).map(\.name))
     var used: Set<Int> = []
     for constant in constants {
-      if let number = context.integer(constant.index), !used.insert(number).inserted {
-        context.report("function constant index \(number) is already used", at: constant.index.lowerBound - 2)
+      if let number = constant.number, !used.insert(number).inserted {
+        context.report("function constant index \(number) is already used", at: constant.attribute)
       }
       guard let name = list.tokens.firstIndex(where: { $0.range.lowerBound == constant.offset }) else { continue }
       let isArray = list.text(name + 1) == "[" && !Attribute.isListStart(name + 1, of: list)

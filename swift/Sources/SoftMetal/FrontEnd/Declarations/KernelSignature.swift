@@ -127,7 +127,7 @@ struct KernelSignature {
     } else if let place {
       argument.index = Self.parenthesized(list.joined(place.argument))
       argument.token = place.token
-      argument.number = context.integer(place.argument)
+      argument.number = IntegerExpression.value(of: place.argument, list)
     } else {
       let number = isThreadgroup ? free.takeThreadgroup() : free.takeBuffer()
       argument.index = String(number)
@@ -193,7 +193,7 @@ private struct FreeIndices {
 
   init(_ attributes: [[Attribute]], _ context: LoweringContext) {
     for attribute in attributes.joined() {
-      guard let index = context.integer(attribute.argument) else { continue }
+      guard let index = IntegerExpression.value(of: attribute.argument, context.list) else { continue }
       if attribute.name == "buffer" { buffers.insert(index) }
       if attribute.name == "threadgroup" { threadgroups.insert(index) }
     }

@@ -11,6 +11,8 @@ struct KernelEntry {
   let token: Int
   /// Template parameters by name, with the text that this entry gives them.
   let templateArguments: [String: String]
+  /// Of an instantiation that leaves some of them to its parameters.
+  var deduced: DeducedArguments?
 }
 
 /// Finds kernels, plain ones and instantiations of templates.
@@ -103,9 +105,9 @@ enum Kernels {
     let function: Int
     /// Token of the template's name.
     let name: Int
-    /// Tokens between `<` and `>`; empty where they are deduced.
+    /// Tokens between `<` and `>`; empty where all are deduced.
     let arguments: Range<Int>
-    /// Tokens with the parentheses of the parameters that they are deduced from.
+    /// Tokens with the parentheses of the parameters; nil in `decltype(f<1>) f<1>`.
     var parameters: Range<Int>?
   }
 
@@ -121,7 +123,9 @@ enum Kernels {
       if list.isIdentifier(position), list.text(position + 1) == "<",
         let function = template(named: list.text(position), context), let close = list.closingAngle(position + 1)
       {
-        return Target(function: function, name: position, arguments: span(position + 2, close))
+        return Target(
+          function: function, name: position, arguments: span(position + 2, close),
+          parameters: list.text(close + 1) == "(" ? span(close + 1, list.after(close + 1)) : nil)
       }
       if list.isIdentifier(position), list.text(position + 1) == "(",
         let function = template(named: list.text(position), context)
@@ -158,34 +162,35 @@ enum Kernels {
     let function = context.declarations[target.function]
     let signature = signatures[target.function] ?? KernelSignature(function, &context)
     signatures[target.function] = signature
-    let arguments: [String]
-    if let parameters = target.parameters {
-      guard let deduced = DeducedArguments.of(function, parameters, list) else {
-        context.report("the arguments of '\(function.name)' cannot be deduced here: name them", at: target.name)
-        return nil
-      }
-      arguments = deduced
-    } else {
-      arguments = list.splitAtCommas(target.arguments).map { list.joined($0) }
+    let given = list.splitAtCommas(target.arguments).map { list.joined($0) }
+    let parameters = function.templateParameters ?? []
+    let named = Dictionary(zip(parameters.lazy.filter { !$0.isPack }.map(\.name), given)) { first, _ in first }
+    let deduced = target.parameters.flatMap {
+      DeducedArguments(function, given: named, declaration, types: $0, context)
     }
-    let text = "\(function.name)<\(arguments.joined(separator: ", "))>"
+    let values = bind(parameters, named.merging(deduced?.values ?? [:]) { first, _ in first }, list)
+    if let missing = parameters.first(where: { !$0.isPack && values[$0.name] == nil }) {
+      context.report(
+        "the argument '\(missing.name)' of '\(function.name)' cannot be deduced here: name it", at: target.name)
+      return nil
+    }
+    let arguments = deduced == nil ? given : parameters.lazy.filter { !$0.isPack }.compactMap { values[$0.name] }
     return KernelEntry(
-      hostName: hostName(declaration, &context) ?? text, expression: function.qualifier + text,
+      hostName: hostName(declaration, &context) ?? "\(function.name)<\(given.joined(separator: ", "))>",
+      expression: "\(function.qualifier)\(function.name)<\(arguments.joined(separator: ", "))>",
       signature: signature, maxThreads: maxThreads([declaration, function], list),
       facts: reachability.facts(of: target.function, tokens: target.arguments), token: target.name,
-      templateArguments: bind(function.templateParameters ?? [], arguments, list))
+      templateArguments: values, deduced: deduced)
   }
 
+  /// The values of a template's parameters: those known, and defaults.
   private static func bind(
-    _ parameters: [TemplateParameter], _ given: [String], _ list: TokenList
+    _ parameters: [TemplateParameter], _ known: [String: String], _ list: TokenList
   ) -> [String: String] {
-    var result: [String: String] = [:]
-    for (index, parameter) in parameters.enumerated() where !parameter.isPack {
-      if index < given.count {
-        result[parameter.name] = given[index]
-      } else if !parameter.defaultArgument.isEmpty {
-        result[parameter.name] = substitute(list.joined(parameter.defaultArgument), result)
-      }
+    var result: [String: String] = known
+    for parameter in parameters where !parameter.isPack && result[parameter.name] == nil {
+      guard !parameter.defaultArgument.isEmpty else { continue }
+      result[parameter.name] = substitute(list.joined(parameter.defaultArgument), result)
     }
     return result
   }

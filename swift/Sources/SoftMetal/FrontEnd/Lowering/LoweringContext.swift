@@ -34,24 +34,17 @@ struct LoweringContext {
     edits.wrap(list.byteRange(tokens), before, after)
   }
 
-  /// The value of an integer literal, or nil.
-  func integer(_ tokens: Range<Int>) -> Int? {
-    var tokens = tokens
-    while tokens.count >= 3, list.text(tokens.lowerBound) == "(",
-      list.partner[tokens.lowerBound] == tokens.upperBound - 1
-    {
-      tokens = tokens.lowerBound + 1..<tokens.upperBound - 1
-    }
-    guard tokens.count == 1, list.tokens[tokens.lowerBound].kind == .number else { return nil }
-    return Self.integerLiteral(list.text(tokens.lowerBound))
+  /// A declaration in the namespace that `qualifier` names, such as `metal::detail::`.
+  static func inNamespace(_ qualifier: String, _ declaration: String) -> String {
+    qualifier.isEmpty ? declaration : "namespace \(qualifier.dropLast(2)) { \(declaration) }"
   }
 
-  private static func integerLiteral(_ text: String) -> Int? {
-    var digits = text.filter { $0 != "'" }.lowercased()
-    while let last = digits.last, last == "u" || last == "l" { digits.removeLast() }
-    if digits.hasPrefix("0x") { return Int(digits.dropFirst(2), radix: 16) }
-    if digits.hasPrefix("0b") { return Int(digits.dropFirst(2), radix: 2) }
-    if digits.count > 1, digits.hasPrefix("0") { return Int(digits.dropFirst(), radix: 8) }
-    return Int(digits)
+  /// `range` after the edits made so far, on one line and without comments.
+  func lowered(_ range: Range<Int>) -> String { loweredText(list.byteRange(range)) }
+
+  /// The same for a range of bytes.
+  func loweredText(_ range: Range<Int>) -> String {
+    let text = edits.apply(to: list.source, in: range).bytes
+    return Tokenizer.tokenize(text).map { String(decoding: text[$0.range], as: UTF8.self) }.joined(separator: " ")
   }
 }

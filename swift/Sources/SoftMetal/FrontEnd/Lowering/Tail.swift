@@ -15,9 +15,12 @@ struct Tail {
     for (index, constant) in derived.enumerated() {
       // Where the names of its initializer are known.
       let function = "static void sm_initialize_\(index)() { \(constant.statement) }"
-      let space = constant.qualifier.dropLast(2)
-      addLine(space.isEmpty ? function : "namespace \(space) { \(function) }", from: constant.offset)
+      addLine(LoweringContext.inNamespace(constant.qualifier, function), from: constant.offset)
     }
+    for entry in entries {
+      for line in entry.deduced?.lines ?? [] { addLine(line, from: list.tokens[entry.token].range.lowerBound) }
+    }
+    for constant in constants where constant.number == nil { addIndex(constant, constants, list) }
     text += "namespace {\n"
     for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
     addTable("SmKernel sm_kernels", entries.count) { tail, index in
@@ -32,11 +35,11 @@ struct Tail {
       let constant = constants[index]
       let name = constant.qualifiedName
       tail.addLine(
-        "{\(Self.literal(constant.name)), (\(list.joined(constant.index))), sizeof(\(name)), "
+        "{\(Self.literal(constant.name)), \(constant.number.map(String.init) ?? constant.indexName), sizeof(\(name)), "
           + "\(Self.literal(constant.typeName)), SM_CONSTANT_ADDRESS(\(name)), &\(constant.definedFlag)},",
         from: constant.offset)
     }
-    text += "void sm_initialize() {\n"
+    text += "SM_THREADGROUP_SECTION\nvoid sm_initialize() {\n::softmetal::place_threadgroup_variables();\n"
     for (index, constant) in derived.enumerated() { text += "::\(constant.qualifier)sm_initialize_\(index)();\n" }
     text += "}\n}\n"
     text += """
@@ -57,6 +60,18 @@ struct Tail {
     text += "const \(declaration)[] = {\n"
     for index in 0..<count { row(&self, index) }
     text += "};\n"
+  }
+
+  /// Has clang compute an index that the text does not tell, and compare it with the others.
+  private mutating func addIndex(_ constant: FunctionConstant, _ all: [FunctionConstant], _ list: TokenList) {
+    let before = all.prefix { $0.offset < constant.offset }.filter { $0.number == nil }.map(\.indexName)
+    let others = before + all.compactMap(\.number).map(String.init)
+    let offset = list.tokens[constant.attribute].range.lowerBound
+    let enumerator = "enum { \(constant.shortIndexName) = (\(list.joined(constant.index))) };"
+    addLine(LoweringContext.inNamespace(constant.qualifier, enumerator), from: offset)
+    guard !others.isEmpty else { return }
+    let condition = others.map { "\(constant.indexName) != \($0)" }.joined(separator: " && ")
+    addLine("static_assert(\(condition), \"function constant index is already used\");", from: offset)
   }
 
   private mutating func addKernel(

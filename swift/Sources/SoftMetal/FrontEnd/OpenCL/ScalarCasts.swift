@@ -1,6 +1,7 @@
 /// Casts to half and bfloat, between which clang has no conversion: `bfloat(x)`, `(bfloat)x` and
 /// `static_cast<bfloat>(x)` become `sm_make<bfloat>(x)`, which goes through float. In a source that names both types,
-/// so do casts to types that may be one of them: parameters of templates and aliases.
+/// so do casts to types that may be one of them: parameters of templates and aliases. In one whose templates may have
+/// references for arguments, so do casts to parameters: `sm_make` refuses to change their address space.
 ///
 /// bfloat is clang's `__bf16` and no class: a class would convert to and from every number, so that `b + 1`,
 /// `c ? b : 0` and `switch` were ambiguous, and its arithmetic would be ours to define. What `__bf16` lacks is this
@@ -11,8 +12,9 @@ struct ScalarCasts {
   private let list: TokenList
   private let aliases: Set<String>
   private let hasBoth: Bool
-  /// Type parameters in scope, with the index of the token where each ends.
-  private var scopes: [(names: Set<String>, end: Int)] = []
+  /// Whether a parameter of a template may be a reference, casts to which must not change the address space.
+  private let hasReferences: Bool
+  private var scopes = TemplateScopes()
 
   static func lower(_ context: inout LoweringContext) {
     var casts = ScalarCasts(context.list)
@@ -22,16 +24,14 @@ struct ScalarCasts {
   private init(_ list: TokenList) {
     self.list = list
     hasBoth = Self.types.allSatisfy { type in list.tokens.contains { $0.text.hasPrefix(type) } }
+    hasReferences = ReferenceCasts.areArguments(list)
     aliases = hasBoth ? VectorTypes(list).aliases : []
   }
 
   private mutating func lower(_ token: Int, _ context: inout LoweringContext) {
-    while let scope = scopes.last, scope.end <= token { scopes.removeLast() }
     let text = list.text(token)
-    if hasBoth, text == "template", list.text(token + 1) == "<", let close = list.closingAngle(token + 1) {
-      let names = TemplateParameter.parse(token + 1, close, of: list).filter(\.isType).map(\.name)
-      scopes.append((Set(names), declarationEnd(close + 1)))
-    } else if text == "static_cast" {
+    if hasBoth || hasReferences { scopes.advance(to: token, list) }
+    if text == "static_cast" {
       guard list.text(token + 1) == "<", let close = list.closingAngle(token + 1), mayBeScalar(token + 2..<close) else {
         return
       }
@@ -42,7 +42,7 @@ struct ScalarCasts {
   }
 
   private func isScalar(_ name: String) -> Bool {
-    Self.types.contains(name) || hasBoth && (aliases.contains(name) || scopes.contains { $0.names.contains(name) })
+    Self.types.contains(name) || aliases.contains(name) || scopes.contains(name)
   }
 
   private func mayBeScalar(_ type: Range<Int>) -> Bool {
@@ -53,12 +53,20 @@ struct ScalarCasts {
 
   private func lowerType(_ token: Int, _ context: inout LoweringContext) {
     if list.text(token - 1) == "(", list.text(token + 1) == ")" {
-      guard let end = list.operandEnd(token + 2), isExpression(before: token - 1) else { return }
+      let startsStatement = [";", "{", "}"].contains(list.text(token - 2))
+      guard let end = list.operandEnd(token + 2), startsStatement || isExpression(before: token - 1) else { return }
       context.edits.replace(list.byteRange(token - 1..<token + 2), with: "sm_make<\(list.text(token))>(")
       context.insert(")", after: end - 1)
-    } else if list.text(token + 1) == "(", isExpression(before: token), !isFunctionType(token) {
+    } else if list.text(token + 1) == "(", isExpression(before: token) || isChanged(token), !isFunctionType(token) {
       context.edits.replace(list.tokens[token].range, with: "sm_make<\(list.text(token))>")
     }
+  }
+
+  /// Whether `R(x) += 1`, which is no declaration, is at `token`.
+  private func isChanged(_ token: Int) -> Bool {
+    let sign = list.text(list.after(token + 1))
+    return [";", "{", "}"].contains(list.text(token - 1)) && sign != "="
+      && (TokenList.assignments.contains(sign) || ["++", "--"].contains(sign))
   }
 
   /// Whether `half(half)` or `half (*name)(half)` is at `token`.
@@ -74,20 +82,5 @@ struct ScalarCasts {
     let before = list.text(token - 1)
     if list.isIdentifier(token - 1) { return ["return", "else", "case", "do"].contains(before) }
     return ![".", "->", ">", "::", ";", "{", "}"].contains(before) || before == "{" && list.text(token - 2) != ")"
-  }
-
-  /// The end of the declaration that starts at `token`, after its `;` or body.
-  private func declarationEnd(_ token: Int) -> Int {
-    var position = token
-    while position < list.count {
-      switch list.text(position) {
-      case ";": return position + 1
-      case "{": return list.after(position)
-      case "(", "[": position = list.after(position)
-      case ")", "]", "}": return position
-      default: position += 1
-      }
-    }
-    return list.count
   }
 }

@@ -6,24 +6,53 @@
 enum Structs {
   static func lower(_ context: inout LoweringContext) {
     let list = context.list
+    let classes = Set(list.indices.compactMap { braces(ofClassAt: $0, list) })
     for token in list.indices where ClassDefinition.keys.contains(list.text(token)) {
       guard list.text(token - 1) != "enum" else { continue }
       if let name = nameOfUnnamed(token, list) {
         context.insert(" \(name)", after: token)
-        insertCopies(name, open: token + 1, key: token, &context)
+        insertCopies(name, open: token + 1, key: token, classes, &context)
       } else if let (name, open) = ClassDefinition.head(token, list) {
-        insertCopies(list.text(name), open: open, key: token, &context)
+        insertCopies(list.text(name), open: open, key: token, classes, &context)
       }
     }
   }
 
-  private static func insertCopies(_ name: String, open: Int, key: Int, _ context: inout LoweringContext) {
+  private static func insertCopies(
+    _ name: String, open: Int, key: Int, _ classes: Set<Int>, _ context: inout LoweringContext
+  ) {
     let list = context.list
     guard let kind = kind(name, span(open + 1, min(list.partner[open], list.count)), list) else { return }
-    let isLocal = context.declarations.contains { $0.body?.contains(open) ?? false }
+    let isLocal = isLocal(open, classes, list)
     guard !isLocal || kind != .constructed else { return }
     let copies = "\(isLocal && kind == .plain ? "SM_LOCAL_STRUCT" : kind.rawValue)(\(name))"
     context.insert(list.text(key) == "class" ? " public: \(copies) private:" : " " + copies, after: open)
+  }
+
+  /// The opening brace of the class whose key is at `token`, or nil.
+  private static func braces(ofClassAt token: Int, _ list: TokenList) -> Int? {
+    guard ClassDefinition.keys.contains(list.text(token)) else { return nil }
+    return list.text(token + 1) == "{" ? token + 1 : ClassDefinition.head(token, list)?.open
+  }
+
+  /// Whether the class whose brace is at `open` is in a function, be it a method of another class.
+  private static func isLocal(_ open: Int, _ classes: Set<Int>, _ list: TokenList) -> Bool {
+    var brace = open
+    while let outer = list.enclosingBrace(brace) {
+      if !classes.contains(outer) { return !isNamespace(outer, list) }
+      brace = outer
+    }
+    return false
+  }
+
+  /// Whether the brace at `open` is that of a namespace or of `extern "C"`.
+  private static func isNamespace(_ open: Int, _ list: TokenList) -> Bool {
+    var token = open - 1
+    while list.text(token) == "]" || list.isIdentifier(token) || list.text(token) == "::" {
+      if ["namespace", "extern"].contains(list.text(token)) { return true }
+      token = list.text(token) == "]" ? list.partner[token] - 1 : token - 1
+    }
+    return token > 0 && list.tokens[token].kind == .string
   }
 
   /// A name for the struct of `typedef struct { ... } Name;` and `struct { ... } name;`, which copies need.
