@@ -14,8 +14,6 @@
 /// On an Apple GPU the L lanes of a vector read the same addresses in the same
 /// instruction, so a vector crosses the memory bus once, in whole 128-byte
 /// lines used up before the next; the runs that its lanes store lie side by side.
-/// On a CPU the loops over the coordinates of a run become vector instructions,
-/// and a thread runs from start to end, where a shuffle would switch 32 fibres.
 ///
 /// Grid: threads (rows * L, streams, batch size) with rows = heads * tokens; any
 /// threadgroup size, whole threadgroups allowed. No threadgroup memory.

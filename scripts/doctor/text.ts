@@ -4,7 +4,7 @@ import type { Examination } from "./examine.ts";
 import type { Installation } from "./installation.ts";
 
 const supportedClang =
-  "19 is supported, since all tests ran with it; another from 18 on is taken, untested, and runs kernels with lanes as fibres unless its compiler pass is beside the library";
+  "19 is supported, since all tests ran with it; another from 18 on is taken, untested, and runs kernels with lanes one thread at a time unless its compiler pass is beside the library";
 
 /** An installation as a person reads it. */
 export function formatInstallation(installation: Installation): string {

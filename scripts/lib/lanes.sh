@@ -11,11 +11,11 @@ lanes_headers() {
 }
 
 # build_lanes FOLDER: softmetal-lanes-VERSION.so, where a clang has its headers beside it and the file is out of date.
-# Without them kernels run as fibres.
+# Without them kernels that use lanes run one thread at a time.
 build_lanes() {
   local version=19 headers target=$1 wanted
   if ! command -v "clang++-$version" >/dev/null || ! headers=$(lanes_headers "$version"); then
-    say "    No headers of LLVM $version (llvm-$version-dev): SIMD groups run as fibres."
+    say "    No headers of LLVM $version (llvm-$version-dev): kernels that use lanes run one thread at a time."
     return 0
   fi
   wanted=$({
@@ -27,7 +27,7 @@ build_lanes() {
   mkdir -p "$target"
   # In a subshell, so that a failure ends only that: the library works without the pass.
   if ! (progress "compiler pass for SIMD groups" lanes compile_lanes "$version" "$headers" "$target/.lanes.$$"); then
-    say "    The compiler pass for SIMD groups could not be built: they run as fibres."
+    say "    The compiler pass for SIMD groups could not be built: they run one thread at a time."
     rm -f "$target/.lanes.$$" "$library" "$stamp"
     return 0
   fi

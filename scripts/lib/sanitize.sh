@@ -20,7 +20,7 @@ build_with_thread_sanitizer() {
 }
 
 # with_address_sanitizer COMMAND...: with the sanitized library, and the sanitizer's runtime loaded before all else.
-# Bun keeps memory at its end, and fibres have stacks of their own.
+# Bun keeps memory at its end, and kernels have stacks of their own.
 with_address_sanitizer() {
   local library
   library=$(build_with_address_sanitizer --show-bin-path)/libMetalAttention.so

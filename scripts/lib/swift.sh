@@ -30,7 +30,7 @@ say_clang() {
   local version
   version=$(clang_version)
   if [[ ${version%%.*} == "$clang_tested" ]]; then return; fi
-  say "clang $version: supported is clang $clang_tested, which the tests ran with. Another one is untested, and runs kernels that use lanes as fibres, many times slower."
+  say "clang $version: supported is clang $clang_tested, which the tests ran with. Another one is untested, and runs kernels that use lanes one thread at a time, many times slower."
 }
 
 # A compiler that is installed but does not run is reported, not replaced.

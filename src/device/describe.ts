@@ -20,7 +20,7 @@ export interface DispatchDescription {
   readonly op: string;
   /** Name of the kernel that runs. */
   readonly kernel: string;
-  /** What runs it: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason. */
+  /** What runs it: `GPU`, or on the software device `loop`, `vectors`, or `threads` with the reason. */
   readonly executor: string;
   /** What `grid` counts. */
   readonly form: DispatchForm;

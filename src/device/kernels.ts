@@ -72,7 +72,7 @@ export class Pipeline {
   /** Threads and threadgroup memory that it allows. */
   readonly info: PipelineInfo;
   /**
-   * What runs the kernel: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason why its lanes
+   * What runs the kernel: `GPU`, or on the software device `loop`, `vectors`, or `threads` with the reason why its lanes
    * run one by one.
    */
   readonly executor: string;

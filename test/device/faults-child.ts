@@ -57,7 +57,7 @@ ${kernels
   })
   .join("\n")}
 kernel void fine_loop(ARGUMENTS) { out[i] = float(i) * 3.0f; }
-kernel void fine_fibres(ARGUMENTS) {
+kernel void fine_lanes(ARGUMENTS) {
   threadgroup float box[64]; box[local] = simd_sum(1.0f); threadgroup_barrier(mem_flags::mem_threadgroup);
   out[i] = box[63 - local] + float(i);
 }
@@ -103,7 +103,7 @@ function open() {
   const isFine = (): boolean => {
     const right = (name: string, expected: (i: number) => number) =>
       run(name) === undefined && out.toFloat32Array().every((x, i) => x === expected(i));
-    return right("fine_loop", (i) => i * 3) && right("fine_fibres", (i) => i + 32);
+    return right("fine_loop", (i) => i * 3) && right("fine_lanes", (i) => i + 32);
   };
   return { device, run, isFine };
 }
@@ -151,7 +151,7 @@ const modes = {
   place() {
     const { device, run } = open();
     using _device = device;
-    return run("fine_loop", "fine_fibres", "wild_write_loop", "fine_loop");
+    return run("fine_loop", "fine_lanes", "wild_write_loop", "fine_loop");
   },
   many() {
     const { device, run, isFine } = open();

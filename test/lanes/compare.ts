@@ -3,10 +3,31 @@ import { join } from "node:path";
 import { kernelText, type RandomKernel, randomKernel, shrink } from "./kernels.ts";
 import { lanesPlugin } from "./plugin.ts";
 
-const executors = ["fibres", "vectors"] as const;
+const executors = ["threads", "vectors"] as const;
+
+/** Processes that run at once. */
+const limit = navigator.hardwareConcurrency;
+let running = 0;
+const waiting: (() => void)[] = [];
 
 /** What each kernel leaves on an executor, as text to compare. */
 async function results(executor: (typeof executors)[number], kernels: readonly RandomKernel[]): Promise<string[]> {
+  // A place is handed on, so that none comes in between.
+  if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
+  else running += 1;
+  try {
+    return await resultsOfProcess(executor, kernels);
+  } finally {
+    const next = waiting.shift();
+    if (next !== undefined) next();
+    else running -= 1;
+  }
+}
+
+async function resultsOfProcess(
+  executor: (typeof executors)[number],
+  kernels: readonly RandomKernel[],
+): Promise<string[]> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "child.ts")], {
     env: { ...process.env, SOFTMETAL_EXECUTOR: executor, SOFTMETAL_LANES: lanesPlugin() },
     stdin: new Blob([JSON.stringify(kernels)]),
@@ -23,8 +44,8 @@ async function results(executor: (typeof executors)[number], kernels: readonly R
 }
 
 async function differing(kernels: readonly RandomKernel[]): Promise<RandomKernel[]> {
-  const [fibres, vectors] = await Promise.all(executors.map((executor) => results(executor, kernels)));
-  return kernels.filter((_, index) => fibres?.[index] !== vectors?.[index]);
+  const [threads, vectors] = await Promise.all(executors.map((executor) => results(executor, kernels)));
+  return kernels.filter((_, index) => threads?.[index] !== vectors?.[index]);
 }
 
 /** The seeds, of `count` from `first` on, whose kernels differ. */

@@ -1,11 +1,12 @@
 /** Which executor kernels have, and that a kernel says so. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device } from "../../src/index.ts";
 import { run } from "../helpers/run.ts";
 
+const root = join(import.meta.dir, "../..");
 const isLinux = process.platform === "linux";
 /** Of every built-in kernel. */
 const constants = [
@@ -15,7 +16,7 @@ const constants = [
   ...[420, 421].map((index) => ({ index, dtype: "u32", value: 1 }) as const),
 ];
 
-if (isLinux && process.env["SOFTMETAL_EXECUTOR"] !== "fibres")
+if (isLinux && process.env["SOFTMETAL_EXECUTOR"] !== "threads")
   test("every built-in kernel runs as vectors or as a loop", () => {
     using device = Device.open();
     const others = device.kernelNames.flatMap((kernel) => {
@@ -32,12 +33,22 @@ kernel void lanes(device float *x [[buffer(0)]], uint i [[thread_position_in_gri
 kernel void plain(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] *= 2.0f; }
 `;
 
-/** The executors of both kernels under other settings, in a process of its own. */
+/** A program that says it is clang 18, for which there is no pass. */
+function otherClang(folder: string): string {
+  const path = join(folder, "clang");
+  const says = 'if [ "$1" = --version ]; then echo "Debian clang version 18.1.8"; else exec clang-19 "$@"; fi';
+  writeFileSync(path, `#!/bin/sh\n${says}\n`, { mode: 0o755 });
+  return path;
+}
+
+/** The executors of both kernels under other settings, in a process of its own, then what `doctor` says. */
 async function executors(environment: Record<string, string>): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), "executors-"));
   try {
+    if (environment["SOFTMETAL_CLANG"] !== undefined) environment = { SOFTMETAL_CLANG: otherClang(folder) };
     const script = `
-      import { Device } from ${JSON.stringify(join(import.meta.dir, "../../src/index.ts"))};
+      import { inspectInstallation } from ${JSON.stringify(join(root, "scripts/doctor/installation.ts"))};
+      import { Device } from ${JSON.stringify(join(root, "src/index.ts"))};
       using device = Device.open();
       device.registerSource("sum.metal", ${JSON.stringify(sum)});
       using memory = device.tensor("f32", [32]).set(new Float32Array(32).fill(1));
@@ -48,6 +59,9 @@ async function executors(environment: Record<string, string>): Promise<string[]>
         pass.commitAndWait();
         return [pipeline.executor, pass.describe()[0].executor];
       });
+      const { installation, device: opened } = inspectInstallation();
+      opened?.dispose();
+      executors.push(installation.executor);
       console.log(JSON.stringify([executors.flat(), memory.toFloat32Array()[0]]));`;
     const env = { ...process.env, SOFTMETAL_EXECUTOR: undefined, ...environment, SOFTMETAL_CACHE_DIR: folder };
     const { output, errors } = await run([process.execPath, "-e", script], { env });
@@ -62,15 +76,36 @@ async function executors(environment: Record<string, string>): Promise<string[]>
 if (isLinux)
   test.each([
     ["vectors where the pass is at hand", {}, /^vectors$/],
-    ["fibres where they are asked for", { SOFTMETAL_EXECUTOR: "fibres" }, /^fibres \(SOFTMETAL_EXECUTOR is fibres\)$/],
     [
-      "fibres where clang cannot load the pass",
-      { SOFTMETAL_LANES: import.meta.path },
-      /^fibres \(.*unable to load plugin/,
+      "threads where they are asked for",
+      { SOFTMETAL_EXECUTOR: "threads" },
+      /^threads \(SOFTMETAL_EXECUTOR is threads\)$/,
     ],
-  ])("%s", async (_, environment, expected) => {
-    const [lanes, described, ...loops] = await executors(environment);
+    [
+      "threads with a clang that the pass was not built for",
+      { SOFTMETAL_CLANG: "another" },
+      /^threads \(softmetal-lanes-18\.so, the compiler pass .* is not beside .*; this is clang 18, and clang 19 is /,
+    ],
+    [
+      "threads where clang cannot load the pass",
+      { SOFTMETAL_LANES: import.meta.path },
+      /^threads \(.*unable to load plugin/,
+    ],
+  ])("%s, and doctor says so", async (_, environment, expected) => {
+    const [lanes, described, loop, describedLoop, ofDoctor] = await executors(environment);
     expect(lanes).toMatch(expected);
     expect(described).toBe(lanes as string);
-    expect(loops).toEqual(["loop", "loop"]);
+    expect([loop, describedLoop]).toEqual(["loop", "loop"]);
+    expect(ofDoctor).toMatch(expected);
+  });
+
+if (isLinux)
+  test("another executor is refused with those that there are", async () => {
+    const script = `
+      import { Device } from ${JSON.stringify(join(root, "src/index.ts"))};
+      Device.open();`;
+    const env = { ...process.env, SOFTMETAL_EXECUTOR: "fibres" };
+    const { status, errors } = await run([process.execPath, "-e", script], { env });
+    expect(status).not.toBe(0);
+    expect(errors).toContain('SOFTMETAL_EXECUTOR is "fibres"; expected vectors or threads');
   });

@@ -98,7 +98,7 @@ const expected: Readonly<Record<string, () => number[]>> = {
   },
 };
 
-if (process.platform === "linux" && process.env["SOFTMETAL_EXECUTOR"] !== "fibres")
+if (process.platform === "linux" && process.env["SOFTMETAL_EXECUTOR"] !== "threads")
   test.each(Object.entries(expected))("%s", (kernel, words) => {
     using device = Device.open();
     device.registerSource("lockstep.metal", source);

@@ -55,7 +55,7 @@ export function matrixStatement(from: Expressions, index?: string): Statement {
     case 6:
       return { head: `m[${a}].thread_elements() = m[${a}].thread_elements() * ${from.number(1)};` };
     case 7: {
-      // Not in a branch: fibres that part there do not find their elements.
+      // Not in a branch: threads that part there do not find their elements.
       const element = `m[${a}].thread_elements()[${from.below(2)}]`;
       return { head: `{ const float x = ${element}; ${element} = ${from.condition(1)} ? ${from.number(1)} : x; }` };
     }

@@ -12,7 +12,7 @@ using namespace metal;
 kernel void visit(device atomic_uint *out [[buffer(0)]], uint3 at [[thread_position_in_grid]], uint3 size [[threads_per_grid]]) {
   atomic_fetch_add_explicit(out + at.x + size.x * (at.y + size.y * at.z), 1u, memory_order_relaxed);
 }
-/// The same through fibres: the barrier makes every thread wait.
+/// The same with a barrier, at which every thread waits.
 kernel void visit_barrier(device atomic_uint *out [[buffer(0)]], uint3 at [[thread_position_in_grid]], uint3 size [[threads_per_grid]],
                           uint3 local [[thread_position_in_threadgroup]], uint3 own [[threads_per_threadgroup]]) {
   threadgroup atomic_uint here;

@@ -88,7 +88,7 @@ void testFaults(SmPool *pool) {
       {"stack", overflow, nullptr, SM_FAULT_STACK, SM_ACCESS_WRITE},
       {"trap", trap, nullptr, SM_FAULT_INSTRUCTION, SM_ACCESS_UNKNOWN},
   };
-  for (const uint32_t execution : {SM_EXECUTION_LOOP, SM_EXECUTION_FIBRES}) {
+  for (const uint32_t execution : {SM_EXECUTION_LOOP, SM_EXECUTION_THREADS}) {
     for (const Case &each : cases) {
       wild = each.address;
       const SmKernel faulty = kernel(execution, each.run), fine = kernel(execution, doNothing);
@@ -110,7 +110,7 @@ void testFaults(SmPool *pool) {
 void testTimeLimit(SmPool *pool) {
 // ThreadSanitizer holds the signal back until the thread calls into the system, which this kernel does not.
 #if !__has_feature(thread_sanitizer)
-  for (const uint32_t execution : {SM_EXECUTION_LOOP, SM_EXECUTION_FIBRES}) {
+  for (const uint32_t execution : {SM_EXECUTION_LOOP, SM_EXECUTION_THREADS}) {
     const SmKernel endless = kernel(execution, runForever), fine = kernel(execution, doNothing);
     const SmDispatch work = dispatch(endless), after = dispatch(fine);
     for (int i = 0; i < 5; ++i) {
@@ -173,7 +173,7 @@ void divide(const SmThreadgroup *) {
 }
 
 void testDivision(SmPool *pool) {
-  for (const uint32_t execution : {SM_EXECUTION_LOOP, SM_EXECUTION_FIBRES}) {
+  for (const uint32_t execution : {SM_EXECUTION_LOOP, SM_EXECUTION_THREADS}) {
     const SmKernel dividing = kernel(execution, divide);
     SmDispatch work = dispatch(dividing);
     work.threadgroups[0] = work.threadsPerThreadgroup[0] = work.threadsPerGrid[0] = 1;
@@ -230,7 +230,7 @@ void install(void (*handler)(int, siginfo_t *, void *), struct sigaction *before
 void touch(uint8_t *address) { asm volatile("movb $1, (%0)" : "+a"(address) : : "memory"); }
 
 void testHandlers(SmPool *pool) {
-  const SmKernel faulty = kernel(SM_EXECUTION_FIBRES, writeWildly);
+  const SmKernel faulty = kernel(SM_EXECUTION_THREADS, writeWildly);
   const SmDispatch work = dispatch(faulty);
   wild = unmapped();
   touch(firstsOwn);

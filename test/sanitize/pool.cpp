@@ -1,4 +1,4 @@
-/// Drives the pool of worker threads alone, under a sanitizer: dispatches of loops and of fibres, on several threads,
+/// Drives the pool of worker threads alone, under a sanitizer: dispatches of loops and of threads, on several threads,
 /// one after another and from pools side by side, short ones and such as helpers are called to, in a row and with
 /// pauses in which helpers fall asleep. With the argument `race` its kernel writes one variable from all threads, which
 /// ThreadSanitizer has to see.
@@ -17,7 +17,7 @@ std::atomic<uint64_t> counted{0};
 uint64_t raced = 0;
 
 void countThreads(const SmThreadgroup *group) { counted += group->threadCount; }
-void countFibre(const SmThreadgroup *) { ++counted; }
+void countThread(const SmThreadgroup *) { ++counted; }
 void race(const SmThreadgroup *) { ++raced; }
 
 std::atomic<uint32_t> visits[5000];
@@ -51,12 +51,12 @@ SmDispatch dispatch(const SmKernel &kernel, uint32_t threadgroups, uint32_t thre
 
 /// Runs dispatches of every size; gives the threads that they have in all.
 uint64_t runAll(uint32_t workers) {
-  const SmKernel loop = kernel(SM_EXECUTION_LOOP, countThreads), fibres = kernel(SM_EXECUTION_FIBRES, countFibre);
+  const SmKernel loop = kernel(SM_EXECUTION_LOOP, countThreads), alone = kernel(SM_EXECUTION_THREADS, countThread);
   SmPool *pool = sm_pool_create(workers);
   if (!pool) return 0;
   uint64_t threads = 0;
   for (uint32_t i = 1; i <= 300; ++i) {
-    for (const SmKernel *kernel : {&loop, &fibres}) {
+    for (const SmKernel *kernel : {&loop, &alone}) {
       const SmDispatch work = dispatch(*kernel, 1 + i % 40, 1 + i % 100);
       if (sm_pool_run(pool, &work, i % 2 ? 60 : 0) != SM_RUN_OK) return 0;
       threads += work.threadsPerGrid[0];

@@ -555,7 +555,7 @@ int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstan
 int32_t ma_pipeline_create_built_in(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
                                     ma_pipeline *pipeline);
 int32_t ma_pipeline_info(ma_pipeline pipeline, MAPipelineInfo *info);
-/// What runs the kernel, as text: `GPU`, or on the software device `loop`, `vectors`, or `fibres` with the reason.
+/// What runs the kernel, as text: `GPU`, or on the software device `loop`, `vectors`, or `threads` with the reason.
 /// Writes as `ma_kernel_names` does.
 int32_t ma_pipeline_executor(ma_pipeline pipeline, char *buffer, uint64_t capacity, uint64_t *needed);
 int32_t ma_pipeline_release(ma_pipeline pipeline);

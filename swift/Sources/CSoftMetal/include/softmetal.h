@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a struct in this header.
-#define SM_OBJECT_VERSION 4
+#define SM_OBJECT_VERSION 5
 
 enum {
   SM_MAX_BUFFERS = 31,
@@ -68,7 +68,7 @@ typedef struct SmFunctionConstant {
 
 enum {
   SM_EXECUTION_LOOP = 0,    ///< threads as iterations of a plain loop
-  SM_EXECUTION_FIBRES = 1,  ///< one fibre a thread
+  SM_EXECUTION_THREADS = 1,  ///< one flow of control a thread
   SM_EXECUTION_VECTORS = 2,  ///< one flow of control a SIMD group
 };
 
@@ -90,8 +90,8 @@ typedef struct SmKernel {
   const uint32_t *constants;
   /// Bytes of `threadgroup` variables; known after `SmObject.initialize`.
   const uint32_t *staticThreadgroupMemory;
-  /// LOOP: runs every thread of the threadgroup. FIBRES: runs the calling
-  /// fibre's thread. VECTORS: null.
+  /// LOOP: runs every thread of the threadgroup. THREADS: runs the calling
+  /// one. VECTORS: null.
   SM_FUNCTION(void, run, const struct SmThreadgroup *group);
   /// VECTORS: runs a SIMD group. Otherwise null.
   SM_FUNCTION(void, runSimdgroup, const struct SmThreadgroup *group, uint32_t simdgroup);

@@ -51,8 +51,7 @@ SmFault describeFault(int signal, const siginfo_t *info, const void *context, co
   }
   fault.address = address;
   const bool isProtected = signal == SIGSEGV && info->si_code == SEGV_ACCERR;
-  const bool overflows =
-      worker.runsFibres() ? worker.overflowsFibre(pointer, address) : stack.overflows(pointer, address);
+  const bool overflows = worker.hasStacks() ? worker.overflows(pointer, address) : stack.overflows(pointer, address);
   fault.kind = overflows ? SM_FAULT_STACK : isProtected ? SM_FAULT_PROTECTED : SM_FAULT_UNMAPPED;
   return fault;
 }

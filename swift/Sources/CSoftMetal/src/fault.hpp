@@ -26,7 +26,7 @@ struct ThreadStack {
   }
 };
 
-/// Async-signal-safe. `stack` is that of the thread, which kernels without fibres run on.
+/// Async-signal-safe. `stack` is that of the thread, which loops run on.
 SmFault describeFault(int signal, const siginfo_t *info, const void *context, const Worker &worker,
                       const ThreadStack &stack);
 

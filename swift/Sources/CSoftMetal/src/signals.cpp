@@ -125,7 +125,7 @@ void onFault(int signal, siginfo_t *info, void *context) {
 
 // MARK: Threads
 
-/// A stack for signal handlers: that of a fibre may be what has run out. Given to a thread that has none.
+/// A stack for signal handlers: that of a kernel may be what has run out. Given to a thread that has none.
 class SignalStack {
  public:
   void install() {

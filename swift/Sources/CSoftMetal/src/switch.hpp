@@ -1,5 +1,5 @@
-/// Changing stacks. A waiting fibre's stack begins with a saved frame pointer
-/// and the address to continue at, as `sm_synchronise` in the shader headers leaves it.
+/// Changing stacks. A waiting stack begins with a saved frame pointer
+/// and the address to continue at.
 #pragma once
 
 namespace softmetal {

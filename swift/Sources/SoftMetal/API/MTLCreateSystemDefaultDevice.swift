@@ -14,7 +14,7 @@ import Glibc
 /// - `SOFTMETAL_GUARD`: 1 lays guard zones around each buffer. A command buffer
 ///   whose kernels write into them fails; what they read there is not a number.
 /// - `SOFTMETAL_EXECUTOR`: `vectors` (the default, where the compiler pass is at
-///   hand) or `fibres`: how kernels whose lanes work together run.
+///   hand) or `threads`: how kernels whose lanes work together run.
 /// - `SOFTMETAL_CHECK`: `lockstep` runs those on both, and fails a command buffer
 ///   whose kernel leaves something else with every thread by itself.
 /// - `SOFTMETAL_COUNTERS`: `stage` (the default), as an Apple GPU samples its

@@ -42,8 +42,8 @@ struct DeviceSettings {
       order = value
     }
     if let text = environment("SOFTMETAL_EXECUTOR") {
-      guard text == "vectors" || text == "fibres" else {
-        throw DeviceError("SOFTMETAL_EXECUTOR is \"\(text)\"; expected vectors or fibres")
+      guard text == "vectors" || text == "threads" else {
+        throw DeviceError("SOFTMETAL_EXECUTOR is \"\(text)\"; expected vectors or threads")
       }
     }
     if let text = environment("SOFTMETAL_CHECK") {

@@ -22,7 +22,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     switch Int(kernel.pointee.execution) {
     case SM_EXECUTION_LOOP: "loop"
     case SM_EXECUTION_VECTORS: "vectors"
-    default: "fibres (\(shader.whyFibres))"
+    default: "threads (\(shader.whyThreads))"
     }
   }
 

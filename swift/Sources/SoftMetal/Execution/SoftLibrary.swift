@@ -11,7 +11,7 @@ final class SoftLibrary: MTLLibrary {
   /// What an object is made for; `function` is nil where one serves all.
   private struct Key: Hashable {
     let function: String?
-    let asFibres: Bool
+    let asThreads: Bool
     let constants: [UInt32: ConstantValue]
     let namedConstants: [String: ConstantValue]
   }
@@ -55,7 +55,7 @@ final class SoftLibrary: MTLLibrary {
     guard checksLockstep, kernel.pointee.execution == UInt32(SM_EXECUTION_VECTORS) else {
       return SoftFunction(name: name, shader: shader, kernel: kernel)
     }
-    let other = try loadedShader(name, constantValues, asFibres: true)
+    let other = try loadedShader(name, constantValues, asThreads: true)
     guard let otherKernel = other.kernel(named: name) else { throw functionNotFound(name) }
     return SoftFunction(name: name, shader: shader, kernel: kernel, reference: (other, otherKernel))
   }
@@ -67,20 +67,20 @@ final class SoftLibrary: MTLLibrary {
   }
 
   private func loadedShader(
-    _ name: String, _ values: MTLFunctionConstantValues, asFibres: Bool = false
+    _ name: String, _ values: MTLFunctionConstantValues, asThreads: Bool = false
   ) throws -> LoadedShader {
     let isSeparate = compiled.object.isEmpty
     let key = Key(
-      function: isSeparate ? name : nil, asFibres: asFibres, constants: values.values,
+      function: isSeparate ? name : nil, asThreads: asThreads, constants: values.values,
       namedConstants: values.namedValues)
     return try loaded.withLock { loaded in
       if let shader = loaded[key]?.shader { return shader }
       loaded = loaded.filter { $0.value.shader != nil }
       do {
         let compiled =
-          isSeparate || asFibres
+          isSeparate || asThreads
           ? try ShaderCompiler.compile(
-            source: source, options: options, kernel: isSeparate ? name : nil, asFibres: asFibres)
+            source: source, options: options, kernel: isSeparate ? name : nil, asThreads: asThreads)
           : self.compiled
         let shader = try LoadedShader(compiled, constants: values.values, namedConstants: values.namedValues)
         loaded[key] = WeakShader(shader: shader)

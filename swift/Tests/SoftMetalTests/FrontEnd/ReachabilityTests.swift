@@ -6,7 +6,7 @@ import Testing
   func execution(_ source: String) throws -> String {
     let tail = try Lowered(source).tail
     if tail.has("SM_EXECUTION_VECTORS_OR_LOOP") { return "vectors or loop" }
-    return tail.has("SM_EXECUTION_FIBRES") ? (tail.has(", 1, (f") ? "matrices" : "fibres") : "loop"
+    return tail.has("SM_EXECUTION_THREADS") ? (tail.has(", 1, (f") ? "matrices" : "threads") : "loop"
   }
 
   @Test(arguments: [
@@ -24,23 +24,23 @@ import Testing
       "vectors or loop"
     ),
     ("int g() { return simd_sum(1); } kernel void f() { }", "loop"),
-    ("kernel void f() { simd_sum(1); }", "fibres"),
-    ("kernel void f() { metal::simd_shuffle_xor<int>(1, 2); }", "fibres"),
-    ("kernel void f(threadgroup int *p [[threadgroup(0)]]) { }", "fibres"),
-    ("kernel void f() { threadgroup int x[4]; }", "fibres"),
+    ("kernel void f() { simd_sum(1); }", "threads"),
+    ("kernel void f() { metal::simd_shuffle_xor<int>(1, 2); }", "threads"),
+    ("kernel void f(threadgroup int *p [[threadgroup(0)]]) { }", "threads"),
+    ("kernel void f() { threadgroup int x[4]; }", "threads"),
     (
       "struct S { int x; S() threadgroup; }; bool operator<(S a, S b) { return a.x < b.x; } int g(threadgroup S *s) { return s->x; } kernel void f(device int *a) { if (a[0] < 1) a[1] = 2; }",
       "loop"
     ),
-    ("kernel void f() { threadgroup_barrier(mem_flags::mem_none); }", "fibres"),
-    ("kernel void f() { simdgroup_barrier(mem_flags::mem_none); }", "fibres"),
-    ("kernel void f() { quad_sum(1); }", "fibres"),
-    ("int h() { return simd_sum(1); } int g() { return h(); } kernel void f() { g(); }", "fibres"),
-    ("struct S { static int g() { return simd_max(1); } }; kernel void f() { S::g(); }", "fibres"),
-    ("using A = struct B; struct B { int g() { return simd_max(1); } }; kernel void f() { A a; }", "fibres"),
+    ("kernel void f() { threadgroup_barrier(mem_flags::mem_none); }", "threads"),
+    ("kernel void f() { simdgroup_barrier(mem_flags::mem_none); }", "threads"),
+    ("kernel void f() { quad_sum(1); }", "threads"),
+    ("int h() { return simd_sum(1); } int g() { return h(); } kernel void f() { g(); }", "threads"),
+    ("struct S { static int g() { return simd_max(1); } }; kernel void f() { S::g(); }", "threads"),
+    ("using A = struct B; struct B { int g() { return simd_max(1); } }; kernel void f() { A a; }", "threads"),
     (
       "struct S { int x; }; S operator+(S a, S b) { return S{simd_sum(a.x)}; } kernel void f() { S a, b; a + b; }",
-      "fibres"
+      "threads"
     ),
     ("kernel void f() { simdgroup_float8x8 m; }", "matrices"),
     ("kernel void f() { simdgroup_matrix<half, 8, 8> m; }", "matrices"),

@@ -8,7 +8,7 @@
 ///         40        metadata, then the ELF object
 ///
 /// Metadata is text: a line with the number of names, then one name a line, a
-/// line with `whyFibres`, and the rest is the log. Numbers are little-endian.
+/// line with `whyThreads`, and the rest is the log. Numbers are little-endian.
 enum CacheEntry {
   private static let magic: UInt64 = 0x3330_5253_544D_4653
   private static let headerSize = 40
@@ -16,8 +16,8 @@ enum CacheEntry {
   /// What is kept beside the object.
   struct Metadata {
     var functionNames: [String]
-    /// Why kernels whose lanes work together are run as fibres; empty where they are not.
-    var whyFibres = ""
+    /// Why kernels whose lanes work together run one thread at a time; empty where they do not.
+    var whyThreads = ""
     var log: String
   }
 
@@ -67,7 +67,7 @@ enum CacheEntry {
   private static func encode(_ metadata: Metadata) -> [UInt8] {
     let names = metadata.functionNames
     return Array(
-      ("\(names.count)\n" + names.map { $0 + "\n" }.joined() + metadata.whyFibres + "\n" + metadata.log).utf8)
+      ("\(names.count)\n" + names.map { $0 + "\n" }.joined() + metadata.whyThreads + "\n" + metadata.log).utf8)
   }
 
   private static func decodeMetadata(_ bytes: ArraySlice<UInt8>) -> Metadata? {
@@ -83,7 +83,7 @@ enum CacheEntry {
       guard let name = line() else { return nil }
       functions.append(name)
     }
-    guard let whyFibres = line() else { return nil }
-    return Metadata(functionNames: functions, whyFibres: whyFibres, log: String(decoding: rest, as: UTF8.self))
+    guard let whyThreads = line() else { return nil }
+    return Metadata(functionNames: functions, whyThreads: whyThreads, log: String(decoding: rest, as: UTF8.self))
   }
 }

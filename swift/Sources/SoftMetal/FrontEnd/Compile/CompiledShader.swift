@@ -9,7 +9,7 @@ struct CompiledShader: Sendable {
   /// Host names of the kernels, in the order of the source.
   let functionNames: [String]
   /// As in `CacheEntry.Metadata`.
-  var whyFibres = ""
+  var whyThreads = ""
   /// Warnings in the form of `ShaderCompilerError.message`; empty if none.
   let log: String
   /// Whether nothing had to be compiled.
@@ -20,6 +20,6 @@ extension CompiledShader {
   init(label: String, _ content: CacheEntry.Content, wasCached: Bool) {
     self.init(
       label: label, object: content.object, functionNames: content.metadata.functionNames,
-      whyFibres: content.metadata.whyFibres, log: content.metadata.log, wasCached: wasCached)
+      whyThreads: content.metadata.whyThreads, log: content.metadata.log, wasCached: wasCached)
   }
 }

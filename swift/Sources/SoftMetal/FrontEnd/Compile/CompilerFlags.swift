@@ -29,7 +29,7 @@ enum CompilerFlags {
   {
     var flags = language
     flags += [
-      "-O3", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
+      "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
       // A frame larger than a stack's guard page would reach over it into the stack of another thread.

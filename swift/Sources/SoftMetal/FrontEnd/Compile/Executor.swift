@@ -2,23 +2,24 @@ import Glibc
 
 /// How the kernels of a shader run that use lane functions or barriers.
 enum Executor: Hashable, Sendable {
-  /// Every thread is a fibre.
-  case fibres(why: String)
+  /// One thread at a time, each a flow of control of its own: the reference.
+  case threads(why: String)
   /// A SIMD group is one flow of control over vectors, made by the compiler pass in `plugin`.
   case vectors(plugin: String)
 
-  /// Vectors where the pass is at hand and SOFTMETAL_EXECUTOR is not `fibres`.
+  /// Vectors where the pass is at hand and SOFTMETAL_EXECUTOR is not `threads`.
   static func chosen(for clang: Clang) -> Executor {
-    if isFibresAsked { return .fibres(why: "SOFTMETAL_EXECUTOR is fibres") }
+    if isThreadsAsked { return .threads(why: "SOFTMETAL_EXECUTOR is threads") }
     guard let plugin = plugin(for: clang) else {
       let (version, tested) = (clang.version, Clang.testedVersion)
       let other = version == tested ? "" : "; this is clang \(version), and clang \(tested) is supported"
-      return .fibres(why: "\(pluginName(for: clang)), the compiler pass for vectors, is not beside the library\(other)")
+      return .threads(
+        why: "\(pluginName(for: clang)), the compiler pass for vectors, is not beside the library\(other)")
     }
     return .vectors(plugin: plugin)
   }
 
-  static var isFibresAsked: Bool { Files.environment("SOFTMETAL_EXECUTOR") == "fibres" }
+  static var isThreadsAsked: Bool { Files.environment("SOFTMETAL_EXECUTOR") == "threads" }
 
   /// The pass that was built for this clang: SOFTMETAL_LANES, or beside the library.
   static func plugin(for clang: Clang) -> String? {
@@ -31,9 +32,9 @@ enum Executor: Hashable, Sendable {
   private static func pluginName(for clang: Clang) -> String { "softmetal-lanes-\(clang.version).so" }
 
   /// As in `CacheEntry.Metadata`.
-  var whyFibres: String {
+  var whyThreads: String {
     switch self {
-    case .fibres(let why): why
+    case .threads(let why): why
     case .vectors: ""
     }
   }
@@ -41,29 +42,32 @@ enum Executor: Hashable, Sendable {
   /// What clang is told.
   var flags: [String] {
     switch self {
-    case .fibres: []
+    // Little is optimised in what others are compared with.
+    case .threads: ["-O1"]
     case .vectors(let plugin):
-      ["-DSM_EXECUTE_VECTORS", "-fpass-plugin=\(plugin)", "-Xclang", "-disable-lifetime-markers"]
+      ["-O3", "-DSM_EXECUTE_VECTORS", "-fpass-plugin=\(plugin)", "-Xclang", "-disable-lifetime-markers"]
     }
   }
 
   /// The state of what it consists of, for the cache's key.
   var identity: String {
     switch self {
-    case .fibres(let why): "fibres \(why)"
+    case .threads(let why): "threads \(why)"
     case .vectors(let plugin): "vectors \(Files.identity(plugin) ?? "")"
     }
   }
 
-  /// Why a kernel is left to fibres, where an error of its compilation says so: the pass's own words, primitives left in
-  /// a kernel that was to run as a loop, or a compiler that fails with the pass, as one of another make may.
+  /// Whether a kernel that was to run as a loop has primitives of lanes left.
+  static func lacksLanes(_ error: ShaderCompilerError) -> Bool { error.message.contains("undefined symbol 'sm_") }
+
+  /// Why the pass declines a kernel, where an error of its compilation says so: the pass's own words, or a compiler that
+  /// fails with the pass, as one of another make may.
   static func refusal(_ error: ShaderCompilerError) -> String? {
     let mark = "softmetal: "
     for line in error.message.split(separator: "\n") {
       guard let place = line.firstRange(of: mark + "kernel '") else { continue }
       return String(line[place.lowerBound...].dropFirst(mark.count))
     }
-    if error.message.contains("undefined symbol 'sm_") { return "a kernel beside it runs as a loop and asks for lanes" }
     guard error.kind == .hostFailure else { return nil }
     return String(error.message.split(separator: "\n").joined(separator: " "))
   }

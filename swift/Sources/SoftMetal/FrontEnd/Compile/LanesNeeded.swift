@@ -3,6 +3,8 @@ struct LanesNeeded: Error {
   /// The kernels' numbers in the object.
   let numbers: Set<Int>
 
+  init(numbers: Set<Int>) { self.numbers = numbers }
+
   /// Nil where a log of clang has no such word.
   init?(log: String) {
     let words = log.split { $0 == " " || $0 == "\n" }

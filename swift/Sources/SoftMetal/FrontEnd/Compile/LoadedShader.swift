@@ -10,7 +10,7 @@ final class LoadedShader: @unchecked Sendable {
   let functionNames: [String]
   let object: UnsafePointer<SmObject>
   /// As in `CacheEntry.Metadata`.
-  let whyFibres: String
+  let whyThreads: String
   private let handle: UnsafeMutableRawPointer
 
   /// Loads `shader` and sets its function constants.
@@ -54,7 +54,7 @@ final class LoadedShader: @unchecked Sendable {
     self.handle = handle
     self.object = object
     functionNames = shader.functionNames
-    whyFibres = shader.whyFibres
+    whyThreads = shader.whyThreads
   }
 
   deinit {

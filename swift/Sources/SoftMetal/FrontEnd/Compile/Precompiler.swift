@@ -51,7 +51,7 @@ package struct Precompiler: Sendable {
     let shader = try ShaderCompiler.compile(
       source: unit.source, options: options, kernel: unit.kernel, settings: settings)
     let metadata = CacheEntry.Metadata(
-      functionNames: shader.functionNames, whyFibres: shader.whyFibres, log: shader.log)
+      functionNames: shader.functionNames, whyThreads: shader.whyThreads, log: shader.log)
     let path =
       folder + "/"
       + PrecompiledShaders.key(

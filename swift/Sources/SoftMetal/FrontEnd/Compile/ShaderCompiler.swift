@@ -24,23 +24,23 @@ enum ShaderCompiler {
   ///   - label: the file name that diagnostics show.
   ///   - kernel: compile this kernel alone. Nil: the library, with all of them,
   ///     or only checked and without an object where they are compiled one by one.
-  ///   - asFibres: for the executor that has every thread by itself, whatever would be chosen.
+  ///   - asThreads: for the executor that has every thread by itself, whatever would be chosen.
   ///   - settings: where the compiler and the cache are.
   /// - Throws: `ShaderCompilerError`.
   static func compile(
     source: String, label: String = "program_source", options: Options = Options(),
-    kernel: String? = nil, asFibres: Bool = false, settings: CompilerSettings = .environment,
+    kernel: String? = nil, asThreads: Bool = false, settings: CompilerSettings = .environment,
     precompiled: PrecompiledShaders? = .installed
   ) throws -> CompiledShader {
     let text = Array(source.utf8)
-    if let precompiled, options.level == nil, !asFibres, !Executor.isFibresAsked {
+    if let precompiled, options.level == nil, !asThreads, !Executor.isThreadsAsked {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
       if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
     }
     let clang = try Clang.find(settings)
     let job = Job(
       source: text, label: label, options: options, kernel: kernel, clang: clang,
-      executor: asFibres ? .fibres(why: "for comparison") : Executor.chosen(for: clang),
+      executor: asThreads ? .threads(why: "for comparison") : Executor.chosen(for: clang),
       cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey(kernel)
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
@@ -188,13 +188,18 @@ private struct Job {
     }
   }
 
-  /// Compiles for the executor, or for fibres where it leaves a kernel to them.
+  /// Compiles for the executor, or one thread at a time where it declines a kernel.
   private func compileOrDecline(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
     do {
       return try compile(lowered, executor, work)
     } catch let error as ShaderCompilerError {
-      guard case .vectors = executor, let reason = Executor.refusal(error) else { throw error }
-      return try compile(lowered, .fibres(why: reason), work)
+      guard case .vectors = executor else { throw error }
+      // Which of the loops it is does not show in an object that is not linked.
+      if Executor.lacksLanes(error), lowered.hasLoops {
+        throw LanesNeeded(numbers: Set(1...lowered.describedNames.count))
+      }
+      guard let reason = Executor.refusal(error) else { throw error }
+      return try compile(lowered, .threads(why: reason), work)
     }
   }
 
@@ -217,7 +222,7 @@ private struct Job {
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
     try UndefinedSymbols.check(object, label: label)
-    let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, whyFibres: executor.whyFibres, log: log)
+    let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, whyThreads: executor.whyThreads, log: log)
     return (metadata, object)
   }
 

@@ -3,7 +3,7 @@
 struct Reachability {
   struct Facts {
     /// Threads wait for each other or share memory.
-    var needsFibres = false
+    var needsLanes = false
     var usesMatrices = false
     /// Loops in a thread: clang turns no loop over threads that has one inside into vectors.
     var hasLoops = false
@@ -19,7 +19,7 @@ struct Reachability {
 
   private struct Node {
     var successors: Set<Int> = []
-    var needsFibres = false
+    var needsLanes = false
     var usesMatrices = false
     var hasLoops = false
     var hasArrays = false
@@ -46,7 +46,7 @@ struct Reachability {
       var node = isConstant ? Node() : scan(declaration.tokens)
       // Kernels alone have threadgroup memory: elsewhere the word stands in the types of pointers and objects.
       if kernels.contains(index), declaration.tokens.contains(where: { list.text($0) == "threadgroup" }) {
-        node.needsFibres = true
+        node.needsLanes = true
       }
       if declaration.kind == .function { noteLoops(declaration.tokens, in: &node) }
       node.size = declaration.tokens.count
@@ -65,14 +65,14 @@ struct Reachability {
   func facts(of root: Int, tokens: Range<Int> = 0..<0) -> Facts {
     let start = scan(tokens)
     var facts = Facts(
-      needsFibres: start.needsFibres, usesMatrices: start.usesMatrices, constants: start.constants,
+      needsLanes: start.needsLanes, usesMatrices: start.usesMatrices, constants: start.constants,
       optionalConstants: start.optionalConstants)
     var visited = [Bool](repeating: false, count: nodes.count)
     var pending = [root] + start.successors
     while let index = pending.popLast() {
       guard !visited[index] else { continue }
       visited[index] = true
-      facts.needsFibres = facts.needsFibres || nodes[index].needsFibres
+      facts.needsLanes = facts.needsLanes || nodes[index].needsLanes
       facts.usesMatrices = facts.usesMatrices || nodes[index].usesMatrices
       facts.hasLoops = facts.hasLoops || nodes[index].hasLoops
       facts.hasArrays = facts.hasArrays || nodes[index].hasArrays
@@ -146,12 +146,12 @@ struct Reachability {
     if constants.contains(name) { node.constants.insert(name) }
     let isMatrix = name == "make_filled_simdgroup_matrix" || (name.hasPrefix("simdgroup_") && name.hasSuffix("8x8"))
     if isMatrix || (isUse && name.hasPrefix("simdgroup_")) {
-      node.needsFibres = true
+      node.needsLanes = true
       if name != "simdgroup_barrier" { node.usesMatrices = true }
     } else if name == "threadgroup_barrier" {
-      node.needsFibres = true
+      node.needsLanes = true
     } else if isUse, name.hasPrefix("simd_") || name.hasPrefix("quad_") {
-      node.needsFibres = true
+      node.needsLanes = true
     }
   }
 }

@@ -22,16 +22,14 @@ struct LoweredProgram {
   func shader(kernel: String?, needingLanes: Set<String>) -> LoweredShader {
     var described = entries.filter { kernel == nil ? !isLong : $0.hostName == kernel }
     for index in described.indices where needingLanes.contains(described[index].hostName) {
-      described[index].facts.needsFibres = true
+      described[index].facts.needsLanes = true
     }
     let tail = Tail(described, constants, derived, list)
-    var macros: [String] = []
-    if described.contains(where: { !$0.facts.needsFibres }) { macros.append("SM_HAS_LOOPS") }
     return LoweredShader(
       text: Array(head.utf8) + edited.bytes + Array(tail.text.utf8),
       functionNames: entries.map(\.hostName),
       describedNames: described.map(\.hostName),
-      macros: macros,
+      hasLoops: described.contains { !$0.facts.needsLanes },
       includesLibrary: includesLibrary,
       compilesSeparately: compilesSeparately,
       sourceMap: SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins))

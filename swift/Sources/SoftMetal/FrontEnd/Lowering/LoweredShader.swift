@@ -5,11 +5,14 @@ struct LoweredShader {
   let functionNames: [String]
   /// Those of them that the object has; the n-th is number n, counted from 1.
   let describedNames: [String]
-  /// Macros that decide on what the headers have.
-  let macros: [String]
+  /// Whether any of these runs as a loop.
+  let hasLoops: Bool
   /// Whether it includes `<metal_stdlib>`.
   let includesLibrary: Bool
   /// Whether each kernel is compiled alone when it is first asked for.
   let compilesSeparately: Bool
   let sourceMap: SourceMap
+
+  /// Macros that decide on what the headers have.
+  var macros: [String] { hasLoops ? ["SM_HAS_LOOPS"] : [] }
 }

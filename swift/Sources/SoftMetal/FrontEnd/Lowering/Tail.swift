@@ -103,7 +103,7 @@ struct Tail {
 
   /// Independent threads are a plain loop, unless clang would leave that loop to one thread after another.
   private static func execution(_ facts: Reachability.Facts) -> String {
-    if facts.needsFibres { return "SM_EXECUTION_FIBRES" }
+    if facts.needsLanes { return "SM_EXECUTION_THREADS" }
     return facts.hasLoops && !facts.hasArrays ? "SM_EXECUTION_VECTORS_OR_LOOP" : "SM_EXECUTION_LOOP"
   }
 
