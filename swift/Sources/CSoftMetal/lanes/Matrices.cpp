@@ -5,6 +5,7 @@
 #include "Widen.hpp"
 #include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -182,6 +183,7 @@ Widener::Parts Widener::rows(ArrayRef<Value *> tiles) {
                                                         })) {
     SmallVector<Value *, 2> sources;
     for (Value *tile : tiles) sources.push_back(llvm::cast<CastInst>(tile)->getOperand(0));
+    if (Parts columns = widenedColumns(*cast, sources); !columns.empty()) return columns;
     Parts result = rows(sources);
     for (Value *&row : result) row = castOf(*cast, row);
     return result;
@@ -193,6 +195,49 @@ Widener::Parts Widener::rows(ArrayRef<Value *> tiles) {
     return isTransposed(tiles[0]) ? transposedRows(std::move(result)) : result;
   }
   return tiles.size() == 1 ? rowsOf(matrix(tiles[0])) : sideBySide(rows(tiles[0]), rows(tiles[1]));
+}
+
+/// Columns of matrices of bfloats as rows of floats, by turning pairs of elements as words: half the permutations, and
+/// a float is then one half of a word. Nothing where `conversion` is another, or the matrices lie in rows.
+Widener::Parts Widener::widenedColumns(const CastInst &conversion, ArrayRef<Value *> tiles) {
+  if (!isa<FPExtInst>(conversion) || !conversion.getSrcTy()->getScalarType()->isBFloatTy() ||
+      !conversion.getDestTy()->getScalarType()->isFloatTy() || !layout_.isLittleEndian())
+    return {};
+  Parts words;
+  for (Value *tile : tiles) {
+    while (const auto *bits = dyn_cast<BitCastInst>(tile)) tile = bits->getOperand(0);
+    if (!isTransposed(tile) || !loadedRows_.contains(tile)) return {};
+    for (Value *row : loadedRows_[tile])
+      words.push_back(builder_.CreateBitCast(row, FixedVectorType::get(builder_.getInt32Ty(), side / 2)));
+  }
+  // Four vectors of every fourth row; the four words at one place in four neighbouring rows come together in two steps.
+  constexpr int quad = 4;
+  const int count = int(words.size());
+  Parts four;
+  for (int i = 0; i < quad; ++i) {
+    Parts each;
+    for (int k = i; k < count; k += quad) each.push_back(words[size_t(k)]);
+    four.push_back(concatenateVectors(builder_, each));
+  }
+  const auto interleaved = [&](Value *a, Value *b, int width, bool isUpper) {
+    SmallVector<int, 2 * side> places;
+    for (int i = 0; i < count; ++i) {
+      const int part = i % quad / width, from = i / quad * quad + (isUpper ? quad / 2 : 0);
+      places.push_back(from + part / 2 * width + i % width + (part % 2 == 0 ? 0 : count));
+    }
+    return builder_.CreateShuffleVector(a, b, places);
+  };
+  Parts result;
+  Type *floats = FixedVectorType::get(builder_.getFloatTy(), unsigned(count));
+  for (const bool isUpper : {false, true}) {
+    Value *even = interleaved(four[0], four[1], 1, isUpper), *odd = interleaved(four[2], four[3], 1, isUpper);
+    for (const bool isSecond : {false, true}) {
+      Value *pairs = interleaved(even, odd, 2, isSecond);
+      result.push_back(builder_.CreateBitCast(builder_.CreateShl(pairs, 16), floats));
+      result.push_back(builder_.CreateBitCast(builder_.CreateAnd(pairs, 0xFFFF0000), floats));
+    }
+  }
+  return result;
 }
 
 Widener::Parts Widener::rowsOf(Value *matrix) {
@@ -320,8 +365,8 @@ void Widener::shareStore(CallBase &call) {
 }
 
 /// Products of one left matrix: its elements, each for a whole row, times rows of the right ones. The left matrix goes
-/// through memory, from where a processor spreads an element for nothing; by a volatile store, lest LLVM see through it
-/// and permute registers instead.
+/// through memory, from where a processor spreads an element for nothing; it is read by an address of which LLVM does
+/// not know what it is, lest it see through that and permute registers instead.
 void Widener::multiply(const Tiles::Group &group) {
   SmallVector<Value *, 2> right, sums;
   for (Instruction *product : group) {
@@ -333,14 +378,18 @@ void Widener::multiply(const Tiles::Group &group) {
   if (!factors_) {
     factors_ = slot(left->getType(), "factors");
     factors_->setAlignment(Align(64));
+    IRBuilder<> start(entry_->getTerminator());
+    auto *same = InlineAsm::get(FunctionType::get(start.getPtrTy(), {start.getPtrTy()}, false), "", "=r,0",
+                                /*hasSideEffects=*/false);
+    hiddenFactors_ = start.CreateCall(same, {factors_});
   }
-  builder_.CreateAlignedStore(left, factors_, Align(64), /*isVolatile=*/true);
+  builder_.CreateAlignedStore(left, factors_, Align(64));
   const Parts factors = rows(right);
   Parts result = rows(sums);
   const unsigned count = unsigned(side * group.size());
   for (int k = 0; k < side; ++k) {
     for (int i = 0; i < side; ++i) {
-      Value *place = builder_.CreateConstGEP1_32(element, factors_, unsigned(i * side + k));
+      Value *place = builder_.CreateConstGEP1_32(element, hiddenFactors_, unsigned(i * side + k));
       Value *factor = builder_.CreateVectorSplat(count, builder_.CreateLoad(element, place));
       result[i] = builder_.CreateIntrinsic(Intrinsic::fma, {factor->getType()}, {factor, factors[k], result[i]});
     }

@@ -1,5 +1,6 @@
 #include "Prepare.hpp"
 
+#include "ElementLoads.hpp"
 #include "FullLoops.hpp"
 #include "Primitives.hpp"
 #include "Private.hpp"
@@ -95,6 +96,7 @@ void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder
   run("early-cse,instcombine<no-verify-fixpoint>,"
       // Components of a vector that were copied one by one.
       "load-store-vectorizer");
+  packElements(function);
 }
 
 void replaceArguments(Function &function) {
@@ -118,8 +120,13 @@ void prepare(Function &function, FunctionAnalysisManager &analyses, PassBuilder 
   separateLatches(function);
   shiftOut(function);
   analyses.clear(function, function.getName());
-  // Only the version that is to be fast has loops twice.
-  if (!isRegular || !addFullLoops(function, isRegular)) return;
+  // Only the version that is to be fast has loops twice, and knows where all lanes are.
+  if (!isRegular) return;
+  if (joinElementLoads(function)) {
+    packElements(function);
+    run("early-cse,dce");
+  }
+  if (!addFullLoops(function, isRegular)) return;
   run("loop-simplify,lcssa");
   separateLatches(function);
   analyses.clear(function, function.getName());

@@ -110,6 +110,7 @@ class Widener {
   void multiply(const Tiles::Group &group);
   Parts rows(llvm::ArrayRef<llvm::Value *> tiles);
   Parts transposedRows(Parts rows);
+  Parts widenedColumns(const llvm::CastInst &conversion, llvm::ArrayRef<llvm::Value *> tiles);
   Parts rowsOf(llvm::Value *matrix);
   Parts sideBySide(const Parts &left, const Parts &right);
   llvm::Value *joined(Parts rows);
@@ -135,7 +136,8 @@ class Widener {
   llvm::DenseMap<const llvm::Value *, Parts> loadedRows_;  ///< of matrices loaded in the block under way
   llvm::Value *mask_ = nullptr;  ///< of the block under way; never empty
   int index_ = 0;                ///< of the block under way
-  llvm::AllocaInst *factors_ = nullptr;  ///< the left matrix of a product
+  llvm::AllocaInst *factors_ = nullptr;     ///< the left matrix of a product
+  llvm::Value *hiddenFactors_ = nullptr;    ///< its address, for reads
 };
 
 }  // namespace lanes
