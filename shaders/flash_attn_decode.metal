@@ -27,7 +27,7 @@
 #include <metal_simdgroup>
 
 #include "ShaderTypes.h"
-#include "common/elements.h"
+#include "common/element.h"
 #include "common/instantiate.h"
 #include "flash_attn_decode_finish.h"
 #include "flash_attn_decode_keys.h"
@@ -146,11 +146,11 @@ inline void score_leaf(const device uchar *k, const device float *norms, const t
   if (K_CODES) {
     multiply_leaf<D, QUERIES>(CodeRows<D>(k, k_format, lane), q, lane, row, norms, products);
   } else if (k_format == 1) {
-    multiply_leaf<D, QUERIES>(DenseRows<float, D, D>{(const device float *)k}, q, lane, row, norms, products);
+    multiply_leaf<D, QUERIES>(DenseRows<Float32, D, D>{k}, q, lane, row, norms, products);
   } else if (k_format == 2) {
-    multiply_leaf<D, QUERIES>(DenseRows<half, D, D>{(const device half *)k}, q, lane, row, norms, products);
+    multiply_leaf<D, QUERIES>(DenseRows<Float16, D, D>{k}, q, lane, row, norms, products);
   } else {
-    multiply_leaf<D, QUERIES>(DenseRows<ushort, D, D>{(const device ushort *)k}, q, lane, row, norms, products);
+    multiply_leaf<D, QUERIES>(DenseRows<Bfloat16, D, D>{k}, q, lane, row, norms, products);
   }
 }
 
@@ -161,14 +161,11 @@ inline void weigh_leaf(const device uchar *v, const device float *norms, thread 
   if (V_CODES) {
     accumulate_leaf<V, QUERIES, IS_EDGE>(CodeRows<V>(v, v_format, lane), weights, lane, row, norms, output);
   } else if (v_format == 1) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<float, V, STRIDE>{(const device float *)v}, weights, lane, row,
-                                         norms, output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float32, V, STRIDE>{v}, weights, lane, row, norms, output);
   } else if (v_format == 2) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<half, V, STRIDE>{(const device half *)v}, weights, lane, row, norms,
-                                         output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float16, V, STRIDE>{v}, weights, lane, row, norms, output);
   } else {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<ushort, V, STRIDE>{(const device ushort *)v}, weights, lane, row,
-                                         norms, output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Bfloat16, V, STRIDE>{v}, weights, lane, row, norms, output);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
-#include "common/elements.h"
+#include "common/element.h"
 #include "flash_attn_decode_lanes.h"
 #include "flash_attn_decode_softmax.h"
 

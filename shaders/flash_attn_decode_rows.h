@@ -8,16 +8,11 @@
 #include <metal_stdlib>
 #include <metal_simdgroup>
 
-#include "common/bfloat.h"
+#include "common/element.h"
 #include "flash_attn_decode_lanes.h"
 #include "hadamard_formats.h"
 
 using namespace metal;
-
-inline float widened(float value) { return value; }
-inline float widened(half value) { return float(value); }
-/// bf16.
-inline float widened(ushort bits) { return float_of_bfloat(bits); }
 
 /// Vectors with the alignment of an element: a tensor begins at any element.
 template <typename T, int N>
@@ -47,23 +42,24 @@ struct Packed<ushort, 4> {
   typedef packed_ushort4 type;
 };
 
-/// Rows of f32, f16 or (as ushort) bf16, `stride` elements apart.
-template <typename T, int D, int STRIDE>
+/// Rows of elements E, STRIDE of them apart.
+template <typename E, int D, int STRIDE>
 struct DenseRows {
   static constant constexpr int norms = 0;
-  const device T *rows;
+  const device uchar *rows;
 
   void load(uint row, uint lane, thread float *values) const {
     typedef Lanes<D> L;
-    using Vector = typename Packed<T, L::width>::type;
-    const device T *first = rows + ulong(row) * STRIDE;
+    typedef typename E::Bits Bits;
+    using Vector = typename Packed<Bits, L::width>::type;
+    const device Bits *first = (const device Bits *)rows + ulong(row) * STRIDE;
 #pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
       if (L::holds(c, lane)) {
         const Vector vector = *(const device Vector *)(first + L::first(c, lane));
 #pragma clang loop unroll(full)
         for (int i = 0; i < L::width; i++) {
-          values[c * L::width + i] = widened(T(vector[i]));
+          values[c * L::width + i] = E::decode(Bits(vector[i]));
         }
       } else {
 #pragma clang loop unroll(full)

@@ -18,7 +18,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
-#include "common/elements.h"
+#include "common/element.h"
 #include "common/instantiate.h"
 #include "hadamard_formats.h"
 #include "hadamard_rows.h"

@@ -8,7 +8,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
-#include "common/elements.h"
+#include "common/element.h"
 #include "common/instantiate.h"
 
 using namespace metal;

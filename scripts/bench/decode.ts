@@ -7,7 +7,7 @@ import { type CacheKind, type DecodeExtents, makeCache } from "./decode-cache.ts
 import { compileC } from "./plain-c.ts";
 
 /** Seconds of a token over K and V of some kinds, submission included. */
-function prepareToken(extents: DecodeExtents, k: CacheKind, v: CacheKind, threads = 1) {
+export function prepareToken(extents: DecodeExtents, k: CacheKind, v: CacheKind, threads = 1) {
   const { heads, headDim, keys } = extents;
   const device = openWithThreads(threads);
   const caches = [makeCache(device, k, extents), makeCache(device, v, extents)] as const;

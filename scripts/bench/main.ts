@@ -7,9 +7,11 @@ import { benchmarks } from "./all.ts";
 import { type Benchmark, runBenchmark } from "./benchmark.ts";
 import { describeMachine } from "./environment.ts";
 import { peerBenchmarks } from "./peers/all.ts";
+import { decodePeerBenchmarks } from "./peers/decode.ts";
+import { lengthBenchmarks } from "./peers/lengths.ts";
 import { type BenchRow, formatMarkdown, formatReport } from "./report.ts";
 
-const allBenchmarks = [...benchmarks, ...peerBenchmarks];
+const allBenchmarks = [...benchmarks, ...decodePeerBenchmarks, ...lengthBenchmarks, ...peerBenchmarks];
 
 /** Where `--peers` writes unless told, from the current folder. */
 const defaultFolder = "build/bench";
@@ -18,8 +20,9 @@ const usage = `usage: bun run bench [--peers] [--out DIR] [--json FILE] [--only 
 
 Medians of interleaved rounds, each figure beside a baseline from the same rounds.
 
-  --peers      also runs attention on onnxruntime-node and as plain C, and writes
-               bench.md (all figures) and peers.svg (a chart of these)
+  --peers      also runs attention on onnxruntime-node and as plain C, and decode
+               over several lengths and formats; writes bench.md (all figures),
+               peers.svg and decode.svg (charts of these)
   --out DIR    where to; build/bench unless given
   --json FILE  keeps the figures: a list of { name, value, unit, baseline, ratio, rounds, others? }
   --only NAME  runs one benchmark, or several when given several times:
@@ -84,7 +87,7 @@ async function importPeerReport() {
 }
 
 async function writePeers(
-  { drawPeers, tabulatePeers }: Awaited<ReturnType<typeof importPeerReport>>,
+  { drawPeers, tabulatePeers, drawLengths }: Awaited<ReturnType<typeof importPeerReport>>,
   folder: string,
   machine: string,
   rows: readonly BenchRow[],
@@ -92,16 +95,20 @@ async function writePeers(
   const isPeer = ([benchmark]: BenchRow) => peerBenchmarks.includes(benchmark);
   const compared = rows.filter(isPeer).map(([, result]) => result);
   const figures = rows.filter((row) => !isPeer(row));
+  const overLengths = rows.filter(([benchmark]) => lengthBenchmarks.includes(benchmark)).map(([, result]) => result);
   const sections = [
     `# Figures\n\n${machine}. Medians of interleaved rounds.`,
     ...(figures.length === 0 ? [] : [formatMarkdown(figures)]),
     "## Attention beside others\n\n8 heads, 1,024 tokens, GFLOP/s; bf16 here, f32 elsewhere.",
     tabulatePeers(compared),
     "![Attention beside others](peers.svg)",
+    "## Decode over lengths and formats",
+    "![Time a token against keys](decode.svg)",
   ];
   await Bun.write(join(folder, "peers.svg"), drawPeers(machine, compared));
+  await Bun.write(join(folder, "decode.svg"), drawLengths(machine, overLengths));
   await Bun.write(join(folder, "bench.md"), `${sections.join("\n\n")}\n`);
-  console.log(`\n${join(folder, "bench.md")} and ${join(folder, "peers.svg")} are written`);
+  console.log(`\n${["bench.md", "peers.svg", "decode.svg"].map((name) => join(folder, name)).join(", ")} are written`);
 }
 
 function find(name: string): Benchmark {

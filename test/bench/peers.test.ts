@@ -8,7 +8,7 @@ import { prepareOnnxRuntime } from "../../scripts/bench/peers/onnxruntime.ts";
 import { prepareOurs } from "../../scripts/bench/peers/ours.ts";
 import { preparePlainC } from "../../scripts/bench/peers/plain-c.ts";
 import { makeProblem, type Peer, type Problem } from "../../scripts/bench/peers/problem.ts";
-import { drawPeers, tabulatePeers } from "../../scripts/bench/peers/report.ts";
+import { drawLengths, drawPeers, tabulatePeers } from "../../scripts/bench/peers/report.ts";
 import { nmse, offsetOf, referenceAttention, sequenceMajorStrides } from "../../src/reference/index.ts";
 import { plainEnvironment } from "../helpers/run.ts";
 
@@ -114,6 +114,22 @@ describe("figures", () => {
     ]);
   });
 
+  test("the chart of decode has a line for each format, through each length", () => {
+    const at = (name: string, value: number, baseline: number) => result(`decode-length-${name}`, value, baseline);
+    const svg = drawLengths("a machine", [
+      at("f32-256", 200, 100),
+      at("f32-4096", 2000, 1000),
+      at("k4v4-256", 90, 110),
+      at("k4v4-4096", 600, 1100),
+    ]);
+    const texts = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
+    for (const text of ["f16", "f32", "k4v4", "keys", "us a token", "a machine"]) expect(texts).toContain(text);
+    // A line from length to length, for f16 as well; none for the formats without figures.
+    const line = /<path d="M[\d. ]+L[\d. ]+" fill="none"[^>]*stroke="(#\w+)" stroke-width="1.5"/g;
+    const lines = [...svg.matchAll(line)];
+    expect(lines.map(([, colour]) => colour)).toEqual(["#0072b2", "#56b4e9", "#e69f00"]);
+  });
+
   test("the chart has a bar for each", () => {
     const svg = drawPeers("a machine & its device", results);
     const texts = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
@@ -143,6 +159,8 @@ describe("the command", () => {
     const [value, baseline, ratio] = (row ?? []).slice(1).map(Number) as [number, number, number];
     expect(Math.abs(ratio - value / baseline)).toBeLessThan(0.02 * ratio + 0.01);
     expect(markdown).toContain("](peers.svg)");
-    expect(readFileSync(join(folder, "peers.svg"), "utf8")).toStartWith("<svg ");
+    for (const chart of ["peers.svg", "decode.svg"]) {
+      expect(readFileSync(join(folder, chart), "utf8")).toStartWith("<svg ");
+    }
   }, 60_000);
 });

@@ -37,6 +37,30 @@ if (isLinux && process.arch === "x64")
     });
   });
 
+if (isLinux && process.arch === "x64")
+  describe("lanes that ask for others at run time", () => {
+    test("get the same through memory", async () => {
+      const program = await compileProgram("permute", lanesPlugin(), folder, "x86-64-v3");
+      for (const lanes of laneCounts)
+        expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf("permute", lanes) });
+    });
+
+    test("find them in registers with AVX-512, and a loop finds one after another in one place", async () => {
+      const source = join(folder, "permute.ll");
+      const text = await Bun.file(join(import.meta.dir, "ir/permute.ll")).text();
+      const attributes = `"target-cpu"="x86-64-v4" "prefer-vector-width"="512"`;
+      await Bun.write(source, text.replace("%simdgroup) {", `%simdgroup) ${attributes} {`));
+      const options = ["-O3", "-march=x86-64-v4", "-S", "-w", `-fpass-plugin=${lanesPlugin()}`];
+      const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+      const regular = code.split("\nkernel.regular:")[1]?.split("\nkernel.general:")[0] ?? "";
+      expect(regular.match(/vperm[it]2d\s[^\n]*zmm/g)?.length).toBe(2);
+      // Each of the loop's turns loads one lane; none of them stores the vector.
+      const loops = regular.split(/^(?=\.LBB)/m).filter((block) => /imull/.test(block));
+      expect(loops.length).toBeGreaterThan(0);
+      for (const loop of loops) expect(loop).not.toMatch(/vmov\w+\s+%[yz]mm\d+, [^\n]*\(%rsp\)/);
+    });
+  });
+
 if (isLinux)
   test("what the pass leaves alone is refused with the kernel's name and the reason", async () => {
     const source = join(folder, "refused.ll");

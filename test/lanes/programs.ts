@@ -44,6 +44,12 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     }
     return words;
   },
+  permute: (lanes) => {
+    let sum = 0;
+    for (let k = 0; k < lanes; k++) sum += k * (input[k] as number);
+    // All bits of a lane that is not there are set.
+    return perLane(lanes, (place) => sum + (place < lanes ? 6 * place : -1 + 0xffff));
+  },
   uniform: (lanes) => {
     const active = Array.from({ length: lanes }, (_, lane) => lane).filter((lane) => (input[lane] as number) > 10);
     const last = active.at(-1);

@@ -21,21 +21,74 @@ export const attentionOutput = "output";
 /** `MultiHeadAttention` of ONNX Runtime's own operators. */
 export function attentionModel({ batch, tokens, heads, headDim, scale, causal }: AttentionModel): Uint8Array {
   const shape = [batch, tokens, heads * headDim];
+  return operatorModel({
+    operator: "MultiHeadAttention",
+    attributes: [attribute("num_heads", heads), factor("scale", scale), attribute("unidirectional", causal ? 1 : 0)],
+    inputs: attentionInputs.map((name) => tensor(name, shape)),
+    outputs: [tensor(attentionOutput, shape)],
+  });
+}
+
+/** Attention of one new token over a cache whose last slot it takes. */
+export interface DecodeModel {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  /** Slots of the cache, f32 [1, kvHeads, keys, headDim]. */
+  readonly keys: number;
+  readonly scale: number;
+}
+
+/** `GroupQueryAttention`, which writes the new key and value to the cache, in place where both names are of one memory. */
+export function decodeModel({ heads, kvHeads, headDim, keys, scale }: DecodeModel): Uint8Array {
+  const cache = [1, kvHeads, keys, headDim];
+  const row = [1, 1, kvHeads * headDim];
+  return operatorModel({
+    operator: "GroupQueryAttention",
+    attributes: [attribute("num_heads", heads), attribute("kv_num_heads", kvHeads), factor("scale", scale)],
+    inputs: [
+      tensor("query", [1, 1, heads * headDim]),
+      tensor("key", row),
+      tensor("value", row),
+      tensor("past_key", cache),
+      tensor("past_value", cache),
+      tensor("seqlens_k", [1], elementTypes.int32),
+      tensor("total_sequence_length", [1], elementTypes.int32),
+    ],
+    outputs: [
+      tensor(attentionOutput, [1, 1, heads * headDim]),
+      tensor("present_key", cache),
+      tensor("present_value", cache),
+    ],
+  });
+}
+
+interface NamedMessage {
+  readonly name: string;
+  readonly message: Message;
+}
+
+interface OperatorModel {
+  readonly operator: string;
+  readonly attributes: readonly Message[];
+  readonly inputs: readonly NamedMessage[];
+  readonly outputs: readonly NamedMessage[];
+}
+
+function operatorModel({ operator, attributes, inputs, outputs }: OperatorModel): Uint8Array {
   const operators = "com.microsoft";
   const node = message(
-    ...attentionInputs.map((input) => text(1, input)),
-    text(2, attentionOutput),
-    text(4, "MultiHeadAttention"),
-    message(text(1, "num_heads"), integer(3, heads), integer(20, attributeTypes.int)).as(5),
-    message(text(1, "scale"), float(2, scale), integer(20, attributeTypes.float)).as(5),
-    message(text(1, "unidirectional"), integer(3, causal ? 1 : 0), integer(20, attributeTypes.int)).as(5),
+    ...inputs.map(({ name }) => text(1, name)),
+    ...outputs.map(({ name }) => text(2, name)),
+    text(4, operator),
+    ...attributes.map((each) => each.as(5)),
     text(7, operators),
   );
   const graph = message(
     node.as(1),
     text(2, "attention"),
-    ...attentionInputs.map((input) => floatTensor(input, shape).as(11)),
-    floatTensor(attentionOutput, shape).as(12),
+    ...inputs.map((each) => each.message.as(11)),
+    ...outputs.map((each) => each.message.as(12)),
   );
   const model = message(
     integer(1, irVersion),
@@ -49,7 +102,7 @@ export function attentionModel({ batch, tokens, heads, headDim, scale, causal }:
 /** Version of the format that operator set 17 came with. */
 const irVersion = 8;
 const attributeTypes = { float: 1, int: 2 } as const;
-const elementTypeFloat = 1;
+const elementTypes = { float: 1, int32: 6 } as const;
 
 type Bytes = readonly number[];
 
@@ -66,11 +119,19 @@ function message(...fields: readonly Bytes[]): Message {
   return new Message(fields.flat());
 }
 
-/** ValueInfoProto of a tensor of floats. */
-function floatTensor(name: string, shape: readonly number[]): Message {
+function attribute(name: string, value: number): Message {
+  return message(text(1, name), integer(3, value), integer(20, attributeTypes.int));
+}
+
+function factor(name: string, value: number): Message {
+  return message(text(1, name), float(2, value), integer(20, attributeTypes.float));
+}
+
+/** ValueInfoProto of a tensor, of floats unless told. */
+function tensor(name: string, shape: readonly number[], elementType: number = elementTypes.float): NamedMessage {
   const dimensions = shape.map((extent) => message(integer(1, extent)).as(1));
-  const tensor = message(integer(1, elementTypeFloat), message(...dimensions).as(2));
-  return message(text(1, name), message(tensor.as(1)).as(2));
+  const type = message(integer(1, elementType), message(...dimensions).as(2));
+  return { name, message: message(text(1, name), message(type.as(1)).as(2)) };
 }
 
 /** A key's low three bits say how the value is written. */

@@ -9,6 +9,17 @@ export interface Problem extends PromptExtents {
   readonly v: Float32Array<ArrayBuffer>;
 }
 
+/** Attention of one token over a cache. q is [1, heads, 1, headDim], K and V are [1, kvHeads, keys, headDim]. */
+export interface DecodeProblem {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly keys: number;
+  readonly q: Float32Array<ArrayBuffer>;
+  readonly k: Float32Array<ArrayBuffer>;
+  readonly v: Float32Array<ArrayBuffer>;
+}
+
 /** Who takes part: gives its output, and is timed giving it. */
 export interface Peer {
   /** One evaluation. */

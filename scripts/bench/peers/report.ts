@@ -1,7 +1,8 @@
-import { barChart } from "../../lib/chart.ts";
+import { barChart, lineChart } from "../../lib/chart.ts";
 import { formatMarkdownTable, formatNumber } from "../../lib/table.ts";
 import type { BenchResult } from "../benchmark.ts";
 import { plainC } from "./all.ts";
+import { formats, lengthName, lengths } from "./lengths.ts";
 
 const threadCounts = ["1", "2"];
 
@@ -47,6 +48,29 @@ export function drawPeers(machine: string, results: readonly BenchResult[]): str
       ...threadCounts.map((threads) => side("flashAttnPrefill", threads, ({ value }) => value)),
       ...threadCounts.map((threads) => side("onnxruntime-node", threads, ({ baseline }) => baseline)),
       side(plainC, "1", ({ others }) => others?.[plainC]),
+    ],
+  });
+}
+
+/** Time a token against keys, a line a format, as SVG. */
+export function drawLengths(machine: string, results: readonly BenchResult[]): string {
+  const line = (name: string, format: string, figure: (result: BenchResult) => number) => ({
+    name,
+    kind: "line" as const,
+    points: lengths.flatMap((keys) => {
+      const result = results.find((each) => each.name === lengthName(format, keys));
+      return result === undefined ? [] : [[keys, figure(result)] as const];
+    }),
+  });
+  return lineChart({
+    title: "flashAttnDecode: a token over 32 / 8 heads, D = 128, one thread",
+    subtitle: machine.replace(", device", "\ndevice"),
+    xTitle: "keys",
+    yTitle: "us a token",
+    logarithmic: true,
+    series: [
+      line("f16", "f32", ({ baseline }) => baseline),
+      ...formats.map(({ name }) => line(name, name, ({ value }) => value)),
     ],
   });
 }

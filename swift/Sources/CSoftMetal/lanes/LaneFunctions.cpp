@@ -129,14 +129,7 @@ Value *Widener::shuffle(CallBase &call) {
       return from;
     }
   }
-  AllocaInst *box = slot(from->getType(), "shuffle");
-  builder_.CreateStore(from, box);
-  Type *element = from->getType()->getScalarType();
-  const unsigned size = element->getScalarSizeInBits() / 8;
-  Value *places = builder_.CreateGEP(element, box, builder_.CreateZExt(indices, vectorType(builder_.getInt64Ty())));
-  return builder_.CreateMaskedGather(from->getType(), places, Align(size),
-                                     Constant::getAllOnesValue(vectorType(builder_.getInt1Ty())),
-                                     PoisonValue::get(from->getType()));
+  return permute(from, indices);
 }
 
 /// One step of a reduction, on vectors or scalars of the lanes' type. `type` is the language's.

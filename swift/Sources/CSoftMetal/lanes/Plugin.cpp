@@ -1,6 +1,7 @@
 /// The pass plugin: every kernel of a module becomes one that runs a SIMD group.
 #include <memory>
 
+#include "Extracts.hpp"
 #include "MaskedMemory.hpp"
 #include "Prepare.hpp"
 #include "Primitives.hpp"
@@ -172,8 +173,10 @@ void registerPasses(PassBuilder &builder) {
   registerUnrollPrivate(builder);
   builder.registerPipelineStartEPCallback(
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
-  builder.registerOptimizerLastEPCallback(
-      [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(CompactMasks()); });
+  builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
+    passes.addPass(CompactMasks());
+    passes.addPass(KeepExtracts());
+  });
   builder.registerPipelineParsingCallback(
       [&builder](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
         if (name != "softmetal-lanes") return false;

@@ -94,6 +94,7 @@ class Widener {
   void widenPrimitive(llvm::CallBase &call, Primitive primitive);
   llvm::Value *holdsInAll(llvm::Value *condition);
   llvm::Value *shuffle(llvm::CallBase &call);
+  llvm::Value *permute(llvm::Value *from, llvm::Value *indices);  // Permute.cpp
   llvm::Value *reduce(llvm::CallBase &call);
   llvm::Value *prefix(llvm::CallBase &call);
   llvm::Value *combine(llvm::StringRef operation, const Reduction &reduction, llvm::Type *type, llvm::Value *a,

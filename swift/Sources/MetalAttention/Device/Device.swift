@@ -10,6 +10,8 @@ final class Device {
   let maxBufferLength: Int
   let maxThreadgroupMemoryLength: Int
   let maxThreadsPerThreadgroup: MTLSize
+  /// Where it is not known that of a large GPU, M1 Max to M4 Max: too many only spread work further.
+  let coreCount: UInt32
 
   /// Guarded by the lock of `HandleSpace`, as all that follows.
   var isOpen = true
@@ -32,6 +34,7 @@ final class Device {
     maxBufferLength = metal.maxBufferLength
     maxThreadgroupMemoryLength = metal.maxThreadgroupMemoryLength
     maxThreadsPerThreadgroup = metal.maxThreadsPerThreadgroup
+    coreCount = MetalAttention.coreCount(of: metal).map { UInt32(clamping: $0) } ?? 40
   }
 
   /// Makes a zero-filled shared buffer of `length` bytes.

@@ -32,22 +32,22 @@ extension FlashAttnKernel {
 extension DecodeKernel {
   /// A row for each kernel that attends.
   fileprivate static var supportRows: [String] {
-    let sized = kinds.flatMap { kind in
-      headDims.flatMap { headDim in
-        tileQueries(headDim).map { row(kind.name, kind.k, kind.v, headDim, headDim, queries: $0) }
-      }
+    attendTable.entries.map { place, name in
+      let headDim = headDims[place[1]]
+      return row(name, k: kinds[place[0]].k, v: kinds[place[0]].v, headDim, headDim, tile: place[2])
     }
-    return sized
-      + tileQueries(latent.headDim).map { row("mla_", false, false, latent.headDim, latent.valueDim, queries: $0) }
+      + latentTable.entries.map { place, name in
+        row(name, k: false, v: false, latent.headDim, latent.valueDim, tile: place[0])
+      }
   }
 
   private static func row(
-    _ kind: String, _ k: Bool, _ v: Bool, _ headDim: UInt32, _ valueDim: UInt32, queries: UInt32
+    _ kernel: String, k: Bool, v: Bool, _ headDim: UInt32, _ valueDim: UInt32, tile: Int
   ) -> String {
     JSON.object([
       ("k", JSON.string(k ? "codes" : "dense")), ("v", JSON.string(v ? "codes" : "dense")), ("headDim", "\(headDim)"),
-      ("valueDim", "\(valueDim)"), ("kernel", JSON.string("flash_attn_vec_\(kind)d\(headDim)_q\(queries)")),
-      ("queryTile", "\(queries)"), ("keyTile", "\(DecodeGeometry.blockKeys)"), ("threadgroupMemory", "0"),
+      ("valueDim", "\(valueDim)"), ("kernel", JSON.string(kernel)), ("queryTile", "\(tileQueries(headDim)[tile])"),
+      ("keyTile", "\(DecodeGeometry.blockKeys)"), ("threadgroupMemory", "0"),
     ])
   }
 }

@@ -8,6 +8,9 @@
   /// What runs a kernel.
   func executor(of state: any MTLComputePipelineState) -> String { "GPU" }
 
+  /// Metal does not tell.
+  func coreCount(of device: any MTLDevice) -> Int? { nil }
+
   /// Metal compiles by itself.
   func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { true }
 #else

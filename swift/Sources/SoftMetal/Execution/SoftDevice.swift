@@ -10,6 +10,8 @@ final class SoftDevice: MTLDevice {
   let hasUnifiedMemory = true
   let maxThreadsPerThreadgroup = MTLSizeMake(Int(SM_MAX_THREADS), Int(SM_MAX_THREADS), Int(SM_MAX_THREADS))
   let maxThreadgroupMemoryLength = Int(SM_MAX_THREADGROUP_MEMORY)
+  /// That run kernels.
+  let threads: Int
   private let timestamp = SoftTimestamp()
   private let memory: DeviceMemory
   private let workers: WorkerPool
@@ -19,6 +21,7 @@ final class SoftDevice: MTLDevice {
 
   init(settings: DeviceSettings) throws {
     workers = try WorkerPool(threads: settings.threads, timeLimit: settings.timeLimit)
+    threads = settings.threads
     order = settings.order
     checksLockstep = settings.checksLockstep
     memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure)

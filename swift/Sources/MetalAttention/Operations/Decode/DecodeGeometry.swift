@@ -14,9 +14,11 @@ struct DecodeGeometry {
   /// SIMD groups of a threadgroup.
   let simdgroups: UInt32
 
-  /// - Parameter hasLengths: whether the lengths are known to the device alone.
+  /// - Parameters:
+  ///   - hasLengths: whether the lengths are known to the device alone.
+  ///   - cores: of the device.
   @inline(__always)
-  init(_ params: FlashAttnDecodeParams, batch: UInt32, hasLengths: Bool) {
+  init(_ params: FlashAttnDecodeParams, batch: UInt32, hasLengths: Bool, cores: UInt32) {
     blocks = Self.blocks(params, hasLengths: hasLengths)
     let queries = params.n_heads / params.n_kv_heads * params.n_q
     tile = queries == 1 ? 0 : 1
@@ -24,12 +26,11 @@ struct DecodeGeometry {
     tiles = (queries - 1) / size + 1
     // SIMD groups exchange nothing. Side by side in a threadgroup they share the cache
     // of one core, which the tiles of a block profit from, and cost one launch; while
-    // there are fewer of them than a large GPU has places for, each is better off with
-    // a core of its own. Metal does not tell how many cores there are: 40 are assumed,
-    // with two threadgroups each.
+    // there are fewer of them than the device has places for, two threadgroups a core,
+    // each is better off with a core of its own.
     let units = UInt64(blocks) * UInt64(tiles)
     let all = units * UInt64(params.n_kv_heads) * UInt64(batch)
-    simdgroups = UInt32(min(4, units, max(1, all / 80)))
+    simdgroups = UInt32(min(4, units, max(1, all / (2 * UInt64(max(1, cores))))))
   }
 
   private static func blocks(_ params: FlashAttnDecodeParams, hasLengths: Bool) -> UInt32 {

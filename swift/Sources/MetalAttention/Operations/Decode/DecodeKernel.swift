@@ -28,12 +28,12 @@ enum DecodeKernel {
   static func tileQueries(_ headDim: UInt32) -> [UInt32] { headDim < 512 ? [1, 4] : [1, 2] }
 
   /// By kind, head size and tile.
-  private static let attendTable = KernelTable(kinds.count, headDims.count, 2) { place in
+  static let attendTable = KernelTable(kinds.count, headDims.count, 2) { place in
     let headDim = headDims[place[1]]
     return "flash_attn_vec_\(kinds[place[0]].name)d\(headDim)_q\(tileQueries(headDim)[place[2]])"
   }
   /// By tile.
-  private static let latentTable = KernelTable(2) { place in
+  static let latentTable = KernelTable(2) { place in
     "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim)[place[0]])"
   }
   /// By head size.

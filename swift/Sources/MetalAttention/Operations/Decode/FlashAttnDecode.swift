@@ -17,7 +17,8 @@ enum FlashAttnDecode {
     }
     try tensors.requireRoom(params, batch: args.batch)
     try tensors.requireApart()
-    let geometry = DecodeGeometry(params, batch: args.batch, hasLengths: hasLengths)
+    let geometry = DecodeGeometry(
+      params, batch: args.batch, hasLengths: hasLengths, cores: pass.device.coreCount)
     try fill(&params, tensors, geometry)
 
     let slot = try DecodeKernel.attend(
