@@ -186,6 +186,18 @@ describe("a step that does not end well", () => {
     expect([cache.length, cache.freePages]).toEqual([3, 1]);
   });
 
+  test("what one that was abandoned may have written is gone from a ring", () => {
+    using cache = new KvCache(device, { ...base, window: 8, rollback: 3 });
+    for (let i = 0; i < 20; i++) step(cache, 1);
+    const [sequence] = cache.sequences;
+    using pass = device.pass();
+    cache.append(pass, 0, words(2));
+    pass.commitAndWait();
+    cache.abandon();
+    expectRefusal(() => sequence?.trim(3), "invalid-state", "n", "wrapped");
+    expect(sequence?.trim(2)).toBe(2);
+  });
+
   test("sequences do not change under it", () => {
     using cache = new KvCache(device, { ...base, sequences: 2 });
     step(cache, 2);
