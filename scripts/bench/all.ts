@@ -1,6 +1,7 @@
 import { appendBenchmarks } from "./append.ts";
 import { awaitBenchmarks } from "./await-latency.ts";
 import type { Benchmark } from "./benchmark.ts";
+import { cacheStep } from "./cache-step.ts";
 import { copyF32 } from "./copy-f32.ts";
 import { copySeqF32F16 } from "./copy-seq-f32-f16.ts";
 import { decodeBenchmarks } from "./decode.ts";
@@ -28,6 +29,7 @@ export const benchmarks: readonly Benchmark[] = [
   opHostCost,
   ...dispatchBenchmarks,
   ...recordedSteps,
+  cacheStep,
   ...awaitBenchmarks,
   copyF32,
   copySeqF32F16,

@@ -52,7 +52,7 @@ function prepareStep() {
  * us of this thread's processor time until the device has the pass, which is then let end. By the clock, the software
  * device may take this thread's processor for as long as it runs.
  */
-function hostTime(commit: () => Promise<void>): { microseconds: number; ended: Promise<void> } {
+export function hostTime(commit: () => Promise<void>): { microseconds: number; ended: Promise<void> } {
   const start = threadNanoseconds();
   const ended = commit();
   return { microseconds: (threadNanoseconds() - start) / 1e3, ended };

@@ -9,7 +9,7 @@ import type { StepEntry } from "./step.ts";
 import type { Views } from "./views.ts";
 import { type Rows, writeRows } from "./write.ts";
 
-/** What an append encodes into, and the tokens of all its sequences. */
+/** @internal What an append encodes into, and the tokens of all its sequences. */
 export interface AppendCall {
   readonly pass: Pass;
   readonly layer: number;

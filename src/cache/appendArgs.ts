@@ -34,7 +34,7 @@ const argNames = new OptionNames<KvAppendArgs>("append", {
 
 const dtypes: readonly string[] = ["f32", "f16", "bf16"];
 
-/** Keys and values of an append, checked, whosever they are. */
+/** @internal Keys and values of an append, checked, whosever they are. */
 export function useAppendArgs(
   args: KvAppendArgs,
   { nKvHeads, headDim }: KvCacheConfig,
@@ -57,7 +57,7 @@ export function useAppendArgs(
   return { ...given, rows };
 }
 
-/** Cuts the rows of an append into those of each sequence. */
+/** @internal Cuts the rows of an append into those of each sequence. */
 export function entriesOf(
   states: readonly SequenceState[],
   counts: readonly number[] | undefined,
@@ -83,7 +83,7 @@ export function entriesOf(
   return entries;
 }
 
-/** Refuses an append that a sequence has no room for, with what to do. */
+/** @internal Refuses an append that a sequence has no room for, with what to do. */
 export function checkRoom(config: KvCacheConfig, { state, count }: StepEntry): void {
   const { kind, capacity, pageTokens, window, tail, maxAppend } = config;
   const full = (reason: string) => new MetalAttentionError("overflow", `k: ${reason}`, { argument: "k" });

@@ -10,10 +10,10 @@ import { mostRows } from "./segments.ts";
 import type { Step, StepEntry } from "./step.ts";
 import type { Views } from "./views.ts";
 
-/** What the caller says about the scores. */
+/** @internal What the caller says about the scores. */
 export type ScoreOptions = Pick<FlashAttnDecodeArgs, "scale" | "softcap" | "sinks" | "alibiSlopes">;
 
-/** An attend, checked: q and out are [rows, H, D] of all sequences of the step. */
+/** @internal An attend, checked: q and out are [rows, H, D] of all sequences of the step. */
 export interface AttendCall {
   readonly pass: Pass;
   readonly layer: number;

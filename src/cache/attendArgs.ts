@@ -37,7 +37,7 @@ const argNames = new OptionNames<KvAttendArgs>("attend", {
   alibiSlopes: true,
 });
 
-/** Queries, results and options of an attend of `rows` tokens, checked as far as no operation does it. */
+/** @internal Queries, results and options of an attend of `rows` tokens, checked as far as no operation does it. */
 export function useAttendArgs(
   args: KvAttendArgs,
   { nKvHeads, headDim, window: ring, tail, keep }: KvCacheConfig,

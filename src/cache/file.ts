@@ -52,10 +52,10 @@ const savedSequences = z.array(
 const savedNotes = z.array(z.nullable(z.string()));
 const savedOptions = z.record(z.string(), z.unknown());
 
-/** A sequence as a file has it. */
+/** @internal A sequence as a file has it. */
 export type SavedSequence = z.output<typeof savedSequences>[number];
 
-/** A file that was read, and fits this library. */
+/** @internal A file that was read, and fits this library. */
 export interface SavedCache {
   readonly options: KvCacheOptions;
   readonly ropeNotes: readonly (string | undefined)[];

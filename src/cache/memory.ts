@@ -19,7 +19,7 @@ export interface KvCacheMemory {
   readonly scratch: number;
 }
 
-/** All device memory of a cache. */
+/** @internal All device memory of a cache. */
 export class KvMemory {
   readonly config: KvCacheConfig;
   readonly store: Store;

@@ -108,11 +108,11 @@ export function useOptions(options: KvCacheOptions): KvCacheConfig {
   const headDim = checkPositive(given.headDim, "headDim");
   const capacity = checkPositive(given.capacity, "capacity");
   if (capacity > mostPositions) throw refused("capacity", `${capacity} exceeds ${mostPositions} positions`, "overflow");
-  const k = useKvFormat(given.k ?? { bits: 8 }, "k", headDim);
-  const v = useKvFormat(given.v ?? { bits: 4 }, "v", headDim);
+  const k = useKvFormat(or(given.k, { bits: 8 }), "k", headDim);
+  const v = useKvFormat(or(given.v, { bits: 4 }), "v", headDim);
   checkHeadDim(headDim, k, v);
-  const sequences = checkPositive(given.sequences ?? 1, "sequences");
-  const rollback = checkLength(given.rollback ?? 0, "rollback");
+  const sequences = checkPositive(or(given.sequences, 1), "sequences");
+  const rollback = checkLength(or(given.rollback, 0), "rollback");
   const ring = useRing(given, capacity);
   const tail = useTail(given, k, v, rollback);
   const shape = { layers, nKvHeads, headDim, capacity, k, v, sequences, rollback, ...ring, ...tail };
@@ -120,6 +120,11 @@ export function useOptions(options: KvCacheOptions): KvCacheConfig {
   const isRing = ring.window > 0;
   const pageTokens = isRing ? capacity - ring.keep + rollback : capacity;
   return { ...shape, kind: isRing ? "ring" : "linear", pageTokens, pageCount: sequences, maxPages: 1 };
+}
+
+/** What is given, and null too, is checked; what is not has a default. */
+function or(value: unknown, fallback: unknown): unknown {
+  return value === undefined ? fallback : value;
 }
 
 function checkPositive(value: unknown, argument: string): number {
@@ -143,7 +148,7 @@ function checkHeadDim(headDim: number, k: StreamFormat, v: StreamFormat): void {
 }
 
 function useRing(given: KvCacheOptions, capacity: number): Pick<KvCacheConfig, "window" | "keep"> {
-  const keep = checkLength(given.keep ?? 0, "keep");
+  const keep = checkLength(or(given.keep, 0), "keep");
   if (given.window === undefined) {
     if (keep > 0) throw refused("keep", `${keep} without a window; all tokens stay in a cache that is no ring`);
     return { window: 0, keep };
@@ -169,7 +174,7 @@ function useTail(given: KvCacheOptions, k: StreamFormat, v: StreamFormat, rollba
   if (tailDtype !== "f16" && tailDtype !== "bf16") {
     throw refused("tailDtype", `expected "f16" or "bf16", got ${display(tailDtype)}`);
   }
-  const length = checkLength(given.tail ?? 0, "tail");
+  const length = checkLength(or(given.tail, 0), "tail");
   if (length === 0) {
     if (given.maxAppend !== undefined) {
       throw refused("maxAppend", "given without a tail, where an append may have any number of tokens; leave it out");
@@ -181,7 +186,7 @@ function useTail(given: KvCacheOptions, k: StreamFormat, v: StreamFormat, rollba
   }
   const tail = length + rollback;
   const tailBlock = Math.min(quantizedBlock, length);
-  const maxAppend = checkPositive(given.maxAppend ?? 256, "maxAppend");
+  const maxAppend = checkPositive(or(given.maxAppend, 256), "maxAppend");
   return { tail, tailBlock, tailSlots: tail + tailBlock - 1 + maxAppend, tailDtype, maxAppend };
 }
 

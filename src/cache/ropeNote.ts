@@ -1,4 +1,4 @@
-import { checkObject, refused } from "../checks.ts";
+import { checkObject, display, refused } from "../checks.ts";
 import { OptionNames } from "../optionNames.ts";
 import type { KvRope } from "./stage.ts";
 
@@ -18,14 +18,17 @@ export function ropeNoteOf(rope: KvRope | undefined): string {
   if (rope === undefined) return noRope;
   ropeNames.check(checkObject(rope, "rope"), "rope.");
   const { theta, invFreq, pairing, rotaryDim, attentionScale } = rope;
-  const frequencies =
-    invFreq === undefined
-      ? `theta ${theta}`
-      : `frequencies ${Bun.hash(new Uint8Array(invFreq.buffer, invFreq.byteOffset, invFreq.byteLength)).toString(16)}`;
+  const frequencies = invFreq === undefined ? `theta ${theta}` : `frequencies ${frequencyHash(invFreq)}`;
   const parts = [frequencies, `${pairing}`];
   if (rotaryDim !== undefined) parts.push(`rotaryDim ${rotaryDim}`);
   if (attentionScale !== undefined) parts.push(`attentionScale ${attentionScale}`);
   return parts.join(", ");
+}
+
+/** Frequencies by their hash; of what is none, applyRope says so. */
+function frequencyHash(invFreq: unknown): string {
+  if (!(invFreq instanceof Float32Array)) return display(invFreq);
+  return Bun.hash(new Uint8Array(invFreq.buffer, invFreq.byteOffset, invFreq.byteLength)).toString(16);
 }
 
 /** Refuses keys that are turned otherwise than those before. */

@@ -3,7 +3,7 @@ import type { KvMemory } from "./memory.ts";
 import type { SequenceState } from "./state.ts";
 import type { Store } from "./store.ts";
 
-/** A tensor of a cache as far as sequences have something in it. */
+/** @internal A tensor of a cache as far as sequences have something in it. */
 export interface SavedTensor {
   readonly name: string;
   readonly tensor: Tensor;

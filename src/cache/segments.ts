@@ -1,7 +1,7 @@
 import type { KvCacheConfig } from "./options.ts";
 import { quantizedAt, type SequenceState } from "./state.ts";
 
-/** Keys of one memory that the rows of a run see. */
+/** @internal Keys of one memory that the rows of a run see. */
 export interface Segment {
   readonly store: "main" | "keep" | "tail";
   /** Position of the first key. */
@@ -14,7 +14,7 @@ export interface Segment {
   readonly window: number;
 }
 
-/** Rows of one sequence, at positions `from` up to `to`, that one set of segments serves. */
+/** @internal Rows of one sequence, at positions `from` up to `to`, that one set of segments serves. */
 export interface Run {
   readonly from: number;
   readonly to: number;

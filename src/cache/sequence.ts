@@ -4,7 +4,7 @@ import type { KvCache } from "./kvCache.ts";
 import type { Sequences } from "./sequences.ts";
 import type { SequenceState } from "./state.ts";
 
-/** What a handle needs of its cache. */
+/** @internal What a handle needs of its cache. */
 export interface SequenceOwner {
   readonly cache: KvCache;
   readonly sequences: Sequences;

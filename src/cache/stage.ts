@@ -7,17 +7,17 @@ import type { Views } from "./views.ts";
 /** How K is turned before it is written: what {@link applyRope} takes beside tensors and positions. */
 export type KvRope = Pick<ApplyRopeArgs, "theta" | "invFreq" | "pairing" | "rotaryDim" | "attentionScale">;
 
-/** Tokens that go through the stage at once. */
+/** @internal Tokens that go through the stage at once. */
 export const stageTokens = 256;
 
-/** Where the tokens of a stage are: the position of the first, or a tensor of them all. */
+/** @internal Where the tokens of a stage are: the position of the first, or a tensor of them all. */
 export type StagePositions = number | Tensor<"i32">;
 
 /** A rotation by nothing, which leaves a change of dtype: pairs from the second on are copied. */
 const noRotation = { invFreq: new Float32Array(1), pairing: "half" } as const;
 
 /**
- * Turns and converts the rows `from` up to `to` of `x`, [tokens, nKvHeads, headDim], into `out`, which has as many:
+ * @internal Turns and converts the rows `from` up to `to` of `x`, [tokens, nKvHeads, headDim], into `out`, which has as many:
  * what stands between an append and the writes that take no such source.
  */
 export function stageRows(

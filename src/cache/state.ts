@@ -1,6 +1,6 @@
 import type { KvCacheConfig } from "./options.ts";
 
-/** Where a sequence stands. */
+/** @internal Where a sequence stands. */
 export interface SequenceState {
   /** Its place among the sequences of the cache. */
   readonly slot: number;
@@ -51,7 +51,7 @@ export function cutTo(config: KvCacheConfig, state: SequenceState, length: numbe
   if (state.ids.length > length) state.ids.length = length;
 }
 
-/** A run of positions that lies in one page. */
+/** @internal A run of positions that lies in one page. */
 export interface Piece {
   readonly store: "main" | "keep";
   readonly page: number;

@@ -1,7 +1,7 @@
 import type { PassLifetime } from "../device/lifetime.ts";
 import type { SequenceState } from "./state.ts";
 
-/** The tokens of one sequence in a step. */
+/** @internal The tokens of one sequence in a step. */
 export interface StepEntry {
   readonly state: SequenceState;
   /** Its first row among those of all sequences. */

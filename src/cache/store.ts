@@ -5,7 +5,7 @@ import type { QuantizedCache } from "../ops/quantizedCache/quantizedStreams.ts";
 import type { StreamFormat } from "./format.ts";
 import type { KvCacheConfig } from "./options.ts";
 
-/** K or V of some pages, of one layer: what attention reads and what a write takes. */
+/** @internal K or V of some pages, of one layer: what attention reads and what a write takes. */
 export interface StreamView {
   /** Values, or codes. */
   readonly rows: Tensor;
@@ -15,7 +15,7 @@ export interface StreamView {
   readonly cache: DecodeCache;
 }
 
-/** K and V of some pages, of one layer. */
+/** @internal K and V of some pages, of one layer. */
 export interface PageView {
   readonly k: StreamView;
   readonly v: StreamView;

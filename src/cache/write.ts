@@ -5,13 +5,13 @@ import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { type HadamardQuantizeKvSeqArgs, hadamardQuantizeKvSeq } from "../ops/quantizedCache/hadamardQuantizeKvSeq.ts";
 import type { PageView, StreamView } from "./store.ts";
 
-/** Tokens to be written: rows of `tensor`, [tokens, nKvHeads, headDim], from `first` on. */
+/** @internal Tokens to be written: rows of `tensor`, [tokens, nKvHeads, headDim], from `first` on. */
 export interface Rows {
   readonly tensor: Tensor<DecodeDType>;
   readonly first: number;
 }
 
-/** Where they go in a page. */
+/** @internal Where they go in a page. */
 export interface Target {
   readonly view: PageView;
   /** Slot of the first in the page, before wrapping; a parameter of a recorded pass too. */

@@ -19,7 +19,7 @@ for (const [name, options] of Object.entries(kinds)) {
     const runner = new Runner(device, options, folder);
     await fc.assert(
       fc.asyncProperty(programOf(24), (program) => runner.run(program)),
-      { seed: 14, numRuns: 40 },
+      { seed: 14, numRuns: 60 },
     );
   });
 }

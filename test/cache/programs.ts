@@ -24,9 +24,27 @@ export interface Line {
 /** A program for one kind of cache. */
 export const programOf = (most: number): fc.Arbitrary<Line[]> => {
   const call = fc.constantFrom<Line["call"][]>(
-    ...(["step", "step", "step", "step", "abandon", "fork", "trim", "crop", "drop", "open", "match", "load"] as const),
+    ...([
+      "step",
+      "step",
+      "step",
+      "step",
+      "abandon",
+      "fork",
+      "fork",
+      "trim",
+      "crop",
+      "drop",
+      "open",
+      "match",
+      "load",
+    ] as const),
   );
-  return fc.array(fc.record({ call, a: fc.nat(0xffff), b: fc.nat(0xffff) }), { minLength: 1, maxLength: most });
+  return fc.array(fc.record({ call, a: fc.nat(0xffff), b: fc.nat(0xffff) }), {
+    minLength: 1,
+    maxLength: most,
+    size: "max",
+  });
 };
 
 /** Kinds of caches, of few kernels. */
@@ -44,6 +62,10 @@ export const kinds: Readonly<Record<string, KvCacheOptions>> = {
     maxAppend: 6,
     sequences: 2,
     rollback: 3,
+  },
+  "a ring that keeps more than its window": {
+    ...shape(),
+    ...{ capacity: 20, window: 4, keep: 9, tail: 6, maxAppend: 5, rollback: 2 },
   },
   "a quantized line with a tail": { ...shape(), capacity: 60, tail: 5, maxAppend: 12, sequences: 2, tailDtype: "bf16" },
   pages: { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 4, pages: { tokens: 4, count: 14 } },

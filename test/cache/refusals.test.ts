@@ -24,6 +24,8 @@ describe("options", () => {
     ["a name that is not known", { windows: 4 }, "invalid-argument", "windows", "did you mean window?"],
     ["no layers", { layers: 0 }, "invalid-argument", "layers", "at least 1"],
     ["half a token", { capacity: 1.5 }, "invalid-argument", "capacity", "1.5"],
+    ["null for a format", { k: null }, "invalid-argument", "k", "null"],
+    ["null for a count", { sequences: null }, "invalid-argument", "sequences", "null"],
     ["a dtype without kernels", { k: "f64" }, "invalid-argument", "k", "f64"],
     ["a width without a codebook", { k: { bits: 7 } }, "unsupported", "bits", "7"],
     ["a head size without kernels", { headDim: 72 }, "unsupported", "headDim", 72, 64],
@@ -150,6 +152,9 @@ describe("a step", () => {
       cache.advance();
     }
     using pass = device.pass();
+    const wrong = { invFreq: null, pairing: "half" } as unknown as ReturnType<typeof rope>;
+    using fresh = new KvCache(device, base);
+    expectRefusal(() => fresh.append(pass, 0, { ...words(1), rope: wrong }), "invalid-argument", "invFreq", "null");
     const append = () => cache.append(pass, 0, { ...words(1), rope: rope(500_000) });
     expectRefusal(append, "invalid-argument", "rope", "theta 10000", "theta 500000");
   });
@@ -184,6 +189,18 @@ describe("a step that does not end well", () => {
     expect(cache.freePages).toBe(0);
     cache.abandon();
     expect([cache.length, cache.freePages]).toEqual([3, 1]);
+  });
+
+  test("what one that was abandoned may have written is gone from a ring", () => {
+    using cache = new KvCache(device, { ...base, window: 8, rollback: 3 });
+    for (let i = 0; i < 20; i++) step(cache, 1);
+    const [sequence] = cache.sequences;
+    using pass = device.pass();
+    cache.append(pass, 0, words(2));
+    pass.commitAndWait();
+    cache.abandon();
+    expectRefusal(() => sequence?.trim(3), "invalid-state", "n", "wrapped");
+    expect(sequence?.trim(2)).toBe(2);
   });
 
   test("sequences do not change under it", () => {

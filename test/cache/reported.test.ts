@@ -237,6 +237,23 @@ describe("trim, crop and fork", () => {
     expect(cache.freePages).toBe(12);
   });
 
+  test("a sequence that goes back into a shared page gets one of its own, and gives all back", () => {
+    using cache = new KvCache(device, { ...base, ...dense, sequences: 2, pages: { tokens: 4, count: 6 } });
+    using all = rowsOf(12, 18);
+    const first = cache.sequence();
+    step(cache, all, 0, 8, { sequences: [first] });
+    const second = first.fork();
+    expect(cache.freePages).toBe(4);
+    first.crop(6);
+    step(cache, rowsOf(12, 19), 0, 1, { sequences: [first] });
+    expect(cache.freePages).toBe(3);
+    using fresh = new KvCache(device, { ...base, ...dense });
+    step(fresh, all, 0, 8);
+    expect(step(cache, all, 8, 10, { sequences: [second] })).toEqual(step(fresh, all, 8, 10));
+    for (const sequence of [first, second]) sequence.drop();
+    expect(cache.freePages).toBe(6);
+  });
+
   test("a prefix is found by the ids of its tokens", () => {
     using cache = new KvCache(device, { ...base, ...dense, sequences: 2 });
     using all = rowsOf(5, 13);
