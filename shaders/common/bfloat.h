@@ -8,9 +8,9 @@ using namespace metal;
 /// The nearest bf16, ties to even; NaN stays a (quiet) NaN.
 inline ushort bfloat_bits(float value) {
   const uint bits = as_type<uint>(value);
-  const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const uint rounded = bits + ((bits & 0x10000u) != 0 ? 0x8000u : 0x7fffu);
   const uint quiet = bits | 0x400000u;
-  return ushort(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+  return ushort((isnan(value) ? quiet : rounded) >> 16);
 }
 
 /// Exact.

@@ -97,6 +97,8 @@ describe("rounds", () => {
       "quantize-4bit-d256",
       "dequantize-4bit-d128",
       "rope",
+      "append-f32",
+      "append-bf16",
       "prefill-bf16-d256-causal-1t",
       "prefill-bf16-d256-causal-2t",
       ...[64, 128, 256, 512].flatMap((headDim) => [`prefill-bf16-d${headDim}-1t`, `prefill-bf16-d${headDim}-2t`]),

@@ -1,7 +1,14 @@
+import { ptr } from "bun:ffi";
 import { expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
 import { dtypeCodes, passCodes } from "../../src/ffi/generated/codes.ts";
-import { packMAKvCacheCopyArgs, packMARun, packMATensor, structSizes } from "../../src/ffi/generated/structs.ts";
+import {
+  packMAApplyRopeArgs,
+  packMAKvCacheCopyArgs,
+  packMARun,
+  packMATensor,
+  structSizes,
+} from "../../src/ffi/generated/structs.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
 import { checkStatus } from "../../src/ffi/status.ts";
 import { readText } from "../../src/ffi/text.ts";
@@ -99,4 +106,36 @@ test("what does not suit the recording is refused", () => {
   expectRefusal(() => checkStatus(native, native.ma_pass_commit(pass)), "invalid-state", undefined, "recorded");
   // And the recording runs as before.
   checkStatus(native, native.ma_pass_wait(run()));
+});
+
+test("a list that arguments lead to is the recording's own, whatever becomes of the caller's", () => {
+  const { close, run, pass, tensor, src, cache, take, out } = scene();
+  using _ = close;
+  const frequencies = new Float32Array(new ArrayBuffer(4)).fill(0.25);
+  const args = new Block(structSizes.MAApplyRopeArgs);
+  packMAApplyRopeArgs(args, 0, {
+    q: tensor(src, 8),
+    outQ: tensor(cache, 8),
+    k: undefined,
+    outK: undefined,
+    positions: undefined,
+    params: {
+      ...{ batch: 1, nHeads: 1, nKvHeads: 0, nTokens: 1, headDim: 2, rotaryDim: 2 },
+      ...{ sequenceMajor: 0, positionsPerBatch: 0, start: 0, attentionScale: 1 },
+    },
+    pairing: 1,
+    invFreq: ptr(frequencies),
+    invFreqCount: 1,
+  });
+  const name = new TextEncoder().encode("start\0");
+  const scalar = take(native.ma_record_scalar(pass, name, 0, 9, out.bytes));
+  checkStatus(native, native.ma_record_use(pass, scalar, name));
+  checkStatus(native, native.ma_apply_rope(pass, args.bytes));
+  frequencies.fill(Number.NaN);
+  const value = Uint32Array.of(3);
+  const started = run({ scalars: ptr(value), scalarCount: 1 });
+  checkStatus(native, native.ma_pass_wait(started));
+  const bytes = new Block(64);
+  checkStatus(native, native.ma_pass_argument_bytes(started, 0, 5, bytes.bytes, 64n, out.bytes));
+  expect([out.u32[0], new Float32Array(bytes.u32.buffer, bytes.u32.byteOffset, 1)[0]]).toEqual([4, 0.25]);
 });
