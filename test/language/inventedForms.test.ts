@@ -5,7 +5,7 @@ import { type SourceCase, sourceSuite } from "./separate.ts";
 const steps = range(8, (k) => k + 1);
 const whole = { kernel: "k", grid: 8, threads: 8 } as const;
 
-/** Kernels of eight threads on the numbers 1 to 8. */
+/** Most are kernels of eight threads on the numbers 1 to 8. */
 const cases: readonly SourceCase[] = [
   {
     ...whole,
@@ -303,6 +303,87 @@ kernel void k(device float *out [[buffer(0)]], const device float *in [[buffer(1
       { index: 100, dtype: "i32", value: 20 },
     ],
     expected: steps.map((x) => x * 0.5 + 27),
+  },
+  {
+    kernel: "k",
+    name: "fragments of tiles behind a type of another template, by references to const and not",
+    source: `#define STEEL_CONST static constant constexpr const
+#define STEEL_PRAGMA_UNROLL _Pragma("clang loop unroll(full)")
+template <typename T, int R, int C> struct Frag { STEEL_CONST int kRows = R; STEEL_CONST int kCols = C; STEEL_CONST int kElems = R * C / 32; typedef metal::vec<T, kElems> frag_type; METAL_FUNC static constexpr short2 get_coord(ushort lane) { const short qid = lane / 4; return short2((qid & 2) * 2 + (lane % 2) * 2, (qid & 4) + (lane / 2) % 4); }
+ template <typename Src> METAL_FUNC static constexpr void load(thread frag_type &dst, Src src, int ld) { STEEL_PRAGMA_UNROLL for (short i = 0; i < kElems; i++) dst[i] = static_cast<T>(src[i * ld]); } };
+template <typename T, class F_ = Frag<T, 8, 8>> struct Tile { using F = F_; typename F::frag_type val[2]; METAL_FUNC constexpr thread typename F::frag_type &at(const short i) { return val[i]; } METAL_FUNC constexpr const thread typename F::frag_type &at(const short i) const { return val[i]; } };
+kernel void k(device float *out [[buffer(0)]], const device float *in [[buffer(1)]], uint lane [[thread_index_in_simdgroup]]) { Tile<float> t; Tile<float>::F::load(t.at(0), in, 2); const Tile<float> u = t; out[lane] = u.at(0).x + t.at(0)[1] + Tile<float>::F::get_coord(lane).x; }`,
+    out: "float",
+    inputs: [floats(steps)],
+    grid: 32,
+    threads: 32,
+    expected: range(32, (lane) => 1 + 3 + ((lane >> 2) & 2) * 2 + (lane % 2) * 2),
+  },
+  {
+    kernel: "k",
+    name: "integral constants that are multiplied by their types, and unrolled into a function object",
+    source: `template <typename T, T v> struct integral_constant_ { static constexpr constant T value = v; using value_type = T; METAL_FUNC constexpr operator value_type() const noexcept { return value; } };
+template <int V> using Int = integral_constant_<int, V>;
+template <typename A, typename B> constexpr auto operator*(A, B) -> Int<A::value * B::value> { return {}; }
+template <typename F, int... I> METAL_FUNC void apply_all(thread F &f) { (f(Int<I>{}), ...); }
+struct Body { thread float *x; template <typename I> void operator()(I i) thread { x[0] += i * 2; } };
+kernel void k(device float *out [[buffer(0)]]) { float v = 0; Body b{&v}; apply_all<Body, 1, 2, 3>(b); out[0] = v + decltype(Int<3>{} * Int<4>{})::value; }`,
+    out: "float",
+    grid: 1,
+    threads: 1,
+    expected: [2 + 4 + 6 + 12],
+  },
+  {
+    kernel: "k",
+    name: "a sort of values and their places in registers, by a function object",
+    source: `template <typename T> struct LessThan { static constexpr constant T init = numeric_limits<T>::max(); METAL_FUNC bool operator()(T a, T b) const { return a < b; } };
+template <typename V, typename I, bool ARG, short N, class Cmp> struct ThreadSort { static METAL_FUNC void sort(thread V (&vals)[N], thread I (&idxs)[N]) { Cmp op; for (short i = 0; i < N; ++i) for (short j = i & 1; j < N - 1; j += 2) if (op(vals[j + 1], vals[j])) { thread_swap(vals[j + 1], vals[j]); if (ARG) thread_swap(idxs[j + 1], idxs[j]); } }
+ template <typename T> static METAL_FUNC void thread_swap(thread T &a, thread T &b) { T w = a; a = b; b = w; } };
+kernel void k(device float *out [[buffer(0)]], const device float *in [[buffer(1)]]) { float v[4]; uint x[4]; for (uint i = 0; i < 4; ++i) { v[i] = in[i]; x[i] = i; } ThreadSort<float, uint, true, 4, LessThan<float>>::sort(v, x); for (int i = 0; i < 4; ++i) out[i] = v[i] * 10 + x[i]; out[4] = LessThan<float>::init > 0; }`,
+    out: "float",
+    inputs: [floats([5, -1, 3, 2])],
+    grid: 1,
+    threads: 1,
+    expected: [-9, 23, 32, 50, 1],
+  },
+  {
+    kernel: "k",
+    name: "macros that turn arguments into constants, one inside another",
+    source: `#define DISPATCH_BOOL(b, NAME, ...) if (b) { constexpr bool NAME = true; __VA_ARGS__ } else { constexpr bool NAME = false; __VA_ARGS__ }
+#define DISPATCH_SIZE(n, NAME, ...) switch (n) { case 2: { constexpr int NAME = 2; __VA_ARGS__ } break; case 4: { constexpr int NAME = 4; __VA_ARGS__ } break; default: break; }
+template <bool A, int N> METAL_FUNC float work(const thread float (&x)[N]) { float s = 0; for (auto v : x) s += A ? v : -v; return s; }
+kernel void k(device float *out [[buffer(0)]], constant int &n [[buffer(1)]], constant bool &neg [[buffer(2)]]) { DISPATCH_BOOL(neg, kNeg, DISPATCH_SIZE(n, kN, float x[kN]; for (int i = 0; i < kN; ++i) x[i] = i; out[0] = work<kNeg>(x);)) }`,
+    out: "float",
+    inputs: [ints([4]), { type: "uchar", values: [1] }],
+    grid: 1,
+    threads: 1,
+    expected: [6],
+  },
+  {
+    kernel: "k",
+    name: "places by shapes and strides, as a function and as a class that recurs",
+    source: `template <typename IdxT = int64_t> METAL_FUNC IdxT elem_to_loc(IdxT elem, constant const int *shape, constant const int64_t *strides, int ndim) { IdxT loc = 0; for (int i = ndim - 1; i >= 0 && elem > 0; --i) { loc += (elem % shape[i]) * IdxT(strides[i]); elem /= shape[i]; } return loc; }
+template <int D, typename IdxT> struct Looped { Looped<D - 1, IdxT> inner; IdxT offset{0}; int index{0}; Looped(int dim) : inner(dim - 1) {} void next(const constant int *shape, const constant int64_t *strides) { index++; offset += IdxT(strides[D - 1]); if (index >= shape[D - 1]) { index = 0; inner.next(shape, strides); offset = inner.offset; } } };
+template <typename IdxT> struct Looped<1, IdxT> { IdxT offset{0}; Looped(int) {} void next(const constant int *, const constant int64_t *strides) { offset += IdxT(strides[0]); } };
+kernel void k(device int *out [[buffer(0)]], constant int *shape [[buffer(1)]], constant int64_t *strides [[buffer(2)]], uint i [[thread_position_in_grid]]) { Looped<2, uint> l(2); for (uint j = 0; j < i; ++j) l.next(shape, strides); out[i] = l.offset + elem_to_loc<int64_t>(i, shape, strides, 2) + elem_to_loc(int64_t(i), shape, strides, 2); }`,
+    out: "int",
+    inputs: [ints([2, 3]), { type: "long", values: [10n, 1n] }],
+    grid: 6,
+    threads: 6,
+    expected: range(6, (n) => 3 * (Math.floor(n / 3) * 10 + (n % 3))),
+  },
+  {
+    kernel: "k",
+    name: "a tuple as a recursive class template",
+    source: `template <typename... T> struct tuple_; template <> struct tuple_<> {}; template <typename H, typename... T> struct tuple_<H, T...> { H head; tuple_<T...> tail; };
+template <int N, typename H, typename... T> METAL_FUNC constexpr auto get(tuple_<H, T...> t) { if constexpr (N == 0) return t.head; else return get<N - 1>(t.tail); }
+template <class... T> METAL_FUNC constexpr tuple_<T...> make(T... x) { return {x...}; }
+template <> METAL_FUNC constexpr tuple_<> make() { return {}; }
+kernel void k(device float *out [[buffer(0)]]) { tuple_<float, int2, half> t = {1.5f, {int2(2, 3), {4.0h, {}}}}; out[0] = get<0>(t) + get<1>(t).y + get<2>(t); }`,
+    out: "float",
+    grid: 1,
+    threads: 1,
+    expected: [1.5 + 3 + 4],
   },
 ];
 
