@@ -20,13 +20,13 @@ final class Buffer {
 }
 
 extension Unmanaged where Instance == Buffer {
-  /// Checks that the buffer is of `device` and has `length` bytes from `offset`
+  /// Checks that the buffer is of `device`, which is only compared, and has `length` bytes from `offset`
   /// on; gives where they end.
   @inline(__always)
   func requireRange(
-    _ offset: UInt64, _ length: UInt64, of device: Device, _ argument: @autoclosure () -> Argument
+    _ offset: UInt64, _ length: UInt64, of device: ObjectIdentifier, _ argument: @autoclosure () -> Argument
   ) throws(StatusError) -> UInt64 {
-    let isOfDevice = _withUnsafeGuaranteedRef { $0.device === device }
+    let isOfDevice = _withUnsafeGuaranteedRef { ObjectIdentifier($0.device) == device }
     try require(
       isOfDevice, StatusCode.invalidHandle, "\(argument()): its buffer belongs to another device than the pass")
     let most = _withUnsafeGuaranteedRef { $0.length }

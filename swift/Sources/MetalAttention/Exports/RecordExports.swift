@@ -47,7 +47,7 @@ extension Exports {
       try recording.requireNew(name)
       let buffer = try HandleSpace.buffers.resolveUncounted(given.buffer, "tensor")
       try require(given.length > 0, StatusCode.invalidArgument, "\(arg: "tensor"): length is 0; it has at least 1 byte")
-      _ = try buffer.requireRange(given.offset, given.length, of: pass.device, "tensor")
+      _ = try buffer.requireRange(given.offset, given.length, of: pass.deviceIdentity, "tensor")
       return recording.add(Recording.Replaceable(name: name, tensor: given))
     }
     store(UInt32(clamping: position), to: out)

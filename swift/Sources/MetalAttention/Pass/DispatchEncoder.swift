@@ -3,27 +3,40 @@
 /// count its references for each call would cost more than the call's checks.
 struct DispatchEncoder {
   private let pass: Pass
-  private let pipeline: Pipeline
+  private let log: UnsafeMutablePointer<DispatchLog>
+  /// Kept alive by the pass's device, whose registry keeps every pipeline.
+  private let pipeline: Unmanaged<Pipeline>
   /// Nil for a recording.
   private let encoder: (any MTLComputeCommandEncoder)?
+  private let isRecorded: Bool
 
   @inline(__always)
   init(pass: Pass, pipeline: Pipeline) {
     self.pass = pass
-    self.pipeline = pipeline
+    self.pipeline = .passUnretained(pipeline)
+    log = pass.log
+    isRecorded = pass.recording != nil
+    let isSelected: Bool
     if let profile = pass.profile {
       encoder = profile.beginDispatch()
+      log.pointee.forgetBound()
+      isSelected = false
     } else {
       encoder = pass.encoder
+      isSelected = !log.pointee.select(pipeline)
     }
-    if pass.log.pointee.select(pipeline) || pass.profile != nil { encoder?.setComputePipelineState(pipeline.state) }
+    if !isSelected { encoder?.setComputePipelineState(pipeline.state) }
   }
 
   /// Binds a buffer from `offset` bytes on, which `note` must follow.
   @inline(__always)
   func bind(_ buffer: Unmanaged<Buffer>, offset: UInt64, at index: Int) {
-    buffer._withUnsafeGuaranteedRef { encoder?.setBuffer($0.metal, offset: Int(offset), index: index) }
-    pass.recording?.bind(buffer, offset: offset, at: index)
+    buffer._withUnsafeGuaranteedRef { buffer in
+      if log.pointee.bind(buffer.metal, offset: offset, at: index) {
+        encoder?.setBuffer(buffer.metal, offset: Int(offset), index: index)
+      }
+    }
+    if isRecorded { pass.recording?.bind(buffer, offset: offset, at: index) }
   }
 
   /// Binds a copy of a value.
@@ -37,14 +50,14 @@ struct DispatchEncoder {
   func bind(_ bytes: UnsafeRawBufferPointer, at index: Int) {
     guard let address = bytes.baseAddress else { return }
     encoder?.setBytes(address, length: bytes.count, index: index)
-    pass.recording?.bind(bytes, at: index)
-    pass.log.pointee.keep(bytes, at: index)
+    if isRecorded { pass.recording?.bind(bytes, at: index) }
+    log.pointee.keep(bytes, at: index)
   }
 
   @inline(__always)
   func setThreadgroupMemory(length: Int, at index: Int) {
     encoder?.setThreadgroupMemoryLength(length, index: index)
-    pass.recording?.setThreadgroupMemory(length: length, at: index)
+    if isRecorded { pass.recording?.setThreadgroupMemory(length: length, at: index) }
   }
 
   /// Says that the dispatch reaches a buffer by its address, which `note` must follow.
@@ -56,26 +69,28 @@ struct DispatchEncoder {
   /// Notes bytes that the dispatch touches.
   @inline(__always)
   func note(_ access: Access) {
-    pass.log.pointee.accesses.append(access)
-    pass.recording?.note(access)
-    if access.isWrite { pass.device.tileClasses.noteWrite(access, in: pass) }
+    log.pointee.accesses.append(access)
+    if isRecorded { pass.recording?.note(access) }
+    if access.isWrite { pass.tileClasses.noteWrite(access, in: pass) }
   }
 
   /// Encodes the dispatch, behind a barrier where it needs one.
   @inline(__always)
   func dispatch(_ operation: Operation, _ form: DispatchForm, grid: GridSize, threads: GridSize) {
-    let needsBarrier = pass.isConcurrent && pass.log.pointee.conflicts()
+    let needsBarrier = pass.isConcurrent && log.pointee.conflicts()
     // A profiled pass runs one dispatch after the other.
     if needsBarrier && pass.profile == nil { encoder?.memoryBarrier(scope: .buffers) }
     switch form {
     case .threadgroups: encoder?.dispatchThreadgroups(grid.metal, threadsPerThreadgroup: threads.metal)
     case .threads: encoder?.dispatchThreads(grid.metal, threadsPerThreadgroup: threads.metal)
     }
-    pass.recording?.dispatch(operation, pipeline, form, grid: grid, threads: threads, needsBarrier: needsBarrier)
-    pass.log.pointee.record(
+    if isRecorded {
+      pass.recording?.dispatch(operation, pipeline, form, grid: grid, threads: threads, needsBarrier: needsBarrier)
+    }
+    log.pointee.record(
       DispatchRecord(
         operation: operation, form: form, needsBarrier: needsBarrier, grid: grid, threadsPerThreadgroup: threads,
-        pipeline: .passUnretained(pipeline), accessEnd: pass.log.pointee.accesses.count))
+        pipeline: pipeline, accessEnd: log.pointee.accesses.count))
     pass.profile?.endDispatch()
   }
 }

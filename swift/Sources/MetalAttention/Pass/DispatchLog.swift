@@ -6,6 +6,13 @@ private struct ByteArgument {
   let count: Int
 }
 
+/// A buffer that the encoder of a pass has bound.
+private struct BoundBuffer {
+  /// Metal's object, which lives as long as the pass's command buffer; nil for bytes, and for nothing.
+  var buffer: ObjectIdentifier?
+  var offset: UInt64 = 0
+}
+
 /// What a pass holds so far.
 struct DispatchLog {
   /// Dispatches of a log whose memory is worth keeping, and the bytes that they bind.
@@ -21,6 +28,8 @@ struct DispatchLog {
   private var arguments = ContiguousArray<ByteArgument>()
   private var hazards = HazardTracker()
   private var selected: UnsafeMutableRawPointer?
+  /// By index.
+  private var bound = ContiguousArray(repeating: BoundBuffer(), count: Int(KernelBinding.maxIndex) + 1)
 
   init() {
     records.reserveCapacity(64)
@@ -32,6 +41,7 @@ struct DispatchLog {
   /// Keeps what the next dispatch binds as bytes.
   @inline(__always)
   mutating func keep(_ value: UnsafeRawBufferPointer, at index: Int) {
+    if index < bound.count { bound[index].buffer = nil }
     arguments.append(ByteArgument(dispatch: records.count, index: index, start: bytes.count, count: value.count))
     bytes.append(contentsOf: value)
   }
@@ -50,6 +60,21 @@ struct DispatchLog {
     return selected != pointer
   }
 
+  /// Notes a buffer that the next dispatch binds; false where an earlier one has bound it there, and it still is.
+  @inline(__always)
+  mutating func bind(_ buffer: any MTLBuffer, offset: UInt64, at index: Int) -> Bool {
+    guard index < bound.count else { return true }
+    let buffer = ObjectIdentifier(buffer)
+    if bound[index].buffer == buffer, bound[index].offset == offset { return false }
+    bound[index] = BoundBuffer(buffer: buffer, offset: offset)
+    return true
+  }
+
+  /// Notes that the next dispatch has an encoder of its own, which has nothing bound.
+  mutating func forgetBound() {
+    for index in bound.indices { bound[index].buffer = nil }
+  }
+
   var isWorthKeeping: Bool {
     records.capacity <= Self.mostKept.dispatches && bytes.capacity <= Self.mostKept.bytes
   }
@@ -63,6 +88,7 @@ struct DispatchLog {
     hazards.removeAll()
     recordedAccesses = 0
     selected = nil
+    forgetBound()
   }
 
   /// Whether the next dispatch needs a barrier before it.

@@ -6,6 +6,10 @@
 /// no trace.
 final class Pass {
   let device: Device
+  /// Of `device`, where it is only compared: without a count of references.
+  let deviceIdentity: ObjectIdentifier
+  /// The device's, here as well because each write that is encoded looks at them.
+  let tileClasses: TileClassSet
   /// Nil for a recording.
   let commandBuffer: (any MTLCommandBuffer)?
   /// Of all its dispatches. Nil for a recording, and for a profiled pass, whose
@@ -32,6 +36,8 @@ final class Pass {
     profile: PassProfile?, concurrent: Bool, number: UInt64
   ) {
     self.device = device
+    deviceIdentity = ObjectIdentifier(device)
+    tileClasses = device.tileClasses
     self.commandBuffer = commandBuffer
     self.encoder = encoder
     self.profile = profile
@@ -45,6 +51,8 @@ final class Pass {
   /// A pass that is recorded, and never sent itself.
   init(device: Device, concurrent: Bool, number: UInt64) {
     self.device = device
+    deviceIdentity = ObjectIdentifier(device)
+    tileClasses = device.tileClasses
     commandBuffer = nil
     encoder = nil
     profile = nil

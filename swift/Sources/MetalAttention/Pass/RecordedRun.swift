@@ -51,7 +51,7 @@ struct RunValues {
     try require(
       tensor.length == recorded.length, StatusCode.invalidArgument,
       "\(name): has \(tensor.length) bytes, but \(recorded.length) where it was recorded")
-    _ = try buffer.requireRange(tensor.offset, tensor.length, of: device, name)
+    _ = try buffer.requireRange(tensor.offset, tensor.length, of: ObjectIdentifier(device), name)
     return tensor
   }
 }

@@ -182,12 +182,12 @@ final class Recording {
   }
 
   func dispatch(
-    _ operation: Operation, _ pipeline: Pipeline, _ form: DispatchForm, grid: GridSize, threads: GridSize,
+    _ operation: Operation, _ pipeline: Unmanaged<Pipeline>, _ form: DispatchForm, grid: GridSize, threads: GridSize,
     needsBarrier: Bool
   ) {
     dispatches.append(
       RecordedDispatch(
-        operation: operation, pipeline: .passUnretained(pipeline), form: form, grid: grid, threads: threads,
+        operation: operation, pipeline: pipeline, form: form, grid: grid, threads: threads,
         needsBarrier: needsBarrier, bindings: firstBinding..<bindings.count, accesses: firstAccess..<accesses.count))
     firstBinding = bindings.count
     firstAccess = accesses.count

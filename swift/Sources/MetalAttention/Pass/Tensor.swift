@@ -27,7 +27,7 @@ struct Tensor {
     try require(
       offset % UInt64(dtype.size) == 0, StatusCode.invalidArgument,
       "\(name): offset \(tensor.offset) is not a multiple of \(dtype)'s \(dtype.size) bytes")
-    _ = try buffer.requireRange(offset, length, of: pass.device, Argument("\(name)"))
+    _ = try buffer.requireRange(offset, length, of: pass.deviceIdentity, Argument("\(name)"))
   }
 
   /// A part of memory of the library's own.

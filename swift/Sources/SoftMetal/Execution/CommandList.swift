@@ -80,8 +80,11 @@ final class CommandList {
 
   @inline(__always)
   func retain(_ buffer: SoftBuffer) {
-    if retainsBuffers, buffer.lastRetainer.load(ordering: .relaxed) != number { retainFirst(buffer) }
+    if retainsBuffers, !hasRetained(buffer) { retainFirst(buffer) }
   }
+
+  @inline(__always)
+  func hasRetained(_ buffer: SoftBuffer) -> Bool { buffer.lastRetainer.load(ordering: .relaxed) == number }
 
   /// Apart from the test, so that a buffer which is bound again costs no count of references.
   @inline(never)

@@ -36,6 +36,7 @@ final class SoftComputeCommandEncoder: MTLComputeCommandEncoder {
   }
 
   func setBuffer(_ buffer: (any MTLBuffer)?, offset: Int, index: Int) {
+    if let buffer, rebind(buffer, offset: offset, index: index) { return }
     record("setBuffer") { () throws(MTLCommandBufferError) in
       try ArgumentTable.check(index: index, "setBuffer")
       guard let buffer else {
@@ -54,6 +55,22 @@ final class SoftComputeCommandEncoder: MTLComputeCommandEncoder {
       table.buffers[index] = ArgumentTable.Binding(
         address: UInt(bitPattern: buffer.pointer) + UInt(offset), length: buffer.length - offset)
     }
+  }
+
+  /// Binds a buffer that the list has retained, and so found to be of its device; false where this one is none, or
+  /// anything else is amiss. The caller holds the buffer meanwhile, so that no reference is counted.
+  @inline(__always)
+  private func rebind(_ buffer: any MTLBuffer, offset: Int, index: Int) -> Bool {
+    let object = buffer as AnyObject
+    guard type(of: object) == SoftBuffer.self, list.isRecording(number), ArgumentTable.indices ~= index else {
+      return false
+    }
+    let known = Unmanaged<SoftBuffer>.fromOpaque(Unmanaged.passUnretained(object).toOpaque())
+    guard known._withUnsafeGuaranteedRef({ list.hasRetained($0) && 0...$0.length ~= offset }) else { return false }
+    table.buffers[index] = known._withUnsafeGuaranteedRef {
+      ArgumentTable.Binding(address: UInt(bitPattern: $0.pointer) + UInt(offset), length: $0.length - offset)
+    }
+    return true
   }
 
   func setBytes(_ bytes: UnsafeRawPointer, length: Int, index: Int) {

@@ -66,7 +66,7 @@ enum KernelBinding {
       binding.access != 0 && binding.access & ~readWrite == 0, StatusCode.invalidArgument,
       "\(argument()): access is \(binding.access); it is 1 (read), 2 (write) or 3 (both)")
     try require(binding.length > 0, StatusCode.invalidArgument, "\(argument()): length is 0; bind at least 1 byte")
-    let end = try buffer.requireRange(binding.offset, binding.length, of: pass.device, argument())
+    let end = try buffer.requireRange(binding.offset, binding.length, of: pass.deviceIdentity, argument())
     // Read-write access is ordered as a write.
     let isWrite = binding.access & UInt32(MA_ACCESS_WRITE) != 0
     let access = Access(buffer: binding.buffer, isWrite: isWrite, start: binding.offset, end: end)
