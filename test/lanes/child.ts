@@ -11,12 +11,16 @@ const grids = [
 ] as const;
 const counterCount = 24;
 
+const executor = process.env["SOFTMETAL_EXECUTOR"] ?? "vectors";
 const kernels = JSON.parse(await Bun.stdin.text()) as RandomKernel[];
 using device = Device.open();
-const text = kernels.map(kernelText).join("\n");
+// Small kernels beside them: on average they are short then, and all are compiled together, the source read once.
+const small = kernels.flatMap((_, k) => ["a", "b"].map((letter) => `kernel void small_${k}${letter}() {}`));
+const text = [...kernels.map(kernelText), ...small].join("\n");
 device.registerSource("random.metal", `#include <metal_stdlib>\nusing namespace metal;\n${prelude}\n${text}\n`);
 const results = kernels.map(({ name, hasMatrices }, index) => {
   using pipeline = device.pipeline(name);
+  if (!pipeline.executor.startsWith(executor)) throw new Error(`${name} runs as ${pipeline.executor}`);
   return (hasMatrices ? grids.slice(0, 1) : grids).map(([grid, threads]) => {
     const bits = seededBits(index + grid);
     const tensor = (count: number, of: () => number) => {

@@ -227,6 +227,13 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
       expect(code).toBe("device-unavailable");
       expect(message).toMatch(/own\.metal: .*install clang.*SOFTMETAL_CLANG/);
     });
+
+    test("a kernel of the user's own with clang: the package has the pass that makes its lanes vectors", async () => {
+      const child = join(import.meta.dir, "user-kernel-child.ts");
+      const variables = { SOFTMETAL_CLANG: Bun.which("clang-19") ?? "clang-19", PATH: process.env["PATH"] ?? "" };
+      const { status, errors, output } = await project.bun([child, project.installed], variables);
+      expect({ status, errors, output }).toEqual({ status: 0, errors: "", output: '{"executor":"vectors"}\n' });
+    });
   }
 });
 

@@ -85,6 +85,16 @@ test("compile makes a pipeline of every entry point, those named by macros too",
   }
 });
 
+if (process.platform === "linux")
+  test.each([
+    [undefined, /^ {2}ok {6}summed: .*; runs as vectors$/m],
+    ["threads", /^ {2}ok {6}summed: .*; runs as threads \(SOFTMETAL_EXECUTOR is threads\)$/m],
+  ])("compile says what runs a kernel, with SOFTMETAL_EXECUTOR %p", (executor, expected) => {
+    const path = shader("summed.metal", "kernel void summed(device float *x [[buffer(0)]]) { x[0] = simd_sum(x[0]); }");
+    const env = { ...process.env, SOFTMETAL_EXECUTOR: executor };
+    expect(Bun.spawnSync([tool, "compile", path], { env }).stdout.toString()).toMatch(expected);
+  });
+
 test("compile takes a file whose kernels are built in", () => {
   const { exitCode, stdout } = run("compile", join(root, "shaders/kv_cache_copy.metal"));
   expect(stdout).toMatch(/^ {2}ok {6}kv_cache_copy_f32: /m);
