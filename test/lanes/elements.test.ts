@@ -160,6 +160,7 @@ if (process.platform === "linux") {
       input.set(Float32Array.from({ length }, (_, place) => value(place)));
       using out = device.tensor("f32", [64]);
       using pipeline = device.pipeline(`${side}_${index}`);
+      if (process.env["SOFTMETAL_EXECUTOR"] !== "fibres") expect(pipeline.executor).toBe("vectors");
       using pass = device.pass();
       pass.dispatch(pipeline, { buffers: [input, out], bytes: { 2: new Int32Array([50]) }, grid: 32, threads: 32 });
       pass.commitAndWait();

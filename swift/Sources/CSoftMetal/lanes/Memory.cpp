@@ -44,7 +44,45 @@ Value *Widener::wideMask(const Access &access) {
   return builder_.CreateShuffleVector(mask_, Constant::getNullValue(mask_->getType()), places);
 }
 
+/// Lanes' components of 32 bits that lie four by four, where a register holds sixteen: a permutation of two registers
+/// leaves half a register of each of two components, another one puts the halves together. LLVM would need as many for
+/// every component alone.
+Widener::Parts Widener::loadFourByFour(const Access &access, Value *base) {
+  constexpr unsigned size = 16, four = 4, held = size / four;  // held: lanes
+  Type *type = FixedVectorType::get(access.element, size);
+  Parts registers;
+  for (unsigned i = 0; i < width / held; ++i) {
+    SmallVector<int, size> places;
+    for (unsigned k = 0; k < size; ++k)
+      places.push_back(int(i * held + k / four + (k % four < access.count ? 0 : width)));
+    Value *mask = builder_.CreateShuffleVector(mask_, Constant::getNullValue(mask_->getType()), places);
+    Value *place = builder_.CreateConstGEP1_32(access.element, base, i * size);
+    registers.push_back(builder_.CreateMaskedLoad(type, place, commonAlignment(access.align, i * size * access.size),
+                                                  mask, PoisonValue::get(type)));
+  }
+  Parts results;
+  for (unsigned pair = 0; pair < access.count; pair += 2) {
+    SmallVector<int, size> places;
+    for (unsigned k = 0; k < size; ++k) places.push_back(int(k % (2 * held) * four + pair + k / (2 * held)));
+    Parts halves;
+    for (unsigned i = 0; i < registers.size(); i += 2)
+      halves.push_back(builder_.CreateShuffleVector(registers[i], registers[i + 1], places));
+    for (unsigned component = 0; component < std::min(2u, access.count - pair); ++component) {
+      places.clear();
+      for (unsigned k = 0; k < size; ++k)
+        places.push_back(int(component * size / 2 + k % (size / 2) + k / (size / 2) * size));
+      Parts wholes;
+      for (unsigned i = 0; i < halves.size(); i += 2)
+        wholes.push_back(builder_.CreateShuffleVector(halves[i], halves[i + 1], places));
+      results.push_back(concatenateVectors(builder_, wholes));
+    }
+  }
+  return results;
+}
+
 Widener::Parts Widener::loadStrided(const Access &access, Value *base) {
+  if (access.size == 4 && access.step == 4 && access.count > 1 && registerBits_ >= 512)
+    return loadFourByFour(access, base);
   Type *type = FixedVectorType::get(access.element, width * access.step);
   Value *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(access), PoisonValue::get(type));
   if (access.step == 1) return {all};

@@ -2,6 +2,7 @@
 
 #include "ElementLoads.hpp"
 #include "FullLoops.hpp"
+#include "Halves.hpp"
 #include "Primitives.hpp"
 #include "Private.hpp"
 #include "Shares.hpp"
@@ -93,6 +94,8 @@ void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder
       "loop(indvars,softmetal-unroll-private,loop-unroll-full),"
       "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,sroa");
   packElements(function);
+  run("early-cse,instcombine<no-verify-fixpoint>");
+  pairHalves(function);
   run("early-cse,instcombine<no-verify-fixpoint>,"
       // Components of a vector that were copied one by one.
       "load-store-vectorizer");

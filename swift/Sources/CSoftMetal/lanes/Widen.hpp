@@ -80,6 +80,7 @@ class Widener {
   void widenLoad(llvm::LoadInst &load);
   void widenStore(llvm::StoreInst &store);
   Parts loadStrided(const Access &access, llvm::Value *base);
+  Parts loadFourByFour(const Access &access, llvm::Value *base);
   static std::pair<unsigned, uint64_t> wordsOf(const Access &access);
   Parts recut(const Parts &parts, llvm::Type *element, unsigned to);
   Parts gather(const Access &access, llvm::Value *pointers);
