@@ -38,6 +38,8 @@ export interface LineChart extends Chart {
   }[];
   /** Whether equal steps upward are equal ratios. */
   readonly logarithmic: boolean;
+  /** Whether doubling is an equal step to the right; lines then rise, and the legend is on the left. */
+  readonly doubling?: boolean;
 }
 
 /** Stretches of time in lanes, one below the other. */
@@ -75,15 +77,21 @@ export function barChart({ groups, series, ...chart }: BarChart): string {
   });
 }
 
-export function lineChart({ xTitle, series, logarithmic, ...chart }: LineChart): string {
+export function lineChart({ xTitle, series, logarithmic, doubling = false, ...chart }: LineChart): string {
   return draw(chart, {
     legend: {
       orient: "vertical",
-      left: 0.6 * size.width,
+      left: (doubling ? 0.1 : 0.6) * size.width,
       top: 100,
       data: series.map(({ name, kind }) => (kind === "line" ? { name, icon: dash } : { name })),
     },
-    xAxis: { type: "value", name: xTitle, nameLocation: "middle", nameGap: 28, min: "dataMin" },
+    xAxis: {
+      ...(doubling ? { type: "log", logBase: 2 } : { type: "value" }),
+      name: xTitle,
+      nameLocation: "middle",
+      nameGap: 28,
+      min: "dataMin",
+    },
     yAxis: { type: logarithmic ? "log" : "value" },
     series: series.map(({ name, points, kind }, i) => ({
       type: "line",

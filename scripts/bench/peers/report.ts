@@ -2,7 +2,7 @@ import { barChart, lineChart } from "../../lib/chart.ts";
 import { formatMarkdownTable, formatNumber } from "../../lib/table.ts";
 import type { BenchResult } from "../benchmark.ts";
 import { plainC } from "./all.ts";
-import { formats, lengthName, lengths } from "./lengths.ts";
+import { formats, keysOf } from "./lengths.ts";
 
 const threadCounts = ["1", "2"];
 
@@ -54,23 +54,22 @@ export function drawPeers(machine: string, results: readonly BenchResult[]): str
 
 /** Time a token against keys, a line a format, as SVG. */
 export function drawLengths(machine: string, results: readonly BenchResult[]): string {
-  const line = (name: string, format: string, figure: (result: BenchResult) => number) => ({
-    name,
-    kind: "line" as const,
-    points: lengths.flatMap((keys) => {
-      const result = results.find((each) => each.name === lengthName(format, keys));
-      return result === undefined ? [] : [[keys, figure(result)] as const];
-    }),
-  });
+  const figureOf = ({ value, baseline, others = {} }: BenchResult, format: string) =>
+    format === "k8v4" ? value : format === "f16" ? baseline : others[format];
   return lineChart({
     title: "flashAttnDecode: a token over 32 / 8 heads, D = 128, one thread",
     subtitle: machine.replace(", device", "\ndevice"),
     xTitle: "keys",
     yTitle: "us a token",
     logarithmic: true,
-    series: [
-      line("f16", "f32", ({ baseline }) => baseline),
-      ...formats.map(({ name }) => line(name, name, ({ value }) => value)),
-    ],
+    doubling: true,
+    series: formats.map((format) => ({
+      name: format,
+      kind: "line",
+      points: results.flatMap((result) => {
+        const figure = figureOf(result, format);
+        return figure === undefined ? [] : [[keysOf(result), figure] as const];
+      }),
+    })),
   });
 }
