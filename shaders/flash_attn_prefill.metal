@@ -145,13 +145,12 @@ inline void block_keys_before(thread float2 *s, short column, int first) {
   }
 }
 
-/// The lane's scores, softly capped, in powers of two.
+/// Caps scores softly, and makes powers of two of them.
 template <short TK>
-inline void cap_scores(thread Accumulator *scores, float scale, float softcap, thread float2 *s) {
+inline void cap_scores(thread float2 *s, float softcap) {
   for (short k = 0; k < TK; k++) {
-    thread auto &elements = scores[k].thread_elements();
     for (short i = 0; i < 2; i++) {
-      s[k][i] = softcap * precise::tanh(elements[i] * scale / softcap) * M_LOG2E_F;
+      s[k][i] = softcap * precise::tanh(s[k][i] / softcap) * M_LOG2E_F;
     }
   }
 }
@@ -324,7 +323,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
 
   load_tile<T, BQ, D, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
 
-  const float score_scale = params.scale * M_LOG2E_F;
+  // Scores are capped before they are powers of two.
+  const bool caps = has_options && options.softcap != 0.0f;
+  const float score_scale = caps ? params.scale : params.scale * M_LOG2E_F;
   RowSoftmax softmax = {kLowestMaximum, 0.0f};
   Accumulator output[TD];
 #pragma clang loop unroll(full)
@@ -382,10 +383,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     if (contributes) {
       multiply_scores<T, TK, TD, LD>(q_tile + group_row * LD, k_tile, scores);
       float2 s[TK];
+      scale_scores<TK>(scores, score_scale, s);
       if (has_options && score_options.softcap != 0.0f) {
-        cap_scores<TK>(scores, params.scale, score_options.softcap, s);
-      } else {
-        scale_scores<TK>(scores, score_scale, s);
+        cap_scores<TK>(s, score_options.softcap);
       }
       if (has_options && score_options.slope != 0.0f) {
         slope_scores<TK>(s, score_options.slope, first_key + lane.column - position);

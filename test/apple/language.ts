@@ -29,7 +29,7 @@ const documented = {
     make_filled_simdgroup_matrix`,
   synchronization: `threadgroup_barrier simdgroup_barrier mem_flags mem_none mem_device mem_threadgroup
     mem_threadgroup_imageblock atomic_fetch_add_explicit atomic_load_explicit atomic_store_explicit memory_order_relaxed`,
-  constants: `INFINITY NAN FLT_MAX FLT_MIN HALF_MAX M_PI_F M_LOG2E_F M_SQRT2_F M_SQRT1_2_F numeric_limits infinity
+  constants: `INFINITY NAN FLT_MAX FLT_MIN HALF_MAX M_PI_F M_LN2_F M_LOG2E_F M_SQRT2_F M_SQRT1_2_F numeric_limits infinity
     is_function_constant_defined`,
   namespaces: "metal",
   headers: `metal_stdlib metal_simdgroup metal_simdgroup_matrix metal_math metal_atomic metal_integer metal_common`,

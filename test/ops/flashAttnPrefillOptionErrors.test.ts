@@ -3,6 +3,7 @@ import { Block } from "../../src/ffi/block.ts";
 import { packMAFlashAttnPrefillArgs, structSizes } from "../../src/ffi/generated/structs.ts";
 import { flashAttnPrefill } from "../../src/index.ts";
 import { dtypeCodes, NativeScene, noAttentionOptions, statusCodes, tensorRecord } from "../helpers/abi.ts";
+import { struct } from "../helpers/packed.ts";
 import { testTable } from "../helpers/table.ts";
 import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
 
@@ -159,9 +160,9 @@ describe("by the C ABI, what the package never sends", () => {
   const send = (spoil: object, change: object = {}, present = 0) => {
     const block = new Block(structSizes.MAFlashAttnPrefillArgs);
     packMAFlashAttnPrefillArgs(block, 0, { ...record, ...spoil, options: { ...options, ...change } });
-    // `present` is the third field of the last struct of the arguments.
-    if (present !== 0)
-      new DataView(block.buffer).setUint32(block.buffer.byteLength - structSizes.AttnOptionParams + 8, present, true);
+    // `present` is the third field of the options.
+    const { offset } = struct("MAFlashAttnPrefillArgs").fields.find(({ name }) => name === "options") ?? { offset: 0 };
+    if (present !== 0) new DataView(block.buffer).setUint32(offset + 8, present, true);
     const pass = native.pass();
     return native.native.ma_flash_attn_prefill(pass, block.bytes);
   };

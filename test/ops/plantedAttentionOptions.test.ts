@@ -85,11 +85,7 @@ const mistakes: readonly Mistake[] = [
     "first_tile = (seen.first + BK - 1) / BK;",
   ),
   one("a soft cap without its factor", /softcap \* precise::tanh/, "precise::tanh"),
-  one(
-    "a soft cap of scores in powers of two",
-    /elements\[i\] \* scale \/ softcap/,
-    "elements[i] * scale * M_LOG2E_F / softcap",
-  ),
+  one("a soft cap of scores in powers of two", /caps \? params\.scale :/, "false ? params.scale :"),
   one("a soft cap accepted and not read", /score_options\.softcap != 0\.0f/, "false"),
   one("slopes not in powers of two", /alibi_slopes\[head\] \* M_LOG2E_F/, "alibi_slopes[head]"),
   one("slopes of another head", /alibi_slopes\[head\]/, "alibi_slopes[0]"),
