@@ -88,6 +88,7 @@ describe("rounds", () => {
       "dispatch-host-cost-4096",
       "recorded-step",
       "recorded-step-parameter",
+      "recorded-decode",
       ...[0.1, 1, 4].map((milliseconds) => `await-latency-${milliseconds}ms`),
       "await-processor",
       "copy-f32",
