@@ -1,6 +1,8 @@
 /** A decode step of 64 dispatches: a run of a recorded pass beside encoding them anew. */
 import {
+  type Device,
   dequantizeKv,
+  flashAttnDecode,
   flashAttnPrefill,
   hadamardQuantizeKv,
   kvCacheBytes,
@@ -58,6 +60,24 @@ export function hostTime(commit: () => Promise<void>): { microseconds: number; e
   return { microseconds: (threadNanoseconds() - start) / 1e3, ended };
 }
 
+/** The median of some runs, in us. */
+async function medianOf(commit: (position: number) => Promise<void>): Promise<number> {
+  const times: number[] = [];
+  for (let run = 0; run < runs; run++) {
+    const { microseconds, ended } = hostTime(() => commit(run % capacity));
+    times.push(microseconds);
+    await ended;
+  }
+  return median(times);
+}
+
+/** Encodes and commits a pass. */
+function commitAnew(device: Device, encode: (pass: Pass) => void): Promise<void> {
+  using pass = device.pass();
+  encode(pass);
+  return pass.commit();
+}
+
 function recordedStep(hasParameter: boolean): Benchmark {
   return {
     name: hasParameter ? "recorded-step-parameter" : "recorded-step",
@@ -72,27 +92,44 @@ function recordedStep(hasParameter: boolean): Benchmark {
       const step = device.record((pass) =>
         encode(pass, hasParameter ? pass.parameter("position", { min: 0, max: capacity - 1 }) : 3),
       );
-      async function medianOf(commit: (position: number) => Promise<void>): Promise<number> {
-        const times: number[] = [];
-        for (let run = 0; run < runs; run++) {
-          const { microseconds, ended } = hostTime(() => commit(run % capacity));
-          times.push(microseconds);
-          await ended;
-        }
-        return median(times);
-      }
       return {
         measure: () => medianOf((position) => step.commit(hasParameter ? { position } : undefined)),
-        baseline: () =>
-          medianOf((position) => {
-            using pass = device.pass();
-            encode(pass, position);
-            return pass.commit();
-          }),
+        baseline: () => medianOf((position) => commitAnew(device, (pass) => encode(pass, position))),
         dispose: () => device.dispose(),
       };
     },
   };
 }
 
-export const recordedSteps: readonly Benchmark[] = [recordedStep(false), recordedStep(true)];
+/** The steps of attention in a token of a model with 32 layers. */
+const recordedDecode: Benchmark = {
+  name: "recorded-decode",
+  unit: "ns",
+  about: "host time of a recorded dispatch, of 64 in a run: kvCacheCopyBatch and flashAttnDecode of 32 layers",
+  baselineAbout: "encoding and committing them anew",
+  target: { text: "at most 1,000 ns", met: (value) => value <= 1000 },
+  rounds: usualRounds,
+  warmUp: true,
+  prepare() {
+    const device = openWithThreads(1);
+    const tensor = (...shape: number[]) => device.tensor("f16", shape);
+    const [token, q, out] = [tensor(2, 64), tensor(8, 1, 64), tensor(8, 1, 64)];
+    const seqLens = device.tensor("i32", [1]).set([200]);
+    const layers = Array.from({ length: 32 }, () => ({ k: tensor(2, 256, 64), v: tensor(2, 256, 64) }));
+    const encode = (pass: Pass) => {
+      for (const { k, v } of layers) {
+        kvCacheCopyBatch(pass, { k: { src: token, cache: k }, v: { src: token, cache: v }, seqPos: 199 });
+        flashAttnDecode(pass, { q, k, v, out, seqLens });
+      }
+    };
+    const step = device.record(encode);
+    const dispatch = async (commit: () => Promise<void>) => ((await medianOf(commit)) * 1e3) / (2 * layers.length);
+    return {
+      measure: () => dispatch(() => step.commit()),
+      baseline: () => dispatch(() => commitAnew(device, encode)),
+      dispose: () => device.dispose(),
+    };
+  },
+};
+
+export const recordedSteps: readonly Benchmark[] = [recordedStep(false), recordedStep(true), recordedDecode];

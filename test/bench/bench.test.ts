@@ -89,6 +89,7 @@ describe("rounds", () => {
       "recorded-step",
       "recorded-step-parameter",
       "cache-step",
+      "recorded-decode",
       ...[0.1, 1, 4].map((milliseconds) => `await-latency-${milliseconds}ms`),
       "await-processor",
       "copy-f32",
