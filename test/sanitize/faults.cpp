@@ -81,12 +81,12 @@ void testFaults(SmPool *pool) {
   uint8_t *const code = reinterpret_cast<uint8_t *>(&doNothing);
   uint8_t *const none = reinterpret_cast<uint8_t *>(uintptr_t(1) << 62);
   const Case cases[] = {
-      {"unmapped", writeWildly, nowhere, SM_FAULT_UNMAPPED, SM_ACCESS_WRITE},
-      {"null", writeWildly, nullptr, SM_FAULT_UNMAPPED, SM_ACCESS_WRITE},
-      {"protected", writeWildly, code, SM_FAULT_PROTECTED, SM_ACCESS_WRITE},
-      {"no address", writeWildly, none, SM_FAULT_NO_ADDRESS, SM_ACCESS_UNKNOWN},
-      {"stack", overflow, nullptr, SM_FAULT_STACK, SM_ACCESS_WRITE},
-      {"trap", trap, nullptr, SM_FAULT_INSTRUCTION, SM_ACCESS_UNKNOWN},
+      {"unmapped", writeWildly, nowhere, SM_FAULT_UNMAPPED, SM_FAULT_WRITE},
+      {"null", writeWildly, nullptr, SM_FAULT_UNMAPPED, SM_FAULT_WRITE},
+      {"protected", writeWildly, code, SM_FAULT_PROTECTED, SM_FAULT_WRITE},
+      {"no address", writeWildly, none, SM_FAULT_NO_ADDRESS, SM_FAULT_UNKNOWN},
+      {"stack", overflow, nullptr, SM_FAULT_STACK, SM_FAULT_WRITE},
+      {"trap", trap, nullptr, SM_FAULT_INSTRUCTION, SM_FAULT_UNKNOWN},
   };
   for (const uint32_t execution : {SM_EXECUTION_LOOP, SM_EXECUTION_THREADS}) {
     for (const Case &each : cases) {
