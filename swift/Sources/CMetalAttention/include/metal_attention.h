@@ -368,9 +368,9 @@ typedef struct MAFlashAttnPrefillArgs {
   AttnParams params;
   AttnMaskParams maskParams;
   uint32_t nKvHeads;
-  uint32_t causal;       ///< 1: key j attends query row i when j <= i + qL_off
-  uint32_t packedKeys;   ///< 1: with seqOffsets, K and V lie as q does
-  uint32_t reserved;     ///< 0
+  uint32_t causal;  ///< 1: key j attends query row i when j <= i + qL_off
+  uint32_t packedKeys;  ///< 1: with seqOffsets, K and V lie as q does
+  uint32_t reserved;  ///< 0
   MATensor lse;
   MATensor sinks;
   MATensor alibiSlopes;
@@ -382,7 +382,7 @@ typedef struct MAFlashAttnPrefillArgs {
   MATensor normsV;
   AttnCodeParams codes;
   uint32_t packingK;  ///< MA_PACKING_* of codes; 0: K is dense
-  uint32_t bitsK;     ///< of a code; 0: K is dense
+  uint32_t bitsK;  ///< of a code; 0: K is dense
   uint32_t packingV;
   uint32_t bitsV;
 } MAFlashAttnPrefillArgs;
