@@ -13,7 +13,7 @@
 #include <metal_simdgroup>
 
 #include "ShaderTypes.h"
-#include "common/elements.h"
+#include "common/element.h"
 #include "common/instantiate.h"
 #include "flash_attn_decode_lanes.h"
 #include "flash_attn_decode_rows.h"
