@@ -1,12 +1,10 @@
 import type { Pass } from "../device/pass.ts";
 import type { Tensor } from "../device/tensor.ts";
-import { flashAttnPrefill } from "../ops/attention/flashAttnPrefill.ts";
-import { type AttentionDType, flashAttnPrefillSupport } from "../ops/attention/flashAttnPrefillSupport.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { type FlashAttnDecodeArgs, flashAttnDecode } from "../ops/decode/flashAttnDecode.ts";
+import { attendPrompt, isPrompt } from "./attendPrompt.ts";
 import { attendRows } from "./attendRows.ts";
 import type { KvMemory } from "./memory.ts";
-import { mostRows } from "./segments.ts";
 import type { Step, StepEntry } from "./step.ts";
 import type { Views } from "./views.ts";
 
@@ -33,7 +31,7 @@ export function attendStep(memory: KvMemory, call: AttendCall, step: Step): void
     return;
   }
   for (const entry of step.entries) {
-    if (isPrefill(memory, call, step, entry)) attendPrompt(memory, call, entry);
+    if (isPrompt(memory, call, step, entry)) attendPrompt(memory, call, entry);
     else attendRows(memory, call, entry, step.isRecorded);
   }
 }
@@ -82,42 +80,4 @@ function tableOf({ config, scratch }: KvMemory, entries: readonly StepEntry[]): 
   const values = new Int32Array(entries.length * maxPages);
   for (const [i, { state }] of entries.entries()) values.set(state.pages, i * maxPages);
   return table.set(values);
-}
-
-/** Whether `flashAttnPrefill` takes the rows as they are, and there are more than decode attention takes at once. */
-function isPrefill(
-  { config }: KvMemory,
-  { q, out, lse, window, scores }: AttendCall,
-  step: Step,
-  entry: StepEntry,
-): boolean {
-  const { kind, k, v, headDim } = config;
-  if (entry.count <= mostRows || step.isRecorded || kind !== "linear" || config.tail > 0) return false;
-  const { softcap, sinks, alibiSlopes } = scores;
-  if (lse !== undefined || window > 0 || softcap !== undefined || sinks !== undefined || alibiSlopes !== undefined) {
-    return false;
-  }
-  return (
-    k.dtype === q.dtype &&
-    v.dtype === q.dtype &&
-    out.dtype === q.dtype &&
-    flashAttnPrefillSupport().some((row) => row.dtype === q.dtype && row.headDim === headDim && row.mask === "none")
-  );
-}
-
-function attendPrompt({ store }: KvMemory, { pass, layer, views, q, out, scores }: AttendCall, entry: StepEntry): void {
-  const { state, row, count } = entry;
-  const { k, v } = store.pages(layer, state.slot);
-  flashAttnPrefill(pass, {
-    q: views.slice(q, row, row + count) as Tensor<AttentionDType>,
-    k: k.rows as Tensor<AttentionDType>,
-    v: v.rows as Tensor<AttentionDType>,
-    out: views.slice(out, row, row + count) as Tensor<AttentionDType>,
-    causal: true,
-    qOffsetInK: state.length,
-    seqLenK: state.length + count,
-    qLayout: "sequence-major",
-    kvLayout: "head-major",
-    ...(scores.scale !== undefined && { scale: scores.scale }),
-  });
 }

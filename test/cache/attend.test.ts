@@ -127,13 +127,50 @@ describe("which kernel", () => {
     return { kernels, out: out.toFloat32Array() };
   };
 
-  test("a prompt over a dense line goes to prefill, in one dispatch, and agrees with decode", () => {
-    const prompt = kernelsOf(20, { k: "f16", v: "f16" }, "f16");
-    expect(prompt.kernels).toEqual(["kvCacheCopySeq", "flashAttnPrefill"]);
-    const decoded = kernelsOf(20, { k: "f16", v: "f16", pages: { tokens: 64, count: 1 } }, "f16");
-    expect(decoded.kernels).not.toContain("flashAttnPrefill");
-    const worst = Math.max(...prompt.out.map((value, i) => Math.abs(value - (decoded.out[i] as number))));
-    expect(worst).toBeLessThan(4e-3);
+  test("a prompt over a dense line goes to prefill, in one dispatch", () => {
+    expect(kernelsOf(20, { k: "f16", v: "f16" }, "f16").kernels).toEqual(["kvCacheCopySeq", "flashAttnPrefill"]);
+    expect(kernelsOf(16, { k: "f16", v: "f16" }, "f16").kernels).not.toContain("flashAttnPrefill");
+    expect(kernelsOf(20, { k: "f16", v: "bf16" }, "f16").kernels).not.toContain("flashAttnPrefill");
+    expect(kernelsOf(20, { tail: 4, maxAppend: 32 }, "f16").kernels).not.toContain("flashAttnPrefill");
+  });
+
+  const dense = { k: "f16", v: "f16" } as const;
+  test.each<[name: string, options: Partial<KvCacheOptions>, attend: Partial<KvAttendArgs>]>([
+    ["a line", dense, {}],
+    ["codes", {}, {}],
+    ["codes beside a dense line", { k: "f16" }, {}],
+    ["a ring that has wrapped", { ...dense, window: 20 }, {}],
+    ["codes in a ring that has wrapped", { window: 20 }, {}],
+    ["pages", { ...dense, pages: { tokens: 8, count: 12 } }, {}],
+    ["codes in pages", { pages: { tokens: 8, count: 12 } }, {}],
+    ["a line with options", dense, { window: 7, softcap: 3, scale: 0.3 }],
+  ])("rows behind others agree with decode: %s", (_, options, attend) => {
+    const run = (outDtype: "f16" | "f32") => {
+      using cache = new KvCache(device, { ...base, capacity: options.window === undefined ? 96 : 64, ...options });
+      const step = (rows: number, seed: number) => {
+        const tensor = (of: number, dtype: "f16" | "f32", salt: number) =>
+          device.tensor(dtype, [rows, of, headDim]).set(fill(rows, of, seed + salt));
+        using pass = device.pass();
+        const [q, out] = [tensor(heads, "f16", 3), tensor(heads, outDtype, 4)];
+        const lse = device.tensor("f32", [rows, heads]);
+        cache.append(pass, 0, { k: tensor(kvHeads, "f32", 1), v: tensor(kvHeads, "f32", 2) });
+        cache.attend(pass, 0, { q, out, lse, ...attend });
+        const isPrefill = pass.describe().some(({ op }) => op === "flashAttnPrefill");
+        pass.commitAndWait();
+        cache.advance();
+        return { isPrefill, out: out.toFloat32Array(), lse: lse.toFloat32Array() };
+      };
+      step(30, 10);
+      step(20, 20);
+      return step(40, 30);
+    };
+    // Prefill writes the dtype of q, decode attention any.
+    const [prompt, rows] = [run("f16"), run("f32")];
+    expect([prompt.isPrefill, rows.isPrefill]).toEqual([true, false]);
+    const apart = (name: "out" | "lse") =>
+      Math.max(...prompt[name].map((value, i) => Math.abs(value - (rows[name][i] as number))));
+    expect(apart("out")).toBeLessThan(4e-3);
+    expect(apart("lse")).toBeLessThan(4e-3);
   });
 
   test("a token of the default formats is two writes and one dispatch of attention", () => {
