@@ -24,30 +24,25 @@ export function appendEntry(memory: KvMemory, call: AppendCall, entry: StepEntry
   const { config } = memory;
   const { state, row, count } = entry;
   const from = state.length;
-  const [dtypeK, dtypeV] = memory.sourceDtypes;
   const hasTail = config.tail > 0;
-  const isStagedK = call.rope !== undefined || !isTaken(call.k.dtype, dtypeK, !hasTail && config.k.codes !== undefined);
-  const isStagedV = !isTaken(call.v.dtype, dtypeV, !hasTail && config.v.codes !== undefined);
+  const isTurnedBefore = call.rope !== undefined && (hasTail || config.k.codes !== undefined);
+  const isStagedK = isTurnedBefore || !(hasTail || isTaken(call.k.dtype, config.k));
+  const isStagedV = !(hasTail || isTaken(call.v.dtype, config.v));
+  const stageDtype = hasTail ? config.tailDtype : "f32";
   const chunk = isStagedK || isStagedV ? stageTokens : count;
   for (let at = 0; at < count; at += chunk) {
     const part = Math.min(chunk, count - at);
     const first = row + at;
-    const rowsOf = (
-      name: string,
-      x: Tensor<DecodeDType>,
-      isStaged: boolean,
-      dtype: DecodeDType,
-      rope?: KvRope,
-    ): Rows => {
+    const rowsOf = (name: string, x: Tensor<DecodeDType>, isStaged: boolean, rope?: KvRope): Rows => {
       if (!isStaged) return { tensor: x, first };
-      const out = memory.stage(name, dtype, part);
+      const out = memory.stage(name, stageDtype, part);
       stageRows(call.pass, call.views, x, [first, first + part], out, rope, from + at);
       return { tensor: out, first: 0 };
     };
-    const k = rowsOf("stageK", call.k, isStagedK, dtypeK, call.rope);
-    const v = rowsOf("stageV", call.v, isStagedV, dtypeV);
+    const k = rowsOf("stageK", call.k, isStagedK, call.rope);
+    const v = rowsOf("stageV", call.v, isStagedV);
     if (hasTail) writeTail(memory, call, entry, from + at, part, k, v);
-    else writeMain(memory, call, entry, from + at, part, k, v);
+    else writeMain(memory, call, entry, from + at, part, k, v, isTurnedBefore ? undefined : call.rope);
   }
   if (hasTail) quantizeTail(memory, call, entry);
 }
@@ -55,18 +50,20 @@ export function appendEntry(memory: KvMemory, call: AppendCall, entry: StepEntry
 /** Writes to the pages that the positions from `from` on have. */
 function writeMain(
   { config, store, keepStore }: KvMemory,
-  { pass, layer }: AppendCall,
+  { pass, layer, views }: AppendCall,
   { state }: StepEntry,
   from: number,
   count: number,
   k: Rows,
   v: Rows,
+  rope: KvRope | undefined,
 ): void {
   for (const piece of piecesOf(config, state, from, from + count)) {
     const isMain = piece.store === "main";
     const after = piece.from - from;
     writeRows(
       pass,
+      views,
       { tensor: k.tensor, first: k.first + after },
       { tensor: v.tensor, first: v.first + after },
       {
@@ -74,6 +71,7 @@ function writeMain(
         offset: piece.offset,
         count: piece.count,
         isRing: isMain && config.kind === "ring",
+        rope: rope && { ...rope, offset: piece.from - piece.offset },
       },
     );
   }
@@ -105,13 +103,12 @@ function writeTail(
       rowBytes: 2 * row,
       normsPerPos: 0,
       codes: undefined,
-      sourceDtype: tailDtype,
       text: tailDtype,
     };
     return { rows, norms: undefined, format, cache: rows };
   };
   const target = { view: { k: view(streams.k), v: view(streams.v) }, offset: from, count, isRing: true };
-  writeRows(pass, flat(k), flat(v), target);
+  writeRows(pass, views, flat(k), flat(v), target);
 }
 
 /** Quantizes the tokens that leave the tail with this append. */
@@ -124,19 +121,15 @@ function quantizeTail(memory: KvMemory, call: AppendCall, entry: StepEntry): voi
   for (let from = state.quantized; from < to; ) {
     const { start, room } = tail.place(state.slot, from);
     const part = Math.min(to - from, room, stageTokens);
-    const rowsOf = (
-      name: string,
-      { tokens }: (typeof streams)["k"],
-      { sourceDtype: dtype, codes }: StreamFormat,
-    ): Rows => {
-      if (isTaken(config.tailDtype, dtype, codes !== undefined)) return { tensor: tokens, first: start };
-      const out = memory.stage(name, dtype, part);
+    const rowsOf = (name: string, { tokens }: (typeof streams)["k"], format: StreamFormat): Rows => {
+      if (isTaken(config.tailDtype, format)) return { tensor: tokens, first: start };
+      const out = memory.stage(name, "f32", part);
       stageRows(call.pass, call.views, tokens, [start, start + part], out, undefined, 0);
       return { tensor: out, first: 0 };
     };
     const k = rowsOf("stageK", streams.k, config.k);
     const v = rowsOf("stageV", streams.v, config.v);
-    writeMain(memory, call, entry, from, part, k, v);
+    writeMain(memory, call, entry, from, part, k, v, undefined);
     from += part;
   }
 }

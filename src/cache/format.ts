@@ -24,8 +24,6 @@ export interface StreamFormat {
   /** Norms of one head vector; 0 for a dense format. */
   readonly normsPerPos: number;
   readonly codes: QuantizedFormat | undefined;
-  /** The dtype that a source needs to have, or to be converted to. */
-  readonly sourceDtype: DecodeDType;
   /** For messages and files. */
   readonly text: string;
 }
@@ -46,7 +44,6 @@ export function useKvFormat(value: unknown, argument: string, headDim: number): 
       rowBytes,
       normsPerPos: normsPerPosition(headDim),
       codes,
-      sourceDtype: "f32",
       text: `${codes.bits} bits ${codes.packing}`,
     };
   }
@@ -60,12 +57,11 @@ export function useKvFormat(value: unknown, argument: string, headDim: number): 
     rowBytes: headDim * dtypeSize(dtype),
     normsPerPos: 0,
     codes: undefined,
-    sourceDtype: dtype,
     text: dtype,
   };
 }
 
-/** @internal Whether a write takes a source of such a dtype as it is: the copies convert some, the quantizer none. */
-export function isTaken(source: DecodeDType, target: DecodeDType, isCoded: boolean): boolean {
-  return source === target || (!isCoded && (source === "f32" || (source === "bf16" && target === "f32")));
+/** @internal Whether a write takes a source of such a dtype as it is: those of dense rows do, the quantizer takes f32. */
+export function isTaken(source: DecodeDType, { codes }: StreamFormat): boolean {
+  return codes === undefined || source === "f32";
 }

@@ -31,13 +31,10 @@ export class KvMemory {
   readonly table: Tensor<"i32">;
   /** Keys of each sequence for recorded passes, i32 [sequences]. */
   readonly lengths: Tensor<"i32">;
-  /** What tokens have to be in to be written as they are: to the tail where there is one. */
-  readonly sourceDtypes: readonly [k: DecodeDType, v: DecodeDType];
 
   constructor(device: Device, config: KvCacheConfig) {
     this.config = config;
-    const { sequences, keep, pageCount, pageTokens, maxPages, tail, tailDtype, k, v } = config;
-    this.sourceDtypes = tail > 0 ? [tailDtype, tailDtype] : [k.sourceDtype, v.sourceDtype];
+    const { sequences, keep, pageCount, pageTokens, maxPages, tail } = config;
     const made: Disposable[] = [];
     const note = <T extends { dispose(): void }>(part: T): T => {
       made.push({ [Symbol.dispose]: () => part.dispose() });

@@ -8,7 +8,7 @@ import { isTaken, type StreamFormat } from "./format.ts";
 import type { KvMemory } from "./memory.ts";
 import { type KvCacheConfig, mostPositions } from "./options.ts";
 import { mostRows } from "./segments.ts";
-import { stageRows } from "./stage.ts";
+import { type KvRope, stageRows } from "./stage.ts";
 import { Step, type StepEntry } from "./step.ts";
 import { type Rows, writeRows } from "./write.ts";
 
@@ -59,18 +59,23 @@ export class RecordedStep {
     const { config, store } = this.#memory;
     for (const [i, { state, row, count }] of this.step.entries.entries()) {
       const positions = this.#parts[i] as Tensor<"i32">;
-      const rowsOf = (name: string, x: Tensor<DecodeDType>, format: StreamFormat, isTurned: boolean): Rows => {
-        if (!isTurned && isTaken(x.dtype, format.sourceDtype, format.codes !== undefined))
-          return { tensor: x, first: row };
-        const out = this.#memory.stage(name, format.sourceDtype, count);
-        stageRows(pass, views, x, [row, row + count], out, isTurned ? rope : undefined, positions);
+      const rowsOf = (name: string, x: Tensor<DecodeDType>, format: StreamFormat, turn?: KvRope): Rows => {
+        if (turn === undefined && isTaken(x.dtype, format)) return { tensor: x, first: row };
+        const out = this.#memory.stage(name, "f32", count);
+        stageRows(pass, views, x, [row, row + count], out, turn, positions);
         return { tensor: out, first: 0 };
       };
-      writeRows(pass, rowsOf("stageK", k, config.k, rope !== undefined), rowsOf("stageV", v, config.v, false), {
+      const isTurnedBefore = config.k.codes !== undefined;
+      const rows = [
+        rowsOf("stageK", k, config.k, isTurnedBefore ? rope : undefined),
+        rowsOf("stageV", v, config.v),
+      ] as const;
+      writeRows(pass, views, ...rows, {
         view: store.pages(layer, state.slot),
         offset: this.#parameters[i] as number,
         count,
         isRing: config.kind === "ring",
+        rope: isTurnedBefore ? undefined : rope,
       });
     }
   }

@@ -20,6 +20,8 @@ describe("a recorded step", () => {
     ["a dense line", { k: "f16", v: "f16" }, 1, 1, false],
     ["a quantized line with rope", {}, 1, 1, true],
     ["a line, 3 tokens a step", { k: "f16", v: "f16" }, 3, 1, true],
+    ["a dense ring that wraps, with rope", { k: "f16", v: "f16", capacity: 12, window: 8 }, 1, 1, true],
+    ["keys in bf16 beside codes, with rope", { k: "bf16" }, 2, 1, true],
     ["a ring that wraps", { capacity: 12, window: 8 }, 2, 1, false],
     ["a line of two sequences", { k: "f16", v: "f16" }, 1, 2, false],
   ];

@@ -154,7 +154,12 @@ describe("a step", () => {
     using pass = device.pass();
     const wrong = { invFreq: null, pairing: "half" } as unknown as ReturnType<typeof rope>;
     using fresh = new KvCache(device, base);
-    expectRefusal(() => fresh.append(pass, 0, { ...words(1), rope: wrong }), "invalid-argument", "invFreq", "null");
+    expectRefusal(
+      () => fresh.append(pass, 0, { ...words(1), rope: wrong }),
+      "invalid-argument",
+      "rope.invFreq",
+      "null",
+    );
     const append = () => cache.append(pass, 0, { ...words(1), rope: rope(500_000) });
     expectRefusal(append, "invalid-argument", "rope", "theta 10000", "theta 500000");
   });

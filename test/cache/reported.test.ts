@@ -59,7 +59,14 @@ function inParts(cache: KvCache, all: Tensor<"f32">, sizes: readonly number[]): 
 }
 
 describe("append", () => {
-  test("wrong rotary positions: rope in the append turns as applyRope does before it, over several appends", () => {
+  test.each<[name: string, options: Partial<KvCacheOptions>]>([
+    ["a quantized line", {}],
+    ["a dense line", dense],
+    ["keys in bf16 beside codes", { k: "bf16" }],
+    ["a ring that wraps behind kept tokens", { ...dense, capacity: 20, window: 6, keep: 3 }],
+    ["a tail", { tail: 5, maxAppend: 64 }],
+    ["pages", { k: "f32", v: "f32", pages: { tokens: 4, count: 8 } }],
+  ])("wrong rotary positions: rope in the append turns as applyRope does before it: %s", (_, options) => {
     const rope = { theta: 10_000, pairing: "half" } as const;
     using all = rowsOf(20, 1);
     using turned = device.tensor("f32", [20, 1, 64]);
@@ -69,12 +76,13 @@ describe("append", () => {
       pass.commitAndWait();
     }
     const attend = (isFused: boolean) => {
-      using cache = new KvCache(device, base);
+      using cache = new KvCache(device, { ...base, ...options });
       const results: number[] = [];
       for (const [from, to] of [
-        [0, 7],
-        [7, 8],
-        [8, 20],
+        [0, 2],
+        [2, 8],
+        [8, 9],
+        [9, 20],
       ] as const) {
         using q = rowsOf(20, 5, 2).slice(from, to);
         using out = device.tensor("f32", [to - from, 2, 64]);
