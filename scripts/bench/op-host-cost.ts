@@ -14,7 +14,7 @@ export const opHostCost: Benchmark = {
   unit: "ns",
   about: `kvCacheCopy of one row, ${ops.toLocaleString("en")} to a pass, encoded only`,
   baselineAbout: "a bare bun:ffi call with an integer and a pointer",
-  target: { text: "at most 500 ns", met: (value) => value <= 500 },
+  target: { text: "at most 400 ns", met: (value) => value <= 400 },
   rounds: usualRounds,
   warmUp: true,
   prepare() {
