@@ -1,5 +1,5 @@
 /**
- * A million operations in a process of its own, whose memory nobody else
+ * Many operations in a process of its own, whose memory nobody else
  * uses: `bun child.ts OPERATIONS ROUNDS`. Prints one line of JSON, a `Summary`.
  */
 import { loadLibrary } from "../../src/ffi/library.ts";

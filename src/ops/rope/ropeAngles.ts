@@ -18,7 +18,7 @@ export interface RopeAngles {
   readonly attentionScale?: number;
 }
 
-/** What the C functions take of {@link RopeAngles}. */
+/** @internal What the C functions take of {@link RopeAngles}. */
 export interface UsedAngles {
   readonly invFreq: Float32Array;
   readonly rotaryDim: number;
@@ -30,7 +30,7 @@ export interface UsedAngles {
 const tables = new Map<string, Float32Array>();
 const maxTables = 16;
 
-/** The angles of vectors of `headDim` coordinates; `prefix` stands before the names in errors. */
+/** @internal The angles of vectors of `headDim` coordinates; `prefix` stands before the names in errors. */
 export function useAngles(angles: RopeAngles, headDim: number, prefix = ""): UsedAngles {
   const pairing = checkPairing(angles.pairing, prefix);
   const attentionScale = checkOptionalNumber(angles.attentionScale, 1, `${prefix}attentionScale`);
@@ -93,7 +93,7 @@ function tableOf(theta: number, rotaryDim: number, prefix: string): Float32Array
   return table;
 }
 
-/** Positions of tokens in device memory: i32 [nTokens], of all batches, or [B, nTokens]. */
+/** @internal Positions of tokens in device memory: i32 [nTokens], of all batches, or [B, nTokens]. */
 export function usePositions(value: unknown, device: DeviceLifetime, batch: number, nTokens: number): TensorRange {
   const positions = Tensor.use(value, device, "positions");
   const { shape } = positions;

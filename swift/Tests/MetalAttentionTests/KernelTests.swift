@@ -69,7 +69,8 @@ import Testing
     expectOK(ma_pipeline_info(pipeline, &info))
     #expect(info.threadExecutionWidth == 32)
     // Attention declares its threadgroup: one SIMD group at D = 512, four at all other sizes.
-    let isAttention = kernel.name.hasPrefix("flash_attn_prefill")
+    let isAttention =
+      kernel.name.hasPrefix("flash_attn_prefill") && !kernel.name.hasPrefix("flash_attn_prefill_decode")
     let threads: UInt32 = !isAttention ? 1024 : kernel.name.contains("_d512") ? 32 : 128
     #expect(info.maxTotalThreadsPerThreadgroup == threads)
     #expect(info.staticThreadgroupMemoryLength <= 32768)

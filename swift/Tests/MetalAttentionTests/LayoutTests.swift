@@ -36,7 +36,7 @@ import Testing
       json.contains(
         "{\"name\":\"AttnMaskParams\",\"size\":24,\"alignment\":8,\"fields\":["
           + "{\"name\":\"M_strides\",\"offset\":0,\"size\":24,\"type\":\"i64\",\"count\":3}]}"))
-    #expect(LayoutTable.structs.count == 38)
+    #expect(LayoutTable.structs.count == json.components(separatedBy: "\"alignment\":").count - 1)
   }
 
   @Test func fieldsAreReadFromBytesOfAnyAlignment() {
@@ -45,13 +45,15 @@ import Testing
     args.params.scale = 0.125
     args.params.O_strides.1 = -5
     args.causal = 1
-    var bytes = [UInt8](repeating: 0, count: 345)
+    let size = MemoryLayout.size(ofValue: args)
+    var bytes = [UInt8](repeating: 0, count: size + 1)
     withUnsafeBytes(of: args) { bytes.replaceSubrange(1..., with: $0) }
     func read(_ field: String, _ element: UInt32 = 0) -> (Int64, Double) {
       var (integer, real): (Int64, Double) = (99, 99)
       bytes.withUnsafeBytes {
         expectOK(
-          ma_layout_read("MAFlashAttnPrefillArgs", field, element, $0.baseAddress.map { $0 + 1 }, 344, &integer, &real))
+          ma_layout_read(
+            "MAFlashAttnPrefillArgs", field, element, $0.baseAddress.map { $0 + 1 }, UInt64(size), &integer, &real))
       }
       return (integer, real)
     }
