@@ -103,15 +103,15 @@ export function useOptions(options: KvCacheOptions): KvCacheConfig {
   optionNames.check(checkObject(options, "options"));
   // A field is read once, so that a getter cannot change it.
   const given: KvCacheOptions = { ...options };
-  const layers = checkPositive(given.layers, "layers");
-  const nKvHeads = checkPositive(given.nKvHeads, "nKvHeads");
-  const headDim = checkPositive(given.headDim, "headDim");
-  const capacity = checkPositive(given.capacity, "capacity");
+  const layers = checkCount(given.layers, "layers");
+  const nKvHeads = checkCount(given.nKvHeads, "nKvHeads");
+  const headDim = checkCount(given.headDim, "headDim");
+  const capacity = checkCount(given.capacity, "capacity");
   if (capacity > mostPositions) throw refused("capacity", `${capacity} exceeds ${mostPositions} positions`, "overflow");
   const k = useKvFormat(or(given.k, { bits: 8 }), "k", headDim);
   const v = useKvFormat(or(given.v, { bits: 4 }), "v", headDim);
   checkHeadDim(headDim, k, v);
-  const sequences = checkPositive(or(given.sequences, 1), "sequences");
+  const sequences = checkCount(or(given.sequences, 1), "sequences");
   const rollback = checkLength(or(given.rollback, 0), "rollback");
   const ring = useRing(given, capacity);
   const tail = useTail(given, k, v, rollback);
@@ -127,7 +127,7 @@ function or(value: unknown, fallback: unknown): unknown {
   return value === undefined ? fallback : value;
 }
 
-function checkPositive(value: unknown, argument: string): number {
+function checkCount(value: unknown, argument: string): number {
   const number = checkLength(value, argument);
   if (number === 0) throw refused(argument, "expected at least 1, got 0");
   return number;
@@ -153,7 +153,7 @@ function useRing(given: KvCacheOptions, capacity: number): Pick<KvCacheConfig, "
     if (keep > 0) throw refused("keep", `${keep} without a window; all tokens stay in a cache that is no ring`);
     return { window: 0, keep };
   }
-  const window = checkPositive(given.window, "window");
+  const window = checkCount(given.window, "window");
   if (keep >= capacity) {
     throw refused("keep", `${keep} is not below the capacity ${capacity}, which counts the kept tokens too`);
   }
@@ -186,7 +186,7 @@ function useTail(given: KvCacheOptions, k: StreamFormat, v: StreamFormat, rollba
   }
   const tail = length + rollback;
   const tailBlock = Math.min(quantizedBlock, length);
-  const maxAppend = checkPositive(or(given.maxAppend, 256), "maxAppend");
+  const maxAppend = checkCount(or(given.maxAppend, 256), "maxAppend");
   return { tail, tailBlock, tailSlots: tail + tailBlock - 1 + maxAppend, tailDtype, maxAppend };
 }
 
@@ -199,8 +199,8 @@ function usePages(
   }
   const given = checkObject(pages as KvCachePages, "pages");
   pageNames.check(given, "pages.");
-  const pageTokens = checkPositive(given.tokens, "pages.tokens");
-  const pageCount = checkPositive(given.count, "pages.count");
+  const pageTokens = checkCount(given.tokens, "pages.tokens");
+  const pageCount = checkCount(given.count, "pages.count");
   return { pageTokens, pageCount, maxPages: Math.ceil(capacity / pageTokens) };
 }
 
