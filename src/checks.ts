@@ -41,6 +41,13 @@ export function checkPositive(value: unknown, argument: string): number {
   return value;
 }
 
+/** Returns `value` when it is a number of keys that a row of attention sees, itself among them. */
+export function checkWindow(value: unknown): number {
+  const window = checkU32(value, "window");
+  if (window === 0) throw refused("window", "0 leaves a row not even its own position; it is at least 1");
+  return window;
+}
+
 /** Returns 1 for true, 0 for false and undefined. */
 export function checkFlag(value: unknown, argument: string): 0 | 1 {
   if (value === true) return 1;

@@ -1,4 +1,4 @@
-import { checkFlag, checkPositive, checkU32, refused } from "../../checks.ts";
+import { checkFlag, checkPositive, checkWindow, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { batchOf, checkAxis, checkI32, fromEnd, useBatched, useTensor } from "../shapes.ts";
@@ -72,7 +72,7 @@ export function useOptions(args: AttentionOptionArgs, device: DeviceLifetime): A
   const vector = (value: unknown, name: string, axes: string) =>
     value === undefined ? undefined : useTensor(value, device, name, 1, axes);
   return {
-    window: window === undefined ? 0 : checkWindow(window),
+    window: window === undefined ? 0 : checkI32(checkWindow(window), "window", "the window"),
     softcap: softcap === undefined ? 0 : checkPositive(softcap, "softcap"),
     sinks: vector(sinks, "sinks", "[H]"),
     alibiSlopes: vector(alibiSlopes, "alibiSlopes", "[H]"),
@@ -99,10 +99,4 @@ export function checkLseShape({ shape }: TensorRange, expected: readonly number[
   if (shape.length !== expected.length || shape.some((extent, axis) => extent !== expected[axis])) {
     throw refused("lse", `expected shape [${expected}], that of out without D, got [${shape}]`);
   }
-}
-
-function checkWindow(value: unknown): number {
-  const window = checkU32(value, "window");
-  if (window === 0) throw refused("window", "0 leaves a row not even its own position; it is at least 1");
-  return checkI32(window, "window", "the window");
 }

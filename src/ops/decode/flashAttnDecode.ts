@@ -1,4 +1,12 @@
-import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
+import {
+  checkFlag,
+  checkObject,
+  checkOptionalU32,
+  checkPositive,
+  checkU32,
+  checkWindow,
+  refused,
+} from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { noRange, type Tensor, type TensorRange } from "../../device/tensor.ts";
@@ -195,8 +203,8 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
     throw refused("seqLen", "expected either seqLen, or seqLens, the lengths in a tensor");
   }
   const seqLen = givenLength === undefined ? 0 : checkU32(givenLength, "seqLen");
-  const window = args.window === undefined ? 0 : checkU32(args.window, "window");
-  if (args.window === 0) throw refused("window", "0 leaves a row not even its own position; it is at least 1");
+  const givenWindow = args.window;
+  const window = givenWindow === undefined ? 0 : checkWindow(givenWindow);
   const softcap = args.softcap === undefined ? 0 : checkPositive(args.softcap, "softcap");
   const scale = args.scale === undefined ? 1 / Math.sqrt(headDim) : checkPositive(args.scale, "scale");
   const scaleFactor = args.scaleFactorD512 === undefined ? 1 : checkPositive(args.scaleFactorD512, "scaleFactorD512");
