@@ -33,6 +33,16 @@ const quantized = {
   n_src_tokens: "nSrcTokens",
 } as const;
 
+const codes = {
+  normsK: "k.norms",
+  normsV: "v.norms",
+  packingK: "k.packing",
+  packingV: "v.packing",
+  bitsK: "k.bits",
+  bitsV: "v.bits",
+  scale_factor_d512: "scaleFactorD512",
+} as const;
+
 /** What the operations call the arguments of the C functions, where it is not the C name. */
 const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<string, Name>> } = {
   ma_encode_kernel: {
@@ -73,13 +83,7 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     page_tokens: "blockTable",
     n_pages: "k",
     packedKeys: "k",
-    normsK: "k.norms",
-    normsV: "v.norms",
-    packingK: "k.packing",
-    packingV: "v.packing",
-    bitsK: "k.bits",
-    bitsV: "v.bits",
-    scale_factor_d512: "scaleFactorD512",
+    ...codes,
   },
   ma_flash_attn_decode: {
     n_heads: "q",
@@ -93,13 +97,7 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     page_tokens: "blockTable",
     n_pages: "k",
     tree_columns: "treeColumns",
-    scale_factor_d512: "scaleFactorD512",
-    normsK: "k.norms",
-    normsV: "v.norms",
-    packingK: "k.packing",
-    packingV: "v.packing",
-    bitsK: "k.bits",
-    bitsV: "v.bits",
+    ...codes,
   },
   ma_merge_attention: {
     rows: "out",
