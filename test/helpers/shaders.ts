@@ -7,6 +7,17 @@ export interface ShaderPatch {
   readonly replace: string;
 }
 
+/** A mistake that is planted in a shader by one patch or several. */
+export interface Mistake {
+  readonly name: string;
+  readonly patches: readonly ShaderPatch[];
+}
+
+/** A mistake of one patch. */
+export function oneMistake(name: string, find: RegExp, replace: string): Mistake {
+  return { name, patches: [{ find, replace }] };
+}
+
 const folder = new URL("../../shaders/", import.meta.url);
 
 /** The structs' header, which lies with the C headers; the library puts it in place of its include. */

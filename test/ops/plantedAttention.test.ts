@@ -17,7 +17,7 @@ import {
   type PrefillScene,
   prefillScene,
 } from "../helpers/prefill.ts";
-import { plant, type ShaderPatch } from "../helpers/shaders.ts";
+import { type Mistake, oneMistake, plant } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
 // Mistakes planted in the attention kernel: the judgement that other tests make
@@ -126,55 +126,56 @@ function failures(name: string): string[] {
   });
 }
 
-interface Mistake {
-  readonly name: string;
-  readonly patches: readonly ShaderPatch[];
-}
-
-const one = (name: string, find: RegExp, replace: string): Mistake => ({ name, patches: [{ find, replace }] });
-
 const mistakes: readonly Mistake[] = [
-  one("log2(e) applied twice", /params\.scale \* M_LOG2E_F/, "params.scale * M_LOG2E_F * M_LOG2E_F"),
-  one("log2(e) not applied", /params\.scale \* M_LOG2E_F/, "params.scale"),
-  one("log2(e) not applied to biases", /score \+ M_LOG2E_F \* float\(bias\)/, "score + float(bias)"),
-  one("scale dropped", /params\.scale \* M_LOG2E_F/, "M_LOG2E_F"),
-  one("causal one key short", /position - first_key \+ 1\)/, "position - first_key)"),
-  one("causal one key long", /position - first_key \+ 1\)/, "position - first_key + 2)"),
-  one(
+  oneMistake("log2(e) applied twice", /params\.scale \* M_LOG2E_F/, "params.scale * M_LOG2E_F * M_LOG2E_F"),
+  oneMistake("log2(e) not applied", /params\.scale \* M_LOG2E_F/, "params.scale"),
+  oneMistake("log2(e) not applied to biases", /score \+ M_LOG2E_F \* float\(bias\)/, "score + float(bias)"),
+  oneMistake("scale dropped", /params\.scale \* M_LOG2E_F/, "M_LOG2E_F"),
+  oneMistake("causal one key short", /position - first_key \+ 1\)/, "position - first_key)"),
+  oneMistake("causal one key long", /position - first_key \+ 1\)/, "position - first_key + 2)"),
+  oneMistake(
     "mask ignored in the last key tile",
     /if \(has_mask && tile_class/,
     "if (has_mask && tile + 1 < params.NK && tile_class",
   ),
-  one("mask of another head", /head \* mask_params\.M_strides\[1\] \+/, "kv_head * mask_params.M_strides[1] +"),
-  one("mask of another batch", /batch \* mask_params\.M_strides\[0\] \+/, "0 * mask_params.M_strides[0] +"),
-  one("mask of another row", /min\(first_row \+ row, params\.qL - 1\)/, "min(first_row + row + 1, params.qL - 1)"),
-  one("no causal mask", /if \(do_causal && first_key/, "if (false && first_key"),
-  one("K and V of another group", /head \/ params\.gqa_factor/, "head % params.gqa_factor"),
-  one("accumulator not rescaled", /elements\[0\] \*= factor;\s+elements\[1\] \*= factor;/, ""),
-  one("row sum not rescaled", /softmax\.sum \*= factor;/, ""),
-  one("half of the row sum", /value \+= simd_shuffle_xor\(value, 8\);/, ""),
-  one("running maximum not carried", /softmax\.maximum = moves \? maximum : softmax\.maximum;/, ""),
-  one("no barrier before V is loaded", /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ K has been used/, ""),
-  one(
+  oneMistake("mask of another head", /head \* mask_params\.M_strides\[1\] \+/, "kv_head * mask_params.M_strides[1] +"),
+  oneMistake("mask of another batch", /batch \* mask_params\.M_strides\[0\] \+/, "0 * mask_params.M_strides[0] +"),
+  oneMistake(
+    "mask of another row",
+    /min\(first_row \+ row, params\.qL - 1\)/,
+    "min(first_row + row + 1, params.qL - 1)",
+  ),
+  oneMistake("no causal mask", /if \(do_causal && first_key/, "if (false && first_key"),
+  oneMistake("K and V of another group", /head \/ params\.gqa_factor/, "head % params.gqa_factor"),
+  oneMistake("accumulator not rescaled", /elements\[0\] \*= factor;\s+elements\[1\] \*= factor;/, ""),
+  oneMistake("row sum not rescaled", /softmax\.sum \*= factor;/, ""),
+  oneMistake("half of the row sum", /value \+= simd_shuffle_xor\(value, 8\);/, ""),
+  oneMistake("running maximum not carried", /softmax\.maximum = moves \? maximum : softmax\.maximum;/, ""),
+  oneMistake(
+    "no barrier before V is loaded",
+    /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ K has been used/,
+    "",
+  ),
+  oneMistake(
     "no barrier before K is loaded",
     /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ the last tile has been used/,
     "",
   ),
-  one("tile class 2 taken for 0", /tile_class == kTileBlocked/, "tile_class != 1"),
-  one("tile classes of another head", /head : 0\);/, "0 : 0);"),
-  one("last tile of keys left out", /int key_tiles = params\.NK;/, "int key_tiles = params.NK - 1;"),
-  one(
+  oneMistake("tile class 2 taken for 0", /tile_class == kTileBlocked/, "tile_class != 1"),
+  oneMistake("tile classes of another head", /head : 0\);/, "0 : 0);"),
+  oneMistake("last tile of keys left out", /int key_tiles = params\.NK;/, "int key_tiles = params.NK - 1;"),
+  oneMistake(
     "last key not attended",
     /lane\.column, valid_keys\);\s+\}\s+if \(do_causal/,
     "lane.column, valid_keys - 1); } if (do_causal",
   ),
-  one(
+  oneMistake(
     "values of the first tile",
     /V \+ first_key \* params\.V_strides\[2\], params\.V_strides\[2\], valid_keys,\s+thread_index\);\s+\}\s+threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\}\s+if \(contributes\)/,
     "V, params.V_strides[2], valid_keys, thread_index); } threadgroup_barrier(mem_flags::mem_threadgroup); } if (contributes)",
   ),
-  one("key remainder not masked", /if \(valid_keys < BK\)/, "if (false)"),
-  one("attended though blocked throughout", /row_sum == 0 \? 0\.0f : 1\.0f \/ row_sum/, "1.0f / row_sum"),
+  oneMistake("key remainder not masked", /if \(valid_keys < BK\)/, "if (false)"),
+  oneMistake("attended though blocked throughout", /row_sum == 0 \? 0\.0f : 1\.0f \/ row_sum/, "1.0f / row_sum"),
   {
     name: "capacity used as length",
     patches: [

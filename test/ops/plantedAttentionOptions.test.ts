@@ -3,7 +3,7 @@ import { Pass } from "../../src/device/pass.ts";
 import { Device, flashAttnPrefill, flashAttnPrefillSupport, type Tensor } from "../../src/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
 import { judgeOptions, type OptionCase, OptionScene } from "../helpers/prefillOptions.ts";
-import { plant, type ShaderPatch } from "../helpers/shaders.ts";
+import { type Mistake, oneMistake, plant } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
 // Mistakes planted in what attention has beside a mask: the judgement that other tests make of its results must
@@ -68,52 +68,57 @@ function failures(name: string): string[] {
   });
 }
 
-interface Mistake {
-  readonly name: string;
-  readonly patches: readonly ShaderPatch[];
-}
-
-const one = (name: string, find: RegExp, replace: string): Mistake => ({ name, patches: [{ find, replace }] });
-
 const mistakes: readonly Mistake[] = [
-  one("a window one key long", /from - options\.window \+ 1\)/, "from - options.window)"),
-  one("a window one key short", /from - options\.window \+ 1\)/, "from - options.window + 2)"),
-  one("the window of the tile's first row for all", /prompt\.seen\(options, position, position\)/, "seen"),
-  one(
+  oneMistake("a window one key long", /from - options\.window \+ 1\)/, "from - options.window)"),
+  oneMistake("a window one key short", /from - options\.window \+ 1\)/, "from - options.window + 2)"),
+  oneMistake("the window of the tile's first row for all", /prompt\.seen\(options, position, position\)/, "seen"),
+  oneMistake(
     "tiles from the window of the last row on",
     /first_tile = seen\.first \/ BK;/,
     "first_tile = (seen.first + BK - 1) / BK;",
   ),
-  one("a soft cap without its factor", /softcap \* precise::tanh/, "precise::tanh"),
-  one("a soft cap of scores in powers of two", /caps \? params\.scale :/, "false ? params.scale :"),
-  one("a soft cap accepted and not read", /score_options\.softcap != 0\.0f/, "false"),
-  one("slopes not in powers of two", /alibi_slopes\[head\] \* M_LOG2E_F/, "alibi_slopes[head]"),
-  one("slopes of another head", /alibi_slopes\[head\]/, "alibi_slopes[0]"),
-  one("slopes from the first key on", /first_key \+ lane\.column - position\);/, "first_key + lane.column);"),
-  one("the sink of another head", /sinks\[head\]/, "sinks[0]"),
-  one("the sink beside the maximum without it", /exp2\(sink - largest\)/, "exp2(sink - maximum)"),
-  one("what is not the sink not scaled", /end\.factor \* normalizer_of\(end\.sum\)/, "normalizer_of(end.sum)"),
-  one("the sink in each key's sum", /\+ precise::exp2\(sink - largest\)/, "+ 2.0f * precise::exp2(sink - largest)"),
-  one("logarithms to the base 2", /M_LN2_F \* \(maximum/, "1.0f * (maximum"),
-  one("logarithms without the maximum", /\(maximum \+ precise::log2\(sum\)\)/, "(precise::log2(sum))"),
-  one("logarithms of another head", /head \* options\.L_strides\[1\]/, "kv_head * options.L_strides[1]"),
-  one("lengths of another sequence", /seq_lens\[prompt\.batch\]/, "seq_lens[0]"),
-  one("rows that begin with the first key", /prompt\.keys - prompt\.rows : params/, "0 : params"),
-  one("tiles of packed rows one early", /start \/ BQ \+ sequence <= slot/, "start / BQ + sequence < slot"),
-  one("packed rows of the first sequence", /packed_row >= 0 \? packed_row \* strides\[2\]/, "packed_row >= 0 ? 0"),
-  one("packed keys of the first sequence", /MA_ATTN_PACKED_KEYS\) != 0 \? packed_row/, "MA_ATTN_PACKED_KEYS) != 0 ? 0"),
-  one("a ring that does not wrap", /key % options\.capacity : key/, "min(key, options.capacity - 1) : key"),
-  one(
+  oneMistake("a soft cap without its factor", /softcap \* precise::tanh/, "precise::tanh"),
+  oneMistake("a soft cap of scores in powers of two", /caps \? params\.scale :/, "false ? params.scale :"),
+  oneMistake("a soft cap accepted and not read", /score_options\.softcap != 0\.0f/, "false"),
+  oneMistake("slopes not in powers of two", /alibi_slopes\[head\] \* M_LOG2E_F/, "alibi_slopes[head]"),
+  oneMistake("slopes of another head", /alibi_slopes\[head\]/, "alibi_slopes[0]"),
+  oneMistake("slopes from the first key on", /first_key \+ lane\.column - position\);/, "first_key + lane.column);"),
+  oneMistake("the sink of another head", /sinks\[head\]/, "sinks[0]"),
+  oneMistake("the sink beside the maximum without it", /exp2\(sink - largest\)/, "exp2(sink - maximum)"),
+  oneMistake("what is not the sink not scaled", /end\.factor \* normalizer_of\(end\.sum\)/, "normalizer_of(end.sum)"),
+  oneMistake(
+    "the sink in each key's sum",
+    /\+ precise::exp2\(sink - largest\)/,
+    "+ 2.0f * precise::exp2(sink - largest)",
+  ),
+  oneMistake("logarithms to the base 2", /M_LN2_F \* \(maximum/, "1.0f * (maximum"),
+  oneMistake("logarithms without the maximum", /\(maximum \+ precise::log2\(sum\)\)/, "(precise::log2(sum))"),
+  oneMistake("logarithms of another head", /head \* options\.L_strides\[1\]/, "kv_head * options.L_strides[1]"),
+  oneMistake("lengths of another sequence", /seq_lens\[prompt\.batch\]/, "seq_lens[0]"),
+  oneMistake("rows that begin with the first key", /prompt\.keys - prompt\.rows : params/, "0 : params"),
+  oneMistake("tiles of packed rows one early", /start \/ BQ \+ sequence <= slot/, "start / BQ + sequence < slot"),
+  oneMistake(
+    "packed rows of the first sequence",
+    /packed_row >= 0 \? packed_row \* strides\[2\]/,
+    "packed_row >= 0 ? 0",
+  ),
+  oneMistake(
+    "packed keys of the first sequence",
+    /MA_ATTN_PACKED_KEYS\) != 0 \? packed_row/,
+    "MA_ATTN_PACKED_KEYS) != 0 ? 0",
+  ),
+  oneMistake("a ring that does not wrap", /key % options\.capacity : key/, "min(key, options.capacity - 1) : key"),
+  oneMistake(
     "a ring with a slot too few",
     /max\(0, prompt\.keys - options\.capacity\)/,
     "max(0, prompt.keys - options.capacity + 1)",
   ),
-  one(
+  oneMistake(
     "pages in the order of the pool",
     /clamp\(given, 0, options\.n_pages - 1\)/,
     "clamp(page_of_sequence, 0, options.n_pages - 1)",
   ),
-  one("the table of the first sequence", /block_table\[batch \*/, "block_table[0 *"),
+  oneMistake("the table of the first sequence", /block_table\[batch \*/, "block_table[0 *"),
 ];
 
 testTable("the kernel as it is", [{ name: "passes" }], () => {
