@@ -33,14 +33,13 @@ export function appendEntry(memory: KvMemory, call: AppendCall, entry: StepEntry
   for (let at = 0; at < count; at += chunk) {
     const part = Math.min(chunk, count - at);
     const first = row + at;
-    const rowsOf = (name: string, x: Tensor<DecodeDType>, isStaged: boolean, rope?: KvRope): Rows => {
-      if (!isStaged) return { tensor: x, first };
-      const out = memory.stage(name, stageDtype, part);
-      stageRows(call.pass, call.views, x, [first, first + part], out, rope, from + at);
-      return { tensor: out, first: 0 };
-    };
-    const k = rowsOf("stageK", call.k, isStagedK, call.rope);
-    const v = rowsOf("stageV", call.v, isStagedV);
+    const turn = call.rope && { rope: call.rope, positions: from + at };
+    const k = isStagedK
+      ? stageRows(memory, call, "stageK", stageDtype, { x: call.k, first, count: part, turn })
+      : { tensor: call.k, first };
+    const v = isStagedV
+      ? stageRows(memory, call, "stageV", stageDtype, { x: call.v, first, count: part })
+      : { tensor: call.v, first };
     if (hasTail) writeTail(memory, call, entry, from + at, part, k, v);
     else writeMain(memory, call, entry, from + at, part, k, v, isTurnedBefore ? undefined : call.rope);
   }
@@ -121,12 +120,10 @@ function quantizeTail(memory: KvMemory, call: AppendCall, entry: StepEntry): voi
   for (let from = state.quantized; from < to; ) {
     const { start, room } = tail.place(state.slot, from);
     const part = Math.min(to - from, room, stageTokens);
-    const rowsOf = (name: string, { tokens }: (typeof streams)["k"], format: StreamFormat): Rows => {
-      if (isTaken(config.tailDtype, format)) return { tensor: tokens, first: start };
-      const out = memory.stage(name, "f32", part);
-      stageRows(call.pass, call.views, tokens, [start, start + part], out, undefined, 0);
-      return { tensor: out, first: 0 };
-    };
+    const rowsOf = (name: "stageK" | "stageV", { tokens: x }: (typeof streams)["k"], format: StreamFormat): Rows =>
+      isTaken(config.tailDtype, format)
+        ? { tensor: x, first: start }
+        : stageRows(memory, call, name, "f32", { x, first: start, count: part });
     const k = rowsOf("stageK", streams.k, config.k);
     const v = rowsOf("stageV", streams.v, config.v);
     writeMain(memory, call, entry, from, part, k, v, undefined);

@@ -1,14 +1,13 @@
 import { refused } from "../checks.ts";
 import type { RecordingPass, RunValues } from "../device/recording.ts";
 import type { Tensor } from "../device/tensor.ts";
-import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import type { Recorder } from "../parameter.ts";
 import type { AppendCall } from "./append.ts";
 import { isTaken, type StreamFormat } from "./format.ts";
 import type { KvMemory } from "./memory.ts";
 import { type KvCacheConfig, mostPositions } from "./options.ts";
 import { mostRows } from "./segments.ts";
-import { type KvRope, stageRows } from "./stage.ts";
+import { type Staged, stageRows } from "./stage.ts";
 import { Step, type StepEntry } from "./step.ts";
 import { type Rows, writeRows } from "./write.ts";
 
@@ -55,22 +54,22 @@ export class RecordedStep {
   }
 
   /** Encodes the writes of a layer. */
-  append({ pass, layer, views, k, v, rope }: AppendCall): void {
+  append(call: AppendCall): void {
+    const { pass, layer, views, k, v, rope } = call;
     const { config, store } = this.#memory;
+    const isTurnedBefore = config.k.codes !== undefined;
     for (const [i, { state, row, count }] of this.step.entries.entries()) {
       const positions = this.#parts[i] as Tensor<"i32">;
-      const rowsOf = (name: string, x: Tensor<DecodeDType>, format: StreamFormat, turn?: KvRope): Rows => {
-        if (turn === undefined && isTaken(x.dtype, format)) return { tensor: x, first: row };
-        const out = this.#memory.stage(name, "f32", count);
-        stageRows(pass, views, x, [row, row + count], out, turn, positions);
-        return { tensor: out, first: 0 };
-      };
-      const isTurnedBefore = config.k.codes !== undefined;
-      const rows = [
-        rowsOf("stageK", k, config.k, isTurnedBefore ? rope : undefined),
-        rowsOf("stageV", v, config.v),
-      ] as const;
-      writeRows(pass, views, ...rows, {
+      const rowsOf = (
+        name: "stageK" | "stageV",
+        format: StreamFormat,
+        { x, turn }: Pick<Staged, "x" | "turn">,
+      ): Rows =>
+        turn === undefined && isTaken(x.dtype, format)
+          ? { tensor: x, first: row }
+          : stageRows(this.#memory, call, name, "f32", { x, first: row, count, turn });
+      const turn = isTurnedBefore && rope !== undefined ? { rope, positions } : undefined;
+      writeRows(pass, views, rowsOf("stageK", config.k, { x: k, turn }), rowsOf("stageV", config.v, { x: v }), {
         view: store.pages(layer, state.slot),
         offset: this.#parameters[i] as number,
         count,
