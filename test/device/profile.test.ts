@@ -11,17 +11,27 @@ describe("a profiled pass", () => {
   test("tells the device's time of each dispatch, which add up to that of the pass", async () => {
     using device = openWithThreads(1);
     const spin = new Spin(device);
-    using pass = device.pass({ profile: true });
-    const milliseconds = [1, 8, 2];
-    for (const time of milliseconds) spin.encode(pass, time / 1e3);
-    expect(pass.describe()[0]?.microseconds).toBeUndefined();
-    await pass.commit();
-    const times = pass.describe().map(({ microseconds = 0 }) => microseconds / 1e3);
-    for (const [i, least] of milliseconds.entries()) expect(times[i]).toBeGreaterThan(0.7 * least);
-    expect(times[1]).toBeGreaterThan(2 * (times[0] as number));
-    const sum = times.reduce((a, b) => a + b);
-    expect(sum).toBeGreaterThan(0.9e3 * pass.info.gpuTime);
-    expect(sum).toBeLessThan(1.01e3 * pass.info.gpuTime);
+    const rounds: { times: number[]; share: number }[] = [];
+    for (let round = 0; round < 40; round++) {
+      using pass = device.pass({ profile: true });
+      for (const microseconds of [200, 1600, 400]) spin.encode(pass, microseconds / 1e6);
+      expect(pass.describe()[0]?.microseconds).toBeUndefined();
+      const committed = performance.now();
+      await pass.commit();
+      expect(pass.info.gpuTime).toBeLessThan((performance.now() - committed) / 1e3);
+      const times = pass.describe().map(({ microseconds = 0 }) => microseconds / 1e6);
+      const share = times.reduce((a, b) => a + b) / pass.info.gpuTime;
+      expect(share).toBeLessThan(1.01);
+      rounds.push({ times, share });
+    }
+    // A busy machine can only make a dispatch, or the gap between two, longer: the least of the rounds is its own.
+    const [first = 0, second = 0, third = 0] = [0, 1, 2].map((i) =>
+      Math.min(...rounds.map(({ times }) => times[i] as number)),
+    );
+    expect(first).toBeGreaterThan(0);
+    expect(second / first).toBeWithin(5, 12);
+    expect(third / first).toBeWithin(1.4, 2.8);
+    expect(Math.max(...rounds.map(({ share }) => share))).toBeGreaterThan(0.9);
   });
 
   test.each(["concurrent", "serial"] as const)("gives the same results and the same description (%s)", (mode) => {
@@ -65,7 +75,8 @@ describe("a profiled pass", () => {
     expect(new Set(dispatches.map(({ sampledAt }) => sampledAt))).toEqual(new Set([point]));
     const times = dispatches.map(({ microseconds = 0 }) => microseconds);
     expect(Math.min(...times)).toBeGreaterThan(0);
-    expect(times[550]).toBeGreaterThan(2800);
+    const shorts = times.toSpliced(550, 1).sort((a, b) => a - b);
+    expect(times[550]).toBeGreaterThan(100 * (shorts[300] as number));
     using plain = device.pass();
     spin.encode(plain, 1e-5);
     plain.commitAndWait();
