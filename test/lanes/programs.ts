@@ -50,6 +50,8 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     // All bits of a lane that is not there are set.
     return perLane(lanes, (place) => sum + (place < lanes ? 6 * place : -1 + 0xffff));
   },
+  strides: (lanes) =>
+    perLane(lanes, (_, lane) => (input[lane & 7] as number) + 100 * (input[4 * (lane & 7) + 1] as number)),
   uniform: (lanes) => {
     const active = Array.from({ length: lanes }, (_, lane) => lane).filter((lane) => (input[lane] as number) > 10);
     const last = active.at(-1);

@@ -72,6 +72,35 @@ void shiftOut(Function &function) {
   }
 }
 
+/// Joins neighbouring loads and stores. LLVM 19's pass takes two addresses for neighbours whose indices are, whatever
+/// the strides: base[lane] in bytes, base[4 * lane + 1] in words. So addresses of one element type share their base.
+void joinNeighbours(Function &function, FunctionAnalysisManager &analyses, PassBuilder &builder) {
+  DenseMap<const Value *, const Type *> firstTypes;
+  DenseMap<std::pair<const Value *, const Type *>, FreezeInst *> bases;
+  for (Instruction &instruction : instructions(function)) {
+    auto *gep = dyn_cast<GetElementPtrInst>(&instruction);
+    if (!gep || gep->hasAllConstantIndices()) continue;
+    Value *base = gep->getPointerOperand();
+    const Type *type = gep->getSourceElementType();
+    if (firstTypes.insert({base, type}).first->second == type) continue;
+    FreezeInst *&own = bases[{base, type}];
+    if (!own) {
+      own = new FreezeInst(base);
+      if (auto *definition = dyn_cast<Instruction>(base))
+        own->insertBefore(*definition->getParent(), *definition->getInsertionPointAfterDef());
+      else
+        own->insertBefore(*&function.getEntryBlock(), function.getEntryBlock().getFirstInsertionPt());
+    }
+    gep->setOperand(0, own);
+  }
+  parse(builder, "load-store-vectorizer").run(function, analyses);
+  for (const auto &[key, own] : bases) {
+    own->replaceAllUsesWith(own->getOperand(0));
+    own->eraseFromParent();
+  }
+  analyses.clear(function, function.getName());
+}
+
 template <typename Replacement>
 void replace(Function &function, Primitive primitive, Replacement replacement) {
   for (Instruction &instruction : make_early_inc_range(instructions(function))) {
@@ -96,9 +125,9 @@ void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder
   packElements(function);
   run("early-cse,instcombine<no-verify-fixpoint>");
   pairHalves(function);
-  run("early-cse,instcombine<no-verify-fixpoint>,"
-      // Components of a vector that were copied one by one.
-      "load-store-vectorizer");
+  run("early-cse,instcombine<no-verify-fixpoint>");
+  // Components of a vector that were copied one by one.
+  joinNeighbours(function, analyses, builder);
   packElements(function);
 }
 
