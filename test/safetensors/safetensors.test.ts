@@ -284,5 +284,8 @@ test("float values of every float dtype, and no other", () => {
   expect([...floatValues(tensor("F32", new Float32Array([0.5, -3])))]).toEqual([0.5, -3]);
   expect([...floatValues(tensor("F16", new Uint16Array([0x3800, 0xc200])))]).toEqual([0.5, -3]);
   expect([...floatValues(tensor("BF16", new Uint16Array([0x3f00, 0xc040])))]).toEqual([0.5, -3]);
+  // A Buffer's slice is a view of a larger one.
+  const buffer = Buffer.from([9, 9, 0x00, 0x38]).subarray(2);
+  expect([...floatValues({ dtype: "F16", shape: [1], bytes: buffer })]).toEqual([0.5]);
   expectRefusal(() => floatValues(tensor("I32", new Int32Array(2)), "k"), "invalid-argument", "k", "I32");
 });
