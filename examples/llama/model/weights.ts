@@ -105,8 +105,13 @@ async function loadTensor(
   const { dtype, shape } = stored;
   if (shape.length === 2) {
     const tensor = device.tensor(dtypes[dtype] as FloatDType, shape);
-    await reader.read(stored, tensor.bytes, onBytes);
-    return tensor;
+    try {
+      await reader.read(stored, tensor.bytes, onBytes);
+      return tensor;
+    } catch (error) {
+      tensor.dispose();
+      throw error;
+    }
   }
   const bytes = new Uint8Array(stored.end - stored.start);
   await reader.read(stored, bytes, onBytes);
