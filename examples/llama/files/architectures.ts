@@ -18,12 +18,15 @@ export interface Architecture {
     readonly ropeTheta: number;
     readonly ropeThetaLocal?: number;
     readonly isTied: boolean;
+    readonly hasAttentionBias?: boolean;
     readonly activation: Activation;
   };
   /** Biases of the projections to q, k and v, and of the one back: always, never, or as `attention_bias` says. */
   readonly qkvBias: boolean | "attention_bias";
   readonly outBias: boolean | "attention_bias";
   readonly hasMlpBias: boolean;
+  /** Each head has a logit that takes part in its softmax without a value. */
+  readonly hasSinks: boolean;
   /** q and k of each head are normalised before they are turned. */
   readonly hasQkNorm: boolean;
   /** Norms also after attention and after the feed-forward part, before their sums. */
@@ -40,6 +43,7 @@ const plain = {
   qkvBias: false,
   outBias: false,
   hasMlpBias: false,
+  hasSinks: false,
   hasQkNorm: false,
   hasNormsAfter: false,
   isGemma: false,
@@ -95,6 +99,15 @@ const architectures: Readonly<Record<string, Architecture>> = {
     isGemma: true,
     layerType: (layer, raw, { slidingWindowPattern = 6 }) =>
       (layer + 1) % (raw.sliding_window_pattern ?? slidingWindowPattern) === 0 ? full() : "sliding_attention",
+  },
+  /** What it has of its own in attention; its experts are refused. */
+  GptOssForCausalLM: {
+    ...plain,
+    defaults: { ...plain.defaults, headDim: 64, slidingWindow: 128, ropeTheta: 150_000, hasAttentionBias: true },
+    qkvBias: "attention_bias",
+    outBias: "attention_bias",
+    hasSinks: true,
+    layerType: (layer) => (layer % 2 === 0 ? "sliding_attention" : full()),
   },
 };
 

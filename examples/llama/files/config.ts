@@ -31,6 +31,7 @@ export interface ModelConfig {
   readonly hasQkvBias: boolean;
   readonly hasOutBias: boolean;
   readonly hasMlpBias: boolean;
+  readonly hasSinks: boolean;
   readonly hasQkNorm: boolean;
   readonly hasNormsAfter: boolean;
   /** Weights of norms are stored less 1, and embeddings are multiplied by the root of their length. */
@@ -73,6 +74,8 @@ export function configOf(json: unknown, where = "config.json"): ModelConfig {
   const wrong = (reason: string) => new ModelError("config", `${where}: ${reason}`);
   if (heads % nKvHeads !== 0) throw wrong(`${heads} attention heads are no multiple of ${nKvHeads} key-value heads`);
   if (!Number.isInteger(headDim)) throw wrong(`hidden_size ${raw.hidden_size} does not divide among ${heads} heads`);
+  const experts = raw.num_local_experts ?? raw.num_experts ?? 0;
+  if (experts > 0) throw wrong(`${experts} experts; there is no support for other than one feed-forward part a layer`);
   for (const [field, value] of [
     ["hidden_size", raw.hidden_size],
     ["intermediate_size", raw.intermediate_size],
@@ -80,7 +83,7 @@ export function configOf(json: unknown, where = "config.json"): ModelConfig {
   ] as const) {
     if (value % 4 !== 0) throw wrong(`${field} ${value} is no multiple of 4, in which the kernels read`);
   }
-  const hasAttentionBias = raw.attention_bias ?? false;
+  const hasAttentionBias = raw.attention_bias ?? defaults.hasAttentionBias ?? false;
   return {
     architecture: name,
     vocabSize: raw.vocab_size,
@@ -97,6 +100,7 @@ export function configOf(json: unknown, where = "config.json"): ModelConfig {
     hasQkvBias: architecture.qkvBias === "attention_bias" ? hasAttentionBias : architecture.qkvBias,
     hasOutBias: architecture.outBias === "attention_bias" ? hasAttentionBias : architecture.outBias,
     hasMlpBias: architecture.hasMlpBias && (raw.mlp_bias ?? false),
+    hasSinks: architecture.hasSinks,
     hasQkNorm: architecture.hasQkNorm,
     hasNormsAfter: architecture.hasNormsAfter,
     isGemma: architecture.isGemma,

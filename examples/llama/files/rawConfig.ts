@@ -65,6 +65,8 @@ export const rawConfig = z.looseObject({
   query_pre_attn_scalar: positive.nullish(),
   attn_logit_softcapping: positive.nullish(),
   final_logit_softcapping: positive.nullish(),
+  num_local_experts: z.int().min(0).nullish(),
+  num_experts: z.int().min(0).nullish(),
   eos_token_id: z.union([z.int().min(0), z.array(z.int().min(0))]).nullish(),
 });
 export type RawConfig = z.output<typeof rawConfig>;

@@ -44,6 +44,7 @@ function encodeAttention(call: LayerCall, layer: number, weights: LayerWeights):
     out: attended,
     scale: config.scale,
     ...(Number.isFinite(seen) && { window: seen }),
+    ...(weights.sinks !== undefined && { sinks: weights.sinks }),
     ...(config.attnSoftcap !== undefined && { softcap: config.attnSoftcap }),
   });
   if (weights.afterAttention === undefined) {

@@ -35,6 +35,7 @@ function layerShapes(config: ModelConfig): [name: string, shape: readonly number
     ...projection("self_attn.v_proj", nKvHeads * headDim, hiddenSize, config.hasQkvBias),
     ...projection("self_attn.o_proj", hiddenSize, heads * headDim, config.hasOutBias),
     ...(config.hasQkNorm ? [norm("self_attn.q_norm", headDim), norm("self_attn.k_norm", headDim)] : []),
+    ...(config.hasSinks ? [["self_attn.sinks", [heads]] as [string, number[]]] : []),
     norm("post_attention_layernorm"),
     ...(config.hasNormsAfter ? [norm("pre_feedforward_layernorm"), norm("post_feedforward_layernorm")] : []),
     ...projection("mlp.gate_proj", intermediateSize, hiddenSize, config.hasMlpBias),

@@ -15,6 +15,8 @@ export interface LayerWeights {
   readonly out: Projection;
   readonly qNorm: Tensor<"f32"> | undefined;
   readonly kNorm: Tensor<"f32"> | undefined;
+  /** [heads] */
+  readonly sinks: Tensor<"f32"> | undefined;
   /** After attention, before its sum. */
   readonly afterAttention: Tensor<"f32"> | undefined;
   readonly mlpNorm: Tensor<"f32">;
@@ -139,6 +141,7 @@ function assemble(loaded: ReadonlyMap<string, Tensor<FloatDType>>, config: Model
       out: of("self_attn.o_proj"),
       qNorm: hasQkNorm ? norm("self_attn.q_norm") : undefined,
       kNorm: hasQkNorm ? norm("self_attn.k_norm") : undefined,
+      sinks: loaded.get(`${prefix}self_attn.sinks`) as Tensor<"f32"> | undefined,
       // The same name stands for one norm or another, by whether there are norms after.
       afterAttention: hasNormsAfter ? norm("post_attention_layernorm") : undefined,
       mlpNorm: norm(hasNormsAfter ? "pre_feedforward_layernorm" : "post_attention_layernorm"),

@@ -17,6 +17,7 @@ interface Parts {
   readonly qkNorm?: boolean;
   readonly normsAfter?: boolean;
   readonly tied?: boolean;
+  readonly sinks?: boolean;
 }
 
 /** The tensors of a model, written out by hand from the files of real ones. */
@@ -46,6 +47,7 @@ function shapesOf(sizes: Sizes, parts: Parts): Record<string, number[]> {
       shapes[`${at}pre_feedforward_layernorm.weight`] = [hidden];
       shapes[`${at}post_feedforward_layernorm.weight`] = [hidden];
     }
+    if (parts.sinks) shapes[`${at}self_attn.sinks`] = [heads];
     if (parts.qkNorm) {
       shapes[`${at}self_attn.q_norm.weight`] = [headDim];
       shapes[`${at}self_attn.k_norm.weight`] = [headDim];
@@ -162,5 +164,20 @@ export const randomModels: Readonly<Record<string, RandomModel>> = {
       hidden_activation: "gelu_pytorch_tanh",
     },
     { seed: 7, dtype: "F32" },
+  ),
+  "gpt-oss without experts, sinks": model(
+    "GptOssForCausalLM",
+    { hidden: 80, intermediate: 128, layers: 2, heads: 4, kvHeads: 2, headDim: 64 },
+    { qkvBias: true, outBias: true, sinks: true },
+    {
+      sliding_window: 26,
+      head_dim: 64,
+      rope_theta: 150_000,
+      rope_scaling: {
+        ...{ rope_type: "yarn", factor: 8, original_max_position_embeddings: 64, beta_fast: 32, beta_slow: 1 },
+        truncate: false,
+      },
+    },
+    { seed: 8, dtype: "BF16" },
   ),
 };

@@ -79,6 +79,7 @@ describe("a mistake in what config.json says is seen", () => {
     [5, "the scale", { query_pre_attn_scalar: 101 }],
     [6, "the pattern of windows", { sliding_window_pattern: 3 }],
     [6, "the base of local layers", { rope_local_base_freq: 9e3 }],
+    [7, "layers in a window the other way round", { layer_types: ["full_attention", "sliding_attention"] }],
   ];
   test.each(mistakes)("model %i: %s", async (index, _, fields) => {
     const name = names[index] as string;

@@ -8,8 +8,8 @@ import { decodeSafetensors, floatValues } from "../../../src/safetensors/index.t
 
 type Raw = Record<string, number | undefined> & {
   architectures: string[];
-  rope_scaling?: Record<string, number | string>;
-  rope_parameters?: Record<string, number | string>;
+  rope_scaling?: Record<string, number | string | boolean>;
+  rope_parameters?: Record<string, number | string | boolean>;
   use_sliding_window?: boolean;
 };
 
@@ -104,7 +104,8 @@ class Forward {
         }
         const most = Math.max(...scores);
         const powers = scores.map((s) => Math.exp(s - most));
-        const sum = powers.reduce((a, b) => a + b);
+        const sink = this.#weights.get(`${at}self_attn.sinks`)?.[head] ?? -Infinity;
+        const sum = powers.reduce((a, b) => a + b) + Math.exp(sink - most);
         for (const [i, power] of powers.entries()) {
           const value = v[first + i] as Float64Array;
           for (let d = 0; d < dim; d++) {
@@ -152,6 +153,7 @@ class Forward {
       case "Qwen2ForCausalLM":
         return this.#raw.use_sliding_window && layer >= (this.#raw["max_window_layers"] as number) ? window : Infinity;
       case "Gemma2ForCausalLM":
+      case "GptOssForCausalLM":
         return layer % 2 === 0 ? window : Infinity;
       case "Gemma3ForCausalLM":
         return (layer + 1) % (this.#raw["sliding_window_pattern"] as number) === 0 ? Infinity : window;
@@ -180,10 +182,11 @@ class Forward {
 }
 
 /** Radians a position of each pair, after the papers, and the factor of attention that goes with them. */
-function scaled(base: number, dim: number, parameters: Record<string, number | string> | undefined) {
+function scaled(base: number, dim: number, parameters: Record<string, number | string | boolean> | undefined) {
   const plain = Array.from({ length: dim / 2 }, (_, i) => base ** ((-2 * i) / dim));
   const type = parameters?.["rope_type"] ?? parameters?.["type"] ?? "default";
   const number = (name: string) => Number(parameters?.[name]);
+  const isWhole = String(parameters?.["truncate"]) !== "false";
   const factor = number("factor");
   const original = number("original_max_position_embeddings");
   if (type === "linear") return { frequencies: plain.map((f) => f / factor), factor: 1 };
@@ -200,8 +203,8 @@ function scaled(base: number, dim: number, parameters: Record<string, number | s
   }
   if (type === "yarn") {
     const pair = (turns: number) => (dim * Math.log(original / (turns * 2 * Math.PI))) / (2 * Math.log(base));
-    const low = Math.max(0, Math.floor(pair(number("beta_fast"))));
-    const high = Math.min(dim - 1, Math.ceil(pair(number("beta_slow"))));
+    const low = Math.max(0, isWhole ? Math.floor(pair(number("beta_fast"))) : pair(number("beta_fast")));
+    const high = Math.min(dim - 1, isWhole ? Math.ceil(pair(number("beta_slow"))) : pair(number("beta_slow")));
     const frequencies = plain.map((f, i) => {
       const interpolated = Math.min(1, Math.max(0, (i - low) / (high - low)));
       return (f / factor) * interpolated + f * (1 - interpolated);

@@ -29,7 +29,8 @@ export function encodeFloats(dtype: WeightDType, shape: readonly number[], value
 function randomTensor(name: string, shape: readonly number[], dtype: WeightDType, seed: number): SafetensorsTensor {
   const [, inputs] = shape;
   const length = shape.reduce((product, extent) => product * extent, 1);
-  const deviation = name.includes("embed_tokens") ? 1 : inputs === undefined ? 0.2 : 1.2 / Math.sqrt(inputs);
+  const deviation =
+    name.includes("embed_tokens") || name.endsWith("sinks") ? 1 : inputs === undefined ? 0.2 : 1.2 / Math.sqrt(inputs);
   const values = normalArray(length, deviation, seed);
   return encodeFloats(dtype, shape, name.endsWith("norm.weight") ? values.map((value) => 1 + value) : values);
 }

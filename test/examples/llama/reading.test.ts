@@ -56,6 +56,7 @@ describe("config.json", () => {
       "config",
       "highFreqFactor",
     ],
+    ["experts", { num_local_experts: 32 }, "config", "32 experts"],
     ["types of too few layers", { layer_types: ["full_attention"] }, "config", "1 entries for 2"],
     [
       "a sliding layer without a window",
