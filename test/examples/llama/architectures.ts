@@ -136,7 +136,7 @@ export const randomModels: Readonly<Record<string, RandomModel>> = {
   ),
   "Gemma2, softcaps, windows by turns": model(
     "Gemma2ForCausalLM",
-    { hidden: 100, intermediate: 144, layers: 3, heads: 2, kvHeads: 1, headDim: 64 },
+    { hidden: 108, intermediate: 144, layers: 3, heads: 2, kvHeads: 1, headDim: 64 },
     { normsAfter: true, tied: true },
     {
       head_dim: 64,
