@@ -37,6 +37,25 @@ export interface Safetensors {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
+/** Where a tensor lies in a file. */
+export interface SafetensorsPlace {
+  readonly dtype: SafetensorsDType;
+  /** Elements along each axis, the slowest first; [] is a scalar. */
+  readonly shape: readonly number[];
+  /** Its first byte. */
+  readonly start: number;
+  /** The byte after its last. */
+  readonly end: number;
+}
+
+/** What a file says that it holds. */
+export interface SafetensorsHeader {
+  /** By name. */
+  readonly tensors: ReadonlyMap<string, SafetensorsPlace>;
+  /** Free text by key. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
 /** Longest header that is read, in bytes: the limit of the format's own library. */
 export const maxHeaderLength = 100_000_000;
 

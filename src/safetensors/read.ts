@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { MetalAttentionError } from "../errors.ts";
 import {
   byteLengthOf,
   elementSizes,
@@ -10,6 +11,8 @@ import {
   quoted,
   type Safetensors,
   type SafetensorsDType,
+  type SafetensorsHeader,
+  type SafetensorsPlace,
   type SafetensorsTensor,
 } from "./format.ts";
 import { repeatedKey } from "./jsonKeys.ts";
@@ -53,12 +56,56 @@ export async function readSafetensors(path: string): Promise<Safetensors> {
  * bytes, and data that overlaps, leaves a gap or leaves the file.
  */
 export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Safetensors {
-  const header = readHeader(bytes, label);
+  const header = readHeader(bytes, bytes.length, label);
   const data = bytes.subarray(lengthBytes + header.byteLength);
+  const { tensors: places, metadata } = placesOf(header.entries, data.length, label);
   const tensors = new Map<string, SafetensorsTensor>();
+  for (const [name, { dtype, shape, start, end }] of places) {
+    tensors.set(name, { dtype, shape, bytes: data.subarray(start, end) });
+  }
+  return { tensors, metadata };
+}
+
+/**
+ * Reads the header of a safetensors file and leaves the data where it is: for files that are larger than memory, or whose
+ * tensors go elsewhere. `start` and `end` of a tensor are bytes of the file.
+ *
+ * Errors: as of {@link readSafetensors}.
+ *
+ * @example
+ * const { tensors } = await readSafetensorsHeader("model.safetensors");
+ * const { start, end } = tensors.get("lm_head.weight") ?? { start: 0, end: 0 };
+ * const bytes = await Bun.file("model.safetensors").slice(start, end).bytes();
+ */
+export async function readSafetensorsHeader(path: string): Promise<SafetensorsHeader> {
+  let bytes: Uint8Array;
+  let fileLength: number;
+  try {
+    const file = Bun.file(path);
+    fileLength = (await file.stat()).size;
+    const first = await file.slice(0, lengthBytes).bytes();
+    const declared = declaredLength(first, path);
+    bytes = await file.slice(0, Math.min(lengthBytes + declared, fileLength)).bytes();
+  } catch (error) {
+    if (error instanceof MetalAttentionError) throw error;
+    throw malformed(path, error instanceof Error ? error.message : String(error), error);
+  }
+  const header = readHeader(bytes, fileLength, path);
+  const dataStart = lengthBytes + header.byteLength;
+  const { tensors: places, metadata } = placesOf(header.entries, fileLength - dataStart, path);
+  const tensors = new Map<string, SafetensorsPlace>();
+  for (const [name, { dtype, shape, start, end }] of places) {
+    tensors.set(name, { dtype, shape, start: dataStart + start, end: dataStart + end });
+  }
+  return { tensors, metadata };
+}
+
+/** Where the tensors of a header lie in `dataLength` bytes of data, each checked, and the metadata. */
+function placesOf(entries: Record<string, unknown>, dataLength: number, label: string): SafetensorsHeader {
+  const places = new Map<string, SafetensorsPlace>();
   const ranges: Range[] = [];
   let metadata = new Map<string, string>();
-  for (const [name, value] of Object.entries(header.entries)) {
+  for (const [name, value] of Object.entries(entries)) {
     if (name === metadataKey) {
       // As a map: a record of zod's loses the key `__proto__`.
       const texts = isObject(value) ? new Map(Object.entries(value)) : value;
@@ -69,8 +116,8 @@ export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Saf
     const { dtype, shape, data_offsets } = check(tensorEntry, value, where);
     const [start, end] = data_offsets;
     const needed = byteLengthOf(dtype, shape);
-    if (start > end || end > data.length) {
-      throw malformed(where, `bytes ${start} to ${end} are outside the ${data.length} bytes of data`);
+    if (start > end || end > dataLength) {
+      throw malformed(where, `bytes ${start} to ${end} are outside the ${dataLength} bytes of data`);
     }
     if (needed !== end - start) {
       throw malformed(
@@ -78,11 +125,11 @@ export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Saf
         `${dtype} [${shape}] takes ${needed ?? "too many"} bytes, the offsets span ${end - start}`,
       );
     }
-    tensors.set(name, { dtype, shape, bytes: data.subarray(start, end) });
+    places.set(name, { dtype, shape, start, end });
     ranges.push({ where, start, end });
   }
-  checkCoverage(ranges, data.length, label);
-  return { tensors, metadata };
+  checkCoverage(ranges, dataLength, label);
+  return { tensors: places, metadata };
 }
 
 interface Range {
@@ -91,7 +138,8 @@ interface Range {
   readonly end: number;
 }
 
-function readHeader(bytes: Uint8Array, label: string): { byteLength: number; entries: Record<string, unknown> } {
+/** Bytes of the header, as the file says. */
+function declaredLength(bytes: Uint8Array, label: string): number {
   if (bytes.length < lengthBytes) {
     throw malformed(label, `${bytes.length} bytes are no safetensors file, which begins with an 8-byte length`);
   }
@@ -102,8 +150,17 @@ function readHeader(bytes: Uint8Array, label: string): { byteLength: number; ent
       `the header is said to have ${declared} bytes, more than ${maxHeaderLength}: no safetensors?`,
     );
   }
-  const byteLength = Number(declared);
-  const present = bytes.length - lengthBytes;
+  return Number(declared);
+}
+
+/** The header of a file of `fileLength` bytes, of which `bytes` are the first. */
+function readHeader(
+  bytes: Uint8Array,
+  fileLength: number,
+  label: string,
+): { byteLength: number; entries: Record<string, unknown> } {
+  const byteLength = declaredLength(bytes, label);
+  const present = fileLength - lengthBytes;
   if (byteLength > present) {
     throw malformed(label, `the header has ${byteLength} bytes, but only ${present} follow: the file is cut`);
   }

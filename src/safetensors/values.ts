@@ -8,8 +8,8 @@ import { malformed, type SafetensorsTensor } from "./format.ts";
  * Errors: `invalid-argument` for another dtype.
  */
 export function floatValues({ dtype, bytes }: SafetensorsTensor, name = "tensor"): Float32Array<ArrayBuffer> {
-  // A copy begins at a multiple of the element size, which a view into a file need not.
-  const { buffer } = bytes.slice();
+  // A copy begins at a multiple of the element size, which a view into a file need not. Not by slice: a Buffer's is a view.
+  const { buffer } = new Uint8Array(bytes);
   switch (dtype) {
     case "F64":
       return new Float32Array(new Float64Array(buffer));

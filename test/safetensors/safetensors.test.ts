@@ -7,6 +7,7 @@ import {
   encodeSafetensors,
   floatValues,
   readSafetensors,
+  readSafetensorsHeader,
   type SafetensorsDType,
   type SafetensorsTensor,
   writeSafetensors,
@@ -108,6 +109,38 @@ describe("reading", () => {
     }
     expect(argument).toStartWith("f.safetensors");
     expectRefusal(() => decodeSafetensors(bytes, "f.safetensors"), "invalid-argument", argument, ...parts);
+  });
+
+  test("a header alone tells where the tensors of a file are, and is refused as the whole file is", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "metal-attention-header-"));
+    try {
+      const bytes = encodeSafetensors({
+        tensors: new Map([
+          ["x", { dtype: "F16", shape: [3], bytes: Uint8Array.of(1, 2, 3, 4, 5, 6) }],
+          ["y", { dtype: "I32", shape: [1], bytes: Uint8Array.of(7, 8, 9, 10) }],
+        ]),
+        metadata: new Map([["made", "here"]]),
+      });
+      const path = join(folder, "f.safetensors");
+      await Bun.write(path, bytes);
+      const { tensors, metadata } = await readSafetensorsHeader(path);
+      const whole = decodeSafetensors(bytes);
+      expect(metadata).toEqual(whole.metadata);
+      expect([...tensors.keys()]).toEqual([...whole.tensors.keys()]);
+      for (const [name, { dtype, shape, start, end }] of tensors) {
+        expect(whole.tensors.get(name)).toEqual({ dtype, shape, bytes: bytes.subarray(start, end) });
+      }
+      for (const [what, hostile, ...parts] of cases) {
+        await Bun.write(path, hostile);
+        const { code, message } = await rejectionOf(readSafetensorsHeader(path));
+        expect([what, code]).toEqual([what, "invalid-argument"]);
+        for (const part of parts) expect(message).toContain(String(part));
+      }
+      const missing = join(folder, "missing");
+      expect((await rejectionOf(readSafetensorsHeader(missing))).message).toContain(missing);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test("a message stays short whatever the names of the file", () => {
@@ -251,5 +284,8 @@ test("float values of every float dtype, and no other", () => {
   expect([...floatValues(tensor("F32", new Float32Array([0.5, -3])))]).toEqual([0.5, -3]);
   expect([...floatValues(tensor("F16", new Uint16Array([0x3800, 0xc200])))]).toEqual([0.5, -3]);
   expect([...floatValues(tensor("BF16", new Uint16Array([0x3f00, 0xc040])))]).toEqual([0.5, -3]);
+  // A Buffer's slice is a view of a larger one.
+  const buffer = Buffer.from([9, 9, 0x00, 0x38]).subarray(2);
+  expect([...floatValues({ dtype: "F16", shape: [1], bytes: buffer })]).toEqual([0.5]);
   expectRefusal(() => floatValues(tensor("I32", new Int32Array(2)), "k"), "invalid-argument", "k", "I32");
 });

@@ -1,0 +1,265 @@
+import {
+  bfloat16ToFloat32,
+  type Device,
+  float16ToFloat32,
+  float32ToBfloat16,
+  float32ToFloat16,
+  KvCache,
+  type KvSequence,
+  type Tensor,
+} from "metal-attention";
+import { ModelError } from "../errors.ts";
+import { type ModelConfig, readConfig } from "../files/config.ts";
+import { type CacheFormat, cacheFormat } from "./cacheFormat.ts";
+import { type FloatDType, Kernels, type SampleRow } from "./kernels.ts";
+import { encodeLayer, type LayerCall } from "./layers.ts";
+import { loadWeights, type OnProgress, type Weights } from "./weights.ts";
+import { Workspace } from "./workspace.ts";
+
+/** Tokens of a sequence beyond which the library attends as over a prompt. */
+const mostDecodeTokens = 16;
+/** Any longer prompt can be cut into parts of more than {@link mostDecodeTokens} and at most so many tokens. */
+const leastChunk = 2 * (mostDecodeTokens + 1);
+
+/** How a model keeps keys and values. */
+export interface ModelOptions {
+  /** k8v4 unless given. */
+  readonly cache?: string;
+  /** Most tokens of a sequence; 4,096 unless given, or what the model was made for where that is less. */
+  readonly context?: number;
+  /** A token sees the last `window` ones, and the cache holds no more of them. */
+  readonly window?: number;
+  /** Most tokens of a step of a prompt; 256 unless given. */
+  readonly chunk?: number;
+  /** Sequences at once; 1 unless given. */
+  readonly sequences?: number;
+}
+
+/** New tokens of a sequence. */
+export interface StepPart {
+  readonly sequence: KvSequence;
+  readonly tokens: readonly number[];
+}
+
+export interface StepOptions {
+  /** Whose logits are computed: of the last token of each part unless given. */
+  readonly logits?: "last" | "all" | "none";
+  /** Chooses a token for each row of the logits. */
+  readonly sample?: readonly SampleRow[];
+  /** The step is part of a prompt that has more than 16 tokens: its products are those of prompts. */
+  readonly isPrompt?: boolean;
+  /** Where the times of this step are written, for Perfetto. */
+  readonly trace?: string | undefined;
+}
+
+export interface StepResult {
+  /** [rows, vocabSize], until the next step. */
+  readonly logits: Tensor<"f32"> | undefined;
+  /** A token of each row, where they were to be sampled. */
+  readonly tokens: readonly number[];
+}
+
+/** A model on a device, with the cache of its sequences. One step at a time. */
+export class Model {
+  readonly config: ModelConfig;
+  readonly cache: KvCache;
+  readonly format: CacheFormat;
+  readonly context: number;
+  readonly chunk: number;
+  readonly #device: Device;
+  readonly #kernels: Kernels;
+  readonly #weights: Weights;
+  readonly #workspace: Workspace;
+  readonly #ring: number | undefined;
+  readonly #embeddingScale: number;
+
+  private constructor(device: Device, config: ModelConfig, kernels: Kernels, weights: Weights, options: ModelOptions) {
+    const { cache = "k8v4", window, sequences = 1, chunk = 256 } = options;
+    this.#device = device;
+    this.config = config;
+    this.#kernels = kernels;
+    this.#weights = weights;
+    this.format = cacheFormat(cache);
+    this.context = options.context ?? Math.min(config.maxPositions, 4096);
+    if (chunk < leastChunk) {
+      throw new ModelError(
+        "request",
+        `a chunk of ${chunk} tokens; at least ${leastChunk}, so that each part is a prompt`,
+      );
+    }
+    this.chunk = window === undefined ? Math.min(chunk, this.context) : chunk;
+    this.#ring = window;
+    this.cache = new KvCache(device, {
+      layers: config.layers.length,
+      nKvHeads: config.nKvHeads,
+      headDim: config.headDim,
+      // A ring has room for the tokens of a step beside those that they see.
+      capacity: window === undefined ? this.context : window + this.chunk - 1,
+      k: this.format.k,
+      v: this.format.v,
+      sequences,
+      ...(window !== undefined && { window }),
+    });
+    this.#workspace = new Workspace(device, config, this.format.attention);
+    this.#embeddingScale = config.isGemma ? rounded(Math.sqrt(config.hiddenSize), weights.embedding.dtype) : 1;
+  }
+
+  /**
+   * Reads a model's files onto a device.
+   *
+   * Errors: `architecture`, `config`, `weights`; `request` for options that do not fit; the library's.
+   */
+  static async load(
+    device: Device,
+    folder: string,
+    options: ModelOptions = {},
+    onProgress?: OnProgress,
+  ): Promise<Model> {
+    const config = await readConfig(folder);
+    cacheFormat(options.cache ?? "k8v4"); // Refused before anything is read.
+    const weights = await loadWeights(device, folder, config, onProgress);
+    const kernels = await Kernels.compile(device);
+    try {
+      return new Model(device, config, kernels, weights, options);
+    } catch (error) {
+      weights.dispose();
+      kernels.dispose();
+      throw error;
+    }
+  }
+
+  /** Bytes on the device by what they are for. */
+  get memory(): { readonly weights: number; readonly cache: number; readonly activations: number } {
+    return { weights: this.#weights.bytes, cache: this.cache.bytes, activations: this.#workspace.bytes };
+  }
+
+  /**
+   * Takes new tokens of one or more sequences through all layers, as one pass. A step that fails leaves the sequences as
+   * they were.
+   */
+  async step(parts: readonly StepPart[], options: StepOptions = {}): Promise<StepResult> {
+    const { logits: wanted = "last", trace } = options;
+    const ids = parts.flatMap(({ tokens }) => tokens);
+    this.#checkTokens(parts, ids);
+    const counts = parts.map(({ tokens }) => tokens.length);
+    const activations = this.#workspace.activations(ids.length);
+    activations.ids.set(ids);
+    activations.positions.set(parts.flatMap(({ sequence, tokens }) => tokens.map((_, i) => sequence.length + i)));
+    const isPrompt = options.isPrompt ?? counts.some((count) => count > mostDecodeTokens);
+    const sequences = parts.map(({ sequence }) => sequence);
+    const rows = wanted === "none" ? [] : wanted === "all" ? [...ids.keys()] : lastRows(counts);
+    using pass = this.#device.pass({ profile: trace !== undefined });
+    const { config, cache } = this;
+    const [kernels, ring] = [this.#kernels, this.#ring];
+    try {
+      kernels.gather(pass, this.#weights.embedding, activations.ids, activations.x, this.#embeddingScale);
+      const call: LayerCall = { pass, kernels, config, cache, sequences, counts, isPrompt, ring, activations };
+      for (const [layer, weights] of this.#weights.layers.entries()) encodeLayer(call, layer, weights);
+      const result = rows.length > 0 ? this.#encodeOutputs(call, rows, options.sample) : undefined;
+      await pass.commit();
+      cache.advance(ids.length, ids);
+      if (trace !== undefined) await pass.trace(trace);
+      const tokens = options.sample === undefined ? [] : [...(result?.tokens.view() ?? [])];
+      this.#checkSampled(tokens);
+      return { logits: result?.logits, tokens };
+    } catch (error) {
+      if (!cache.disposed) cache.abandon();
+      throw error;
+    }
+  }
+
+  /**
+   * Takes the tokens of a prompt through the model, in parts of about `chunk` tokens, and gives the result of the last
+   * one. The parts have the bits of the whole: each has more than 16 tokens, or the prompt has not.
+   */
+  async prompt(
+    sequence: KvSequence,
+    tokens: readonly number[],
+    options: Omit<StepOptions, "logits" | "isPrompt"> & { readonly signal?: AbortSignal } = {},
+    onProgress: OnProgress = () => {},
+  ): Promise<StepResult> {
+    const { signal, ...last } = options;
+    const isPrompt = tokens.length > mostDecodeTokens;
+    const parts = partsOf(tokens.length, this.chunk);
+    let result: StepResult = { logits: undefined, tokens: [] };
+    for (const [i, [from, to]] of parts.entries()) {
+      signal?.throwIfAborted();
+      const isLast = i === parts.length - 1;
+      const part = { sequence, tokens: tokens.slice(from, to) };
+      result = await this.step([part], isLast ? { ...last, isPrompt } : { logits: "none", isPrompt });
+      onProgress(to, tokens.length);
+    }
+    return result;
+  }
+
+  dispose(): void {
+    this.cache.dispose();
+    this.#workspace.dispose();
+    this.#weights.dispose();
+    this.#kernels.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #encodeOutputs({ pass, kernels, activations }: LayerCall, rows: readonly number[], sample?: readonly SampleRow[]) {
+    const { eps, finalSoftcap } = this.config;
+    const outputs = this.#workspace.outputs(rows.length);
+    const { x, logits, sampling, tokens } = outputs;
+    outputs.rows.set(rows);
+    kernels.gather(pass, activations.x, outputs.rows, x);
+    kernels.norm(pass, x, this.#weights.lastNorm, x, eps);
+    kernels.product(pass, x, this.#weights.head, logits);
+    if (finalSoftcap !== undefined) kernels.softcap(pass, logits, finalSoftcap);
+    if (sample !== undefined) {
+      if (sample.length !== rows.length) {
+        throw new ModelError("request", `${sample.length} ways to sample ${rows.length} rows of logits`);
+      }
+      sampling.set(sample.flatMap(({ temperature, topP, uniform }) => [temperature, topP, uniform]));
+      kernels.sample(pass, logits, sampling, tokens);
+    }
+    return outputs;
+  }
+
+  #checkTokens(parts: readonly StepPart[], ids: readonly number[]): void {
+    if (parts.length === 0 || parts.some(({ tokens }) => tokens.length === 0)) {
+      throw new ModelError("request", "a step without tokens");
+    }
+    const { vocabSize } = this.config;
+    const odd = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+    if (odd !== undefined) throw new ModelError("request", `token ${odd} is not in the vocabulary of ${vocabSize}`);
+  }
+
+  #checkSampled(tokens: readonly number[]): void {
+    // The kernel's word for a row without a number in it.
+    if (tokens.every((token) => token < this.config.vocabSize)) return;
+    throw new ModelError("weights", "the logits are not numbers: the weights, or the range of the cache's dtype");
+  }
+}
+
+/** The reference multiplies embeddings by a factor in their own dtype. */
+function rounded(value: number, dtype: FloatDType): number {
+  const one = Float32Array.of(value);
+  if (dtype === "bf16") return bfloat16ToFloat32(float32ToBfloat16(one))[0] as number;
+  if (dtype === "f16") return float16ToFloat32(float32ToFloat16(one))[0] as number;
+  return one[0] as number;
+}
+
+function lastRows(counts: readonly number[]): number[] {
+  let end = 0;
+  return counts.map((count) => {
+    end += count;
+    return end - 1;
+  });
+}
+
+/** Cuts a prompt into nearly equal parts of at most `chunk` tokens, and of more than 16 if it has as many. */
+export function partsOf(length: number, chunk: number): [from: number, to: number][] {
+  const most = Math.max(1, Math.floor(length / (mostDecodeTokens + 1)));
+  const count = Math.max(1, Math.min(Math.ceil(length / chunk), most));
+  return Array.from({ length: count }, (_, i) => [
+    Math.floor((i * length) / count),
+    Math.floor(((i + 1) * length) / count),
+  ]);
+}
