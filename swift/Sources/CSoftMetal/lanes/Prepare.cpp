@@ -97,8 +97,8 @@ void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder
   run("early-cse,instcombine<no-verify-fixpoint>");
   pairHalves(function);
   run("early-cse,instcombine<no-verify-fixpoint>,"
-      // Components of a vector that were copied one by one.
-      "load-store-vectorizer");
+      // Components of a vector that were copied one by one; then single matrices that are read as pairs and as bits.
+      "load-store-vectorizer,sroa");
   packElements(function);
 }
 
