@@ -40,7 +40,7 @@ if (process.platform === "linux") {
     input.set(Float32Array.from({ length: 4 * 32 * 8 }, (_, place) => value(place)));
     using out = device.tensor("f32", [128]);
     using pipeline = device.pipeline(kernel);
-    if (process.env["SOFTMETAL_EXECUTOR"] !== "fibres") expect(pipeline.executor).toBe("vectors");
+    if (process.env["SOFTMETAL_EXECUTOR"] !== "threads") expect(pipeline.executor).toBe("vectors");
     using pass = device.pass();
     pass.dispatch(pipeline, { buffers: [input, out], bytes: { 2: new Uint32Array([count]) }, grid: 32, threads: 32 });
     pass.commitAndWait();

@@ -128,6 +128,8 @@ void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder
   run("early-cse,instcombine<no-verify-fixpoint>");
   // Components of a vector that were copied one by one.
   joinNeighbours(function, analyses, builder);
+  // Single matrices that are read as pairs and as bits.
+  run("sroa");
   packElements(function);
 }
 
