@@ -4,8 +4,10 @@ import { Tensor } from "../device/tensor.ts";
 import { MetalAttentionError } from "../errors.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { OptionNames } from "../optionNames.ts";
+import type { KvCache } from "./kvCache.ts";
 import { type KvCacheConfig, mostPositions } from "./options.ts";
-import type { KvSequence } from "./sequence.ts";
+import { KvSequence } from "./sequence.ts";
+import type { Sequences } from "./sequences.ts";
 import type { KvRope } from "./stage.ts";
 import type { SequenceState } from "./state.ts";
 import type { StepEntry } from "./step.ts";
@@ -55,6 +57,19 @@ export function useAppendArgs(
   const [rows = 0, rowsV] = shapes.map(([tokens]) => tokens as number);
   if (rows !== rowsV) throw refused("v", `nTokens is ${rowsV}, but ${rows} in k`);
   return { ...given, rows };
+}
+
+/** @internal The sequences that a caller names, or the only one, which is made where there is none yet. */
+export function namedStates(cache: KvCache, all: Sequences, named: readonly KvSequence[] | undefined): SequenceState[] {
+  if (named !== undefined) {
+    if (!Array.isArray(named) || named.length === 0) {
+      throw refused("sequences", `expected a list of sequences, got ${display(named)}`);
+    }
+    return named.map((sequence, i) => KvSequence.use(sequence, cache, `sequences.${i}`));
+  }
+  const { live } = all;
+  if (live.length > 1) throw refused("sequences", `the cache has ${live.length}; say whose tokens they are`);
+  return [live[0] ?? all.open()];
 }
 
 /** @internal Cuts the rows of an append into those of each sequence. */

@@ -120,6 +120,17 @@ export class Sequences {
     return Object.assign(state, saved);
   }
 
+  /** The longest beginning of `tokens` that a sequence has and can go back to; undefined where none has the first. */
+  match(tokens: ArrayLike<number>): { readonly state: SequenceState; readonly length: number } | undefined {
+    let best: { state: SequenceState; length: number } | undefined;
+    for (const state of this.live) {
+      let length = 0;
+      while (length < state.ids.length && length < tokens.length && state.ids[length] === tokens[length]) length++;
+      if (length > (best?.length ?? 0) && this.canCut(state, length)) best = { state, length };
+    }
+    return best;
+  }
+
   /** Whether a sequence can have its first `length` tokens alone. */
   canCut(state: SequenceState, length: number): boolean {
     return reasonAgainst(this.#config, state, length) === undefined;

@@ -8,8 +8,10 @@ interface TailStream {
   readonly tokens: Tensor<"f16" | "bf16">;
   /** As pages of one token: [all slots, nKvHeads, 1, headDim]. */
   readonly pages: Tensor<"f16" | "bf16">;
-  /** Of each sequence, as one head: [1, slots, nKvHeads * headDim]. */
-  readonly rings: readonly Tensor<"f16" | "bf16">[];
+  /** Of each sequence, as one head: [sequences, 1, slots, nKvHeads * headDim]. */
+  readonly flat: Tensor<"f16" | "bf16">;
+  /** Parts of that, by first sequence and number of them. */
+  readonly rings: Map<number, Tensor<"f16" | "bf16">>;
 }
 
 /**
@@ -32,9 +34,8 @@ export class Tail {
     const allocate = (): TailStream => {
       const tokens = this.#keep(device.tensor(tailDtype, [all, nKvHeads, headDim]));
       const pages = this.#keep(tokens.reshape([all, nKvHeads, 1, headDim]));
-      const flat = this.#keep(tokens.reshape([sequences, tailSlots, nKvHeads * headDim]));
-      const rings = Array.from({ length: sequences }, (_, slot) => this.#keep(flat.slice(slot, slot + 1)));
-      return { tokens, pages, rings };
+      const flat = this.#keep(tokens.reshape([sequences, 1, tailSlots, nKvHeads * headDim]));
+      return { tokens, pages, flat, rings: new Map() };
     };
     try {
       for (let i = 0; i < layers; i++) this.#layers.push({ k: allocate(), v: allocate() });
@@ -50,6 +51,21 @@ export class Tail {
 
   layer(layer: number): { readonly k: TailStream; readonly v: TailStream } {
     return this.#layers[layer] as { readonly k: TailStream; readonly v: TailStream };
+  }
+
+  /** K and V of `count` sequences from `slot` on, [count, 1, slots, nKvHeads * headDim]. */
+  rings(layer: number, slot: number, count: number): readonly [Tensor<"f16" | "bf16">, Tensor<"f16" | "bf16">] {
+    const { k, v } = this.layer(layer);
+    const ring = ({ flat, rings }: TailStream) => {
+      const key = slot * (this.#config.sequences + 1) + count;
+      let part = rings.get(key);
+      if (part === undefined) {
+        part = this.#keep(flat.slice(slot, slot + count));
+        rings.set(key, part);
+      }
+      return part;
+    };
+    return [ring(k), ring(v)];
   }
 
   /** The block table of a sequence's tokens from `position` on. */
