@@ -10,6 +10,7 @@ import { checkRoom, entriesOf, type KvAppendArgs, namedStates, useAppendArgs } f
 import { attendStep } from "./attend.ts";
 import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
 import { checkOptions, fillMemory, readCache, saveCache, unlike } from "./file.ts";
+import { LongStep } from "./longStep.ts";
 import { type KvCacheMemory, KvMemory } from "./memory.ts";
 import { type KvCacheConfig, type KvCacheOptions, useOptions } from "./options.ts";
 import { RecordedSteps } from "./recordedSteps.ts";
@@ -81,7 +82,8 @@ export class KvCache {
   get memory(): KvCacheMemory {
     this.#checkUsable();
     const memory = this.#memory.bytes;
-    return { ...memory, tables: memory.tables + this.#recorded.bytes };
+    const scratch = memory.scratch + (this.#step?.long?.bytes ?? 0);
+    return { ...memory, tables: memory.tables + this.#recorded.bytes, scratch };
   }
 
   /** Tokens of its only sequence. Errors: `invalid-state` where there are several. */
@@ -117,7 +119,8 @@ export class KvCache {
    * Appends tokens to a layer, and begins a step with the first layer: gives the position of the first token, of the
    * first sequence. The others have theirs from `sequence.length`. Refused as a whole or encoded as a whole.
    *
-   * Errors: `overflow` beyond the capacity, what a ring or a tail takes at once, and where the pool has too few pages;
+   * Errors: `overflow` beyond the capacity and where the pool has too few pages; `out-of-memory` for more tokens than a ring
+   * or a tail has slots for, which take memory until the step ends;
    * `invalid-state` for a second append of a layer in a step; `invalid-argument` for a layer out of range, other tokens
    * than the step began with, shapes that disagree, and a rope other than the keys before had; `invalid-handle` for a
    * sequence of another cache.
@@ -152,7 +155,7 @@ export class KvCache {
       checkRopeNote(this.#ropeNotes[layer], note, layer);
       isEncoding = true;
       using views = new Views(undefined);
-      appendStep(this.#memory, { pass, layer, views, k, v, rope }, step);
+      appendStep(step.long?.memory ?? this.#memory, { pass, layer, views, k, v, rope }, step);
       lifetime.isWatched = true;
       step.passes.add(lifetime);
       step.layers.add(layer);
@@ -190,7 +193,7 @@ export class KvCache {
       recorded.attend(call);
       return;
     }
-    attendStep(this.#memory, call, step);
+    attendStep(step.long?.memory ?? this.#memory, call, step);
     lifetime.isWatched = true;
     step.passes.add(lifetime);
   }
@@ -242,6 +245,8 @@ export class KvCache {
         `a pass of the step is ${pending}, not completed: commit and await it, or abandon() the step`,
       );
     }
+    step.long?.finish();
+    step.long?.dispose();
     for (const entry of step.entries) advanceState(this.#config, entry, tokens);
     this.#step = undefined;
   }
@@ -313,6 +318,7 @@ export class KvCache {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
+    this.#step?.long?.dispose();
     this.#memory.dispose();
     for (const tensor of this.#recorded.kept) tensor.dispose();
   }
@@ -340,15 +346,25 @@ export class KvCache {
   #begin(entries: readonly StepEntry[]): Step {
     for (const entry of entries) checkRoom(this.#config, entry);
     if (this.#sequences.live.every(({ length }) => length === 0)) this.#ropeNotes.length = 0;
-    this.#sequences.reserve(entries);
-    this.#step = new Step(entries, false);
-    return this.#step;
+    const step = new Step(entries, false);
+    step.long = LongStep.of(this.device, this.#memory, entries);
+    try {
+      this.#sequences.reserve(entries);
+    } catch (error) {
+      step.long?.dispose();
+      throw error;
+    }
+    this.#step = step;
+    return step;
   }
 
   /** Forgets the step, and gives back its pages. What it has written lies beyond the lengths. */
   #end(isWritten = true): void {
-    for (const { state, count } of this.#step?.entries ?? []) {
-      if (isWritten) state.high = Math.max(state.high, state.length + count);
+    const { entries = [], long } = this.#step ?? {};
+    long?.dispose();
+    for (const { state, count } of entries) {
+      // What is longer than usual has written nothing that a sequence has.
+      if (isWritten && long === undefined) state.high = Math.max(state.high, state.length + count);
       this.#sequences.trimPages(state);
     }
     this.#step = undefined;

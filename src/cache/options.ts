@@ -40,7 +40,7 @@ export interface KvCacheOptions {
   readonly tail?: number;
   /** f16 unless given. */
   readonly tailDtype?: "f16" | "bf16";
-  /** With a tail: most tokens of an append, for each of which it has a slot; 256 unless given. */
+  /** With a tail: tokens of an append that it has slots for, a longer one takes memory for its step; 256 unless given. */
   readonly maxAppend?: number;
   /** Tokens lie in pages out of a pool. */
   readonly pages?: KvCachePages;

@@ -3,7 +3,7 @@ import type { RecordingPass, RunValues } from "../device/recording.ts";
 import type { Tensor } from "../device/tensor.ts";
 import type { MetalAttentionError } from "../errors.ts";
 import type { Recorder, Run } from "../parameter.ts";
-import { checkRoom } from "./appendArgs.ts";
+import { checkRoom, checkUsual } from "./appendArgs.ts";
 import type { KvMemory } from "./memory.ts";
 import { checkRecordable, RecordedStep } from "./recordedStep.ts";
 import { Step, type StepEntry } from "./step.ts";
@@ -48,6 +48,7 @@ export class RecordedSteps {
   /** The same, begun where there is none yet. */
   open(pass: RecordingPass, recorder: Recorder, entries: readonly StepEntry[]): RecordedStep {
     checkRecordable(entries);
+    for (const entry of entries) checkUsual(this.#memory.config, entry);
     const known = this.of(recorder);
     if (known !== undefined) return known;
     const recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries, this.kept);

@@ -1,5 +1,6 @@
 import { checkLength, refused } from "../checks.ts";
 import type { Run } from "../parameter.ts";
+import type { LongStep } from "./longStep.ts";
 import type { KvCacheConfig } from "./options.ts";
 import type { Places } from "./places.ts";
 import { quantizedAt, type SequenceState } from "./state.ts";
@@ -22,6 +23,8 @@ export class Step {
   readonly passes = new Set<Run>();
   /** Where tokens go, by the first slot of the sequences that are written together. */
   readonly places = new Map<number, Places>();
+  /** Memory of its own, where it has more tokens than that of the cache takes at once. */
+  long: LongStep | undefined;
   /** A run of a recorded pass does it. */
   readonly isRecorded: boolean;
 

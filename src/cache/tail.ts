@@ -19,15 +19,21 @@ interface TailStream {
  */
 export class Tail {
   readonly bytes: number;
+  /** Slots of a sequence. */
+  readonly slots: number;
   readonly #config: KvCacheConfig;
+  /** Slot of the first sequence. */
+  readonly #first: number;
   readonly #layers: { readonly k: TailStream; readonly v: TailStream }[] = [];
   /** Slots by position, twice over for each sequence: a run of positions that wraps is a run of it. */
   readonly #slots: Tensor<"i32">;
   readonly #runs = new Map<number, Tensor<"i32">>();
   readonly #tensors: Tensor[] = [];
 
-  constructor(device: Device, config: KvCacheConfig) {
+  constructor(device: Device, config: KvCacheConfig, first = 0) {
     this.#config = config;
+    this.#first = first;
+    this.slots = config.tailSlots;
     const { layers, sequences, tailSlots, nKvHeads, headDim, tailDtype } = config;
     const all = sequences * tailSlots;
     this.bytes = layers * all * tailBytesPerToken(config) + 8 * all;
@@ -57,10 +63,11 @@ export class Tail {
   rings(layer: number, slot: number, count: number): readonly [Tensor<"f16" | "bf16">, Tensor<"f16" | "bf16">] {
     const { k, v } = this.layer(layer);
     const ring = ({ flat, rings }: TailStream) => {
-      const key = slot * (this.#config.sequences + 1) + count;
+      const start = slot - this.#first;
+      const key = start * (this.#config.sequences + 1) + count;
       let part = rings.get(key);
       if (part === undefined) {
-        part = this.#keep(flat.slice(slot, slot + count));
+        part = this.#keep(flat.slice(start, start + count));
         rings.set(key, part);
       }
       return part;
@@ -71,7 +78,7 @@ export class Tail {
   /** The block table of a sequence's tokens from `position` on. */
   table(slot: number, position: number): Tensor<"i32"> {
     const { tailSlots } = this.#config;
-    const start = slot * 2 * tailSlots + (position % tailSlots);
+    const start = (slot - this.#first) * 2 * tailSlots + (position % tailSlots);
     let run = this.#runs.get(start);
     if (run === undefined) {
       run = this.#keep(this.#slots.slice(start, start + tailSlots));
@@ -84,7 +91,7 @@ export class Tail {
   place(slot: number, position: number): { readonly start: number; readonly room: number } {
     const { tailSlots } = this.#config;
     const offset = position % tailSlots;
-    return { start: slot * tailSlots + offset, room: tailSlots - offset };
+    return { start: (slot - this.#first) * tailSlots + offset, room: tailSlots - offset };
   }
 
   /** Copies the tail of a sequence to that of another. No pass may be using either. */
@@ -96,7 +103,8 @@ export class Tail {
   slotBytes(tensor: Tensor, slot: number): Uint8Array<ArrayBuffer> {
     const all = Tensor.bytesOf(tensor);
     const length = all.length / this.#config.sequences;
-    return all.subarray(slot * length, (slot + 1) * length);
+    const start = (slot - this.#first) * length;
+    return all.subarray(start, start + length);
   }
 
   forEachTensor(visit: (tensor: Tensor, name: string) => void): void {

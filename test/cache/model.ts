@@ -73,11 +73,8 @@ export class Model {
 
   /** Why these tokens cannot be appended. */
   refuses(wanted: readonly (readonly [ModelSequence, number])[]): Refusal | undefined {
-    const { capacity, window, tail = 0, maxAppend = 256, pages } = this.options;
-    for (const [{ ids }, count] of wanted) {
-      if (window === undefined ? ids.length + count > capacity : count > this.ringSlots - window + 1) return "overflow";
-      if (tail > 0 && count > maxAppend) return "overflow";
-    }
+    const { capacity, window, pages } = this.options;
+    for (const [{ ids }, count] of wanted) if (window === undefined && ids.length + count > capacity) return "overflow";
     if (pages === undefined) return undefined;
     let needed = 0;
     for (const [sequence, count] of wanted) {
@@ -95,6 +92,13 @@ export class Model {
     if (pages === undefined) return;
     const own = this.pages.get(sequence) as Set<number>[];
     if (sequence.ids.length % pages.tokens > 0 && this.#isShared(own.at(-1))) own.splice(-1, 1, new Set());
+  }
+
+  /** Whether a step of these numbers of tokens has memory of its own, and what is in that counts once it has succeeded. */
+  isLong(counts: readonly number[]): boolean {
+    const { window, tail = 0, maxAppend = 256 } = this.options;
+    const most = Math.max(...counts);
+    return (window !== undefined && most > this.ringSlots - window + 1) || (tail > 0 && most > maxAppend);
   }
 
   /** Marks the slots that a step has written, or may have. */

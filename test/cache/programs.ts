@@ -254,7 +254,7 @@ export class Runner {
       cache.abandon();
       for (const [i, sequence] of chosen.entries()) {
         model.reserve(sequence);
-        model.write(sequence, counts[i] as number);
+        if (!model.isLong(counts)) model.write(sequence, counts[i] as number);
       }
     } else {
       cache.advance(rows, ids.flat());

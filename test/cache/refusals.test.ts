@@ -114,10 +114,13 @@ describe("a step", () => {
     expectRefusal(() => append(own), "disposed", "sequences.0");
   });
 
-  test("an append larger than a ring and a window take", () => {
-    using cache = new KvCache(device, { ...base, window: 6 });
-    using pass = device.pass();
-    expectRefusal(() => cache.append(pass, 0, words(4)), "overflow", "k", 4, "at most 3", "capacity of 9");
+  test("more tokens in a recorded step than a ring or a tail takes at once", () => {
+    const record = (options: Partial<KvCacheOptions>) => () => {
+      using cache = new KvCache(device, { ...base, ...options });
+      device.record((pass) => void cache.append(pass, 0, words(4)));
+    };
+    expectRefusal(record({ window: 6 }), "overflow", "k", 4, "take 3", "capacity of 9");
+    expectRefusal(record({ k: { bits: 8 }, tail: 2, maxAppend: 3 }), "overflow", "k", 4, "take 3", "maxAppend of 4");
   });
 
   test("pages that are not there, and how many would do", () => {

@@ -117,6 +117,7 @@ describe("append", () => {
     ["a ring that keeps", { capacity: 27, window: 12, keep: 3 }],
     ["a tail", { tail: 5, maxAppend: 64 }],
     ["a tail in a ring", { capacity: 30, window: 12, keep: 3, tail: 5 }],
+    ["a short tail", { tail: 2, maxAppend: 4, pages: { tokens: 8, count: 8 } }],
     ["pages", { ...dense, pages: { tokens: 8, count: 8 } }],
   ];
   for (const [name, options] of kinds) {
@@ -130,6 +131,9 @@ describe("append", () => {
       expect(one.every(Number.isFinite)).toBe(true);
       expect(run([13])).toEqual(one);
       expect(run([3, 1, 7])).toEqual(one);
+      // More than the ring, or the tail, has slots for.
+      expect(run([2, 40])).toEqual(one);
+      expect(run([50])).toEqual(one);
     });
   }
 
