@@ -13,6 +13,12 @@ import type { Step, StepEntry } from "./step.ts";
 /** A part of the keys that a row may see, of which there may be none at a position. */
 type Part = "keep" | "main" | "tailOfKept" | "tail";
 
+/** A window that a run gives, by the name of its parameter. */
+interface Window {
+  readonly name: string;
+  readonly parameter: number;
+}
+
 /** One row of a recorded step. */
 interface Row {
   readonly entry: StepEntry;
@@ -36,8 +42,8 @@ export class RecordedView {
   readonly #tables = new Map<Part, Tensor<"i32">>();
   /** First positions that the tables were written for. */
   readonly #starts = new Map<Part, Int32Array>();
-  /** Of each row: what the main part has of the window; none where that is the same at all positions. */
-  readonly #windows: readonly { readonly name: string; readonly parameter: number }[];
+  /** Of each row: what the main part and the tail have of the window; none where that is the same at all positions. */
+  readonly #windows: readonly { readonly main: Window; readonly tail: Window }[];
 
   /** @param name Names of its parameters begin so. */
   constructor(memory: KvMemory, pass: RecordingPass, step: Step, window: number, name: string) {
@@ -62,8 +68,11 @@ export class RecordedView {
     this.#windows =
       tail > 0 && window > 0
         ? this.#rows.map((_, i) => {
-            const own = `${name}.window${window}.${i}`;
-            return { name: own, parameter: pass.parameter(own, { min: 1, max: mostPositions }) };
+            const make = (of: string): Window => {
+              const own = `${name}.window${window}.${i}.${of}`;
+              return { name: own, parameter: pass.parameter(own, { min: 1, max: mostPositions }) };
+            };
+            return { main: make("main"), tail: make("tail") };
           })
         : [];
   }
@@ -77,16 +86,20 @@ export class RecordedView {
       const { state } = entry;
       const from = state.length + at;
       const quantized = config.tail > 0 ? quantizedAt(config, state, from + 1) : from + 1;
-      let left = 1;
+      let [left, ofTail] = [1, mostPositions];
       for (const segment of segmentsOf(config, { from, to: from + 1, quantized }, this.#window)) {
         const isOfKept = segment.store === "tail" && segment.start < keep && from >= keep;
         const part = isOfKept ? "tailOfKept" : segment.store;
         (lengths.get(part) as Int32Array)[i] = segment.length;
-        if (segment.store === "tail") this.#fillTable(part, i, state.slot, segment.start);
-        else if (segment.store === "main" && segment.window > 0) left = segment.window;
+        if (segment.store === "tail") {
+          this.#fillTable(part, i, state.slot, segment.start);
+          if (part === "tail" && segment.window > 0) ofTail = segment.window;
+        } else if (segment.store === "main" && segment.window > 0) left = segment.window;
       }
       const window = this.#windows[i];
-      if (window !== undefined) values[window.name] = left;
+      if (window === undefined) continue;
+      values[window.main.name] = left;
+      values[window.tail.name] = ofTail;
     }
     for (const [part, counts] of lengths) this.#lengths.get(part)?.set(counts);
   }
@@ -138,14 +151,15 @@ export class RecordedView {
     const tailTable = this.#tables.get(part);
     if (tailTable !== undefined && tail !== undefined) {
       const { k, v } = tail.layer(layer);
-      const window = part === "tail" && this.#window > 0 ? { window: this.#window } : {};
+      const own = this.#windows[row]?.tail.parameter;
+      const window = part === "tail" && own !== undefined ? { window: own } : {};
       return { k: k.pages, v: v.pages, blockTable: views.slice(tailTable, row, row + count), ...window };
     }
     if (part === "keep" && keepStore !== undefined) {
       const { k, v } = keepStore.pages(layer, slot, count);
       return { k: k.cache, v: v.cache };
     }
-    const left = this.#windows[row]?.parameter ?? this.#window;
+    const left = this.#windows[row]?.main.parameter ?? this.#window;
     const window = left === 0 ? {} : { window: left };
     if (config.kind === "paged") {
       const { k, v } = store.layer(layer);

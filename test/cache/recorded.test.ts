@@ -54,6 +54,11 @@ const cases: readonly Case[] = [
     options: { capacity: 16, window: 7, keep: 3, tail: 4, maxAppend: 5, rollback: 1 },
     ...{ tokens: 2, sequences: 2, steps: 12, isTurned: true },
   },
+  {
+    name: "kept tokens beyond the window, with a tail",
+    options: { capacity: 24, window: 4, keep: 9, tail: 6, maxAppend: 5, rollback: 2 },
+    ...{ steps: 30, hasSinks: true },
+  },
   { name: "a window within a tail, and one beyond", options: { tail: 8, capacity: 50 }, window: 6, steps: 20 },
 ];
 
