@@ -247,7 +247,10 @@ export class KvCache {
     }
     step.long?.finish();
     step.long?.dispose();
-    for (const entry of step.entries) advanceState(this.#config, entry, tokens);
+    for (const entry of step.entries) {
+      advanceState(this.#config, entry, tokens);
+      this.#sequences.releasePassed(entry.state);
+    }
     this.#step = undefined;
   }
 

@@ -72,6 +72,14 @@ export const kinds: Readonly<Record<string, KvCacheOptions>> = {
   "a quantized line with a tail": { ...shape(), capacity: 60, tail: 5, maxAppend: 12, sequences: 2, tailDtype: "bf16" },
   pages: { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 4, pages: { tokens: 4, count: 14 } },
   "quantized pages": { ...shape(), capacity: 40, sequences: 4, pages: { tokens: 8, count: 9 } },
+  "pages with a window": {
+    ...shape(),
+    ...{ capacity: 60, k: "f16", v: "f16", sequences: 3, window: 9, rollback: 2, pages: { tokens: 4, count: 14 } },
+  },
+  "quantized pages with a window and a tail": {
+    ...shape(),
+    ...{ capacity: 60, sequences: 2, window: 6, tail: 11, maxAppend: 9, pages: { tokens: 4, count: 20 } },
+  },
   "quantized pages with a tail": {
     ...shape(),
     capacity: 60,

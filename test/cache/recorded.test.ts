@@ -36,6 +36,11 @@ const cases: readonly Case[] = [
   { name: "dense pages", options: { ...dense, pages: { tokens: 4, count: 12 } }, isTurned: true, hasSinks: true },
   { name: "quantized pages, 3 tokens across their ends", options: { pages: { tokens: 4, count: 12 } }, tokens: 3 },
   { name: "pages of two sequences", options: { pages: { tokens: 4, count: 12 } }, sequences: 2, isTurned: true },
+  {
+    name: "pages with a window, quantized with a tail",
+    options: { tail: 3, window: 6, pages: { tokens: 4, count: 6 } },
+    steps: 30,
+  },
   { name: "kept tokens", options: { ...dense, capacity: 12, window: 5, keep: 4 }, isTurned: true, hasSinks: true },
   { name: "quantized kept tokens, 3 a step", options: { capacity: 16, window: 6, keep: 4 }, tokens: 3, isTurned: true },
   { name: "a tail of a block of 32", options: { tail: 32, capacity: 90 }, steps: 70, isTurned: true, hasSinks: true },

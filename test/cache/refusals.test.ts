@@ -36,7 +36,7 @@ describe("options", () => {
     ["a tail of a dense cache", { tail: 4 }, "invalid-argument", "tail", "not quantized"],
     ["a tail in f32", { k: { bits: 8 }, tail: 4, tailDtype: "f32" }, "invalid-argument", "tailDtype", "f32"],
     ["maxAppend without a tail", { maxAppend: 4 }, "invalid-argument", "maxAppend", "tail"],
-    ["a ring in pages", { window: 4, pages: { tokens: 4, count: 4 } }, "unsupported", "pages", "ring"],
+    ["kept tokens in pages", { window: 4, keep: 2, pages: { tokens: 4, count: 4 } }, "unsupported", "keep", 2, "pages"],
     ["pages of nothing", { pages: { tokens: 0, count: 4 } }, "invalid-argument", "pages.tokens", "at least 1"],
     ["an unknown name of pages", { pages: { token: 1, count: 4 } }, "invalid-argument", "pages.token", "tokens"],
   ];

@@ -30,17 +30,18 @@ interface StepOptions {
   readonly sequences?: readonly KvSequence[];
   readonly counts?: readonly number[];
   readonly lse?: Tensor<"f32">;
+  readonly window?: number;
 }
 
 /** Appends rows `from` up to `to` of `all` and gives what attention makes of them. */
 function step(cache: KvCache, all: Tensor<"f32">, from: number, to: number, options: StepOptions = {}): Float32Array {
-  const { lse, ...whose } = options;
+  const { lse, window, ...whose } = options;
   using part = all.slice(from, to);
   using q = rowsOf(all.shape[0] as number, 77, 2).slice(from, to);
   using out = device.tensor("f32", [to - from, 2, 64]);
   using pass = device.pass();
   cache.append(pass, 0, { k: part, v: part, ...whose });
-  cache.attend(pass, 0, { q, out, ...(lse && { lse }) });
+  cache.attend(pass, 0, { q, out, ...(lse && { lse }), ...(window && { window }) });
   pass.commitAndWait();
   cache.advance();
   return out.toFloat32Array();
@@ -159,6 +160,28 @@ describe("window and keep", () => {
     };
     const wide = run(128, [60]);
     for (const most of [1, 5, 9]) expect(run(15 + most, [most])).toEqual(wide);
+  });
+
+  test("pages before the window go back to the pool, and what others write there is not seen", () => {
+    const pool = { ...base, ...dense, window: 10, sequences: 2, pages: { tokens: 4, count: 8 } };
+    using cache = new KvCache(device, pool);
+    using line = new KvCache(device, { ...base, ...dense });
+    using all = rowsOf(40, 20);
+    using bad = device.tensor("f32", [12, 1, 64]).set(new Float32Array(768).fill(Number.NaN));
+    const own = cache.sequence();
+    for (let at = 0; at < 40; at += 4) {
+      expect(step(cache, all, at, at + 4, { sequences: [own] })).toEqual(step(line, all, at, at + 4, { window: 10 }));
+      // At most the pages of the window, of the step, and one cut by the window's end.
+      expect(cache.freePages).toBeGreaterThanOrEqual(8 - 4);
+      const other = cache.sequence();
+      step(cache, bad, 0, 12, { sequences: [other] });
+      other.drop();
+    }
+    expectRefusal(() => own.crop(20), "invalid-state", "length", "given back", "rollback");
+    own.crop(0);
+    expect(cache.freePages).toBe(8);
+    using fresh = new KvCache(device, { ...base, ...dense });
+    expect(step(cache, all, 0, 4, { sequences: [own] })).toEqual(step(fresh, all, 0, 4));
   });
 
   test("kept tokens are seen from everywhere, and no window moves them", () => {
