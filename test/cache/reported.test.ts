@@ -320,6 +320,25 @@ describe("batches", () => {
     }
   });
 
+  test("rows of no tokens: refused, the sequence and the output as they were", () => {
+    using cache = new KvCache(device, { ...base, ...dense, sequences: 2 });
+    const sequences = [cache.sequence(), cache.sequence()];
+    using all = rowsOf(4, 21);
+    step(cache, all, 0, 4, { sequences, counts: [1, 3] });
+    using none = all.slice(0, 0);
+    using pass = device.pass();
+    const append = (k: Tensor<"f32">, counts: readonly number[]) => () =>
+      cache.append(pass, 0, { k, v: k, sequences, counts });
+    expectRefusal(append(all, [0, 4]), "invalid-argument", "counts.0", "0 tokens", "leave the sequence out");
+    expectRefusal(append(none, [0, 0]), "invalid-argument", "counts.0", "0 tokens");
+    expect(pass.describe()).toEqual([]);
+    // A sequence that is left out stays, and the rows of the other are its own.
+    using fresh = new KvCache(device, { ...base, ...dense });
+    step(fresh, all, 1, 4);
+    expect(step(cache, all, 0, 1, { sequences: sequences.slice(1) })).toEqual(step(fresh, all, 0, 1));
+    expect(sequences.map(({ length }) => length)).toEqual([1, 4]);
+  });
+
   test("a page whose end holds NaN, and memory that was another sequence's, are not seen", () => {
     using cache = new KvCache(device, { ...base, ...dense, sequences: 2, pages: { tokens: 16, count: 2 } });
     using bad = device.tensor("f32", [16, 1, 64]).set(new Float32Array(1024).fill(Number.NaN));
