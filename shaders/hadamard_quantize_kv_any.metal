@@ -76,18 +76,22 @@ template <typename Format>
                              device float *norms_k [[buffer(2)]],
                              constant HadamardQuantizeSeqParams &params [[buffer(3)]],
                              const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
-                             device float *norms_v [[buffer(6)]], threadgroup float *values [[threadgroup(0)]],
+                             device float *norms_v [[buffer(6)]], const device int *positions [[buffer(7)]],
+                             const device int *block_table [[buffer(8)]], threadgroup float *values [[threadgroup(0)]],
                              uint3 position [[threadgroup_position_in_grid]],
                              uint thread_index [[thread_index_in_threadgroup]],
                              uint3 threads [[threads_per_threadgroup]]) {
   const uint token = position.x / params.num_kv_heads;
   const uint head = position.x % params.num_kv_heads;
   const ulong source_row = source_row_of(params, position.z, head, token);
-  const ulong cache_row = cache_row_of(params, position.z * params.num_kv_heads + head, params.write_pos_start, token);
+  const long cache_row = written_row_of(params, {positions, block_table}, position.z, head, token);
+  if (cache_row < 0) {
+    return;
+  }
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
   const uint width = Format::width(params.codebook_bits);
-  quantize_vector((position.y != 0 ? v : k).at(source_row, cache_row, params.head_dim, width), params.head_dim,
+  quantize_vector((position.y != 0 ? v : k).at(source_row, ulong(cache_row), params.head_dim, width), params.head_dim,
                   params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index, threads.x);
 }
 

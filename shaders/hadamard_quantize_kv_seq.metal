@@ -143,7 +143,8 @@ template <uint D, typename Format>
                              device float *norms_k [[buffer(2)]],
                              constant HadamardQuantizeSeqParams &params [[buffer(3)]],
                              const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
-                             device float *norms_v [[buffer(6)]], uint3 position [[thread_position_in_grid]]) {
+                             device float *norms_v [[buffer(6)]], const device int *positions [[buffer(7)]],
+                             const device int *block_table [[buffer(8)]], uint3 position [[thread_position_in_grid]]) {
   const uint row = position.x / Head<D>::lanes;
   const uint token = row / params.num_kv_heads;
   if (token >= params.n_tokens) {
@@ -151,11 +152,15 @@ template <uint D, typename Format>
   }
   const uint head = row % params.num_kv_heads;
   const ulong source_row = source_row_of(params, position.z, head, token);
-  const ulong cache_row = cache_row_of(params, position.z * params.num_kv_heads + head, params.write_pos_start, token);
+  const long cache_row = written_row_of(params, {positions, block_table}, position.z, head, token);
+  if (cache_row < 0) {
+    return;
+  }
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
-  quantize_part<D, Format>((position.y != 0 ? v : k).at(source_row, cache_row, D, Format::width(params.codebook_bits)),
-                           position.x % Head<D>::lanes, params.scale_factor_d512, params.codebook_bits);
+  quantize_part<D, Format>(
+      (position.y != 0 ? v : k).at(source_row, ulong(cache_row), D, Format::width(params.codebook_bits)),
+      position.x % Head<D>::lanes, params.scale_factor_d512, params.codebook_bits);
 }
 
 // Entry points.

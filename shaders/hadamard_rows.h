@@ -17,6 +17,40 @@ inline ulong cache_row_of(constant Params &params, uint head, uint first, uint t
   return ulong(head) * params.cache_capacity + slot_of(first, token, params.cache_capacity, params.is_sliding != 0);
 }
 
+/// Positions of tokens in device memory, and the pages of each batch; not read where the parameters say that there are
+/// none.
+struct TokenPlaces {
+  const device int *positions;
+  const device int *block_table;
+};
+
+/// The row that a token of a head goes to, in caches [B, num_kv_heads, cache_capacity, ...] or pages [n_pages,
+/// num_kv_heads, page_tokens, ...]; -1 where it is left out.
+inline long written_row_of(constant HadamardQuantizeSeqParams &params, TokenPlaces places, uint batch, uint head,
+                           uint token) {
+  if (params.has_positions == 0 && params.page_tokens == 0) {
+    return long(cache_row_of(params, batch * params.num_kv_heads + head, params.write_pos_start, token));
+  }
+  long position = long(params.write_pos_start) + token;
+  if (params.has_positions != 0) {
+    position = places.positions[(params.positions_per_batch != 0 ? batch * params.n_tokens : 0) + token];
+  }
+  const bool is_ring = params.is_sliding != 0;
+  if (position < 0 || (!is_ring && position >= long(params.cache_capacity))) {
+    return -1;
+  }
+  const uint slot = is_ring ? uint(position) % params.cache_capacity : uint(position);
+  if (params.page_tokens == 0) {
+    return (long(batch) * params.num_kv_heads + head) * params.cache_capacity + slot;
+  }
+  const ulong pages = params.cache_capacity / params.page_tokens;
+  const uint page = uint(places.block_table[ulong(batch) * pages + slot / params.page_tokens]);
+  if (page >= params.n_pages) {
+    return -1;
+  }
+  return (long(page) * params.num_kv_heads + head) * params.page_tokens + slot % params.page_tokens;
+}
+
 /// What is encoded of K or V, and where to.
 struct EncodedStream {
   const device float *x;

@@ -1,4 +1,5 @@
 import { refused } from "./checks.ts";
+import type { PassState } from "./ffi/records.ts";
 
 // A number that each run of a recorded pass gives. Operations take it for a number: `checkU32` knows it.
 
@@ -8,6 +9,22 @@ export interface Recorder {
   noteTensor(tensor: object): void;
   /** Notes that it takes its argument from a parameter. */
   noteUse(parameter: Parameter, argument: string): void;
+  /** Asks for notice of every run. */
+  observe(observer: RunObserver): void;
+}
+
+/** Who wants to know of the runs of a recorded pass. */
+export interface RunObserver {
+  /** A run is asked for; what this throws refuses it. */
+  beforeRun(): void;
+  /** A run was committed. */
+  noteRun(run: Run): void;
+}
+
+/** A run of a recorded pass, by what becomes of it. */
+export interface Run {
+  readonly state: PassState | undefined;
+  readonly disposed: boolean;
 }
 
 /** Of the pass that the operation at work encodes into; undefined where that is not recorded. */

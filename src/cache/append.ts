@@ -3,9 +3,10 @@ import type { Tensor } from "../device/tensor.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { isTaken, type StreamFormat } from "./format.ts";
 import type { KvMemory } from "./memory.ts";
+import { groupsOf, type Places, scratchPlaces, type WriteGroup } from "./places.ts";
 import { type KvRope, stageRows, stageTokens } from "./stage.ts";
-import { piecesOf, quantizedAt } from "./state.ts";
-import type { StepEntry } from "./step.ts";
+import { piecesOf, quantizedAt, type SequenceState } from "./state.ts";
+import type { Step, StepEntry } from "./step.ts";
 import type { Views } from "./views.ts";
 import { type Rows, writeRows } from "./write.ts";
 
@@ -19,38 +20,107 @@ export interface AppendCall {
   readonly rope: KvRope | undefined;
 }
 
-/** Encodes the writes of one sequence's tokens. */
-export function appendEntry(memory: KvMemory, call: AppendCall, entry: StepEntry): void {
+/** Encodes the writes of a step's tokens. */
+export function appendStep(memory: KvMemory, call: AppendCall, step: Step): void {
+  for (const group of groupsOf(step.entries)) {
+    appendGroup(memory, call, group, placesOf(memory, group, step));
+    if (memory.config.tail > 0) for (const entry of group.entries) quantizeTail(memory, call, entry);
+  }
+}
+
+/** Places in device memory, where a start does not say it all; made once a step. */
+function placesOf(memory: KvMemory, group: WriteGroup, step: Step): Places | undefined {
+  const { kind, tail, pageTokens } = memory.config;
+  const [{ state }] = group.entries as readonly [StepEntry];
+  const isInOnePage = kind !== "paged" || tail > 0 || (state.length % pageTokens) + group.count <= pageTokens;
+  if (group.entries.length === 1 && isInOnePage) return undefined;
+  let places = step.places.get(group.slot);
+  if (places === undefined) {
+    places = scratchPlaces(memory, group);
+    step.places.set(group.slot, places);
+  }
+  return places;
+}
+
+/** Encodes the writes of a group's tokens: to the tail where there is one. */
+export function appendGroup(memory: KvMemory, call: AppendCall, group: WriteGroup, places: Places | undefined): void {
   const { config } = memory;
-  const { state, row, count } = entry;
-  const from = state.length;
+  const { entries, row, count } = group;
+  const [{ state }] = entries as readonly [StepEntry];
   const hasTail = config.tail > 0;
   const isTurnedBefore = call.rope !== undefined && (hasTail || config.k.codes !== undefined);
   const isStagedK = isTurnedBefore || !(hasTail || isTaken(call.k.dtype, config.k));
   const isStagedV = !(hasTail || isTaken(call.v.dtype, config.v));
   const stageDtype = hasTail ? config.tailDtype : "f32";
-  const chunk = isStagedK || isStagedV ? stageTokens : count;
+  // The tokens of several sequences are few.
+  const chunk = entries.length === 1 && (isStagedK || isStagedV) ? stageTokens : count;
   for (let at = 0; at < count; at += chunk) {
     const part = Math.min(chunk, count - at);
+    const rows = entries.length * part;
     const first = row + at;
-    const turn = call.rope && { rope: call.rope, positions: from + at };
+    const now = places && sliceOf(call.views, places, at, part);
+    const positions = now === undefined ? state.length + at : call.views.reshape(now.tokens, [rows]);
+    const turn = call.rope && { rope: call.rope, positions };
     const k = isStagedK
-      ? stageRows(memory, call, "stageK", stageDtype, { x: call.k, first, count: part, turn })
+      ? stageRows(memory, call, "stageK", stageDtype, { x: call.k, first, count: rows, turn })
       : { tensor: call.k, first };
     const v = isStagedV
-      ? stageRows(memory, call, "stageV", stageDtype, { x: call.v, first, count: part })
+      ? stageRows(memory, call, "stageV", stageDtype, { x: call.v, first, count: rows })
       : { tensor: call.v, first };
-    if (hasTail) writeTail(memory, call, entry, from + at, part, k, v);
-    else writeMain(memory, call, entry, from + at, part, k, v, isTurnedBefore ? undefined : call.rope);
+    const rope = isTurnedBefore ? undefined : call.rope;
+    if (hasTail) writeTail(memory, call, group, now?.tokens ?? state.length + at, part, k, v);
+    else if (now !== undefined) writePlaces(memory, call, group, now, k, v, rope);
+    else writeMain(memory, call, state, state.length + at, part, k, v, rope);
   }
-  if (hasTail) quantizeTail(memory, call, entry);
+}
+
+/** The places of tokens `at` up to `at + count` of each sequence; of several sequences all. */
+function sliceOf(views: Views, places: Places, at: number, count: number): Places {
+  const [sequences, all] = places.tokens.shape;
+  if (sequences !== 1 || count === all) return places;
+  const part = (tensor: Tensor<"i32">) =>
+    views.reshape(views.slice(views.reshape(tensor, [all as number]), at, at + count), [1, count]);
+  const tokens = part(places.tokens);
+  return places.keep === undefined
+    ? { tokens, main: tokens, keep: undefined }
+    : { tokens, main: part(places.main), keep: part(places.keep) };
+}
+
+/** Writes to where places in device memory say. */
+function writePlaces(
+  { config, store, keepStore, table }: KvMemory,
+  { pass, layer, views }: AppendCall,
+  { entries, slot, count: all }: WriteGroup,
+  places: Places,
+  k: Rows,
+  v: Rows,
+  rope: KvRope | undefined,
+): void {
+  const { kind, keep } = config;
+  const sequences = entries.length;
+  const count = places.tokens.shape[1] ?? all;
+  writeRows(pass, views, k, v, {
+    view: store.layer(layer),
+    at: { positions: places.main, table: views.slice(table, slot, slot + sequences) },
+    count,
+    isRing: kind === "ring",
+    rope: rope && { ...rope, offset: keep },
+  });
+  if (places.keep === undefined || keepStore === undefined) return;
+  writeRows(pass, views, k, v, {
+    view: keepStore.pages(layer, slot, sequences),
+    at: { positions: places.keep },
+    count,
+    isRing: false,
+    rope,
+  });
 }
 
 /** Writes to the pages that the positions from `from` on have. */
 function writeMain(
   { config, store, keepStore }: KvMemory,
   { pass, layer, views }: AppendCall,
-  { state }: StepEntry,
+  state: SequenceState,
   from: number,
   count: number,
   k: Rows,
@@ -67,7 +137,7 @@ function writeMain(
       { tensor: v.tensor, first: v.first + after },
       {
         view: (isMain || keepStore === undefined ? store : keepStore).pages(layer, piece.page),
-        offset: piece.offset,
+        at: piece.offset,
         count: piece.count,
         isRing: isMain && config.kind === "ring",
         rope: rope && { ...rope, offset: piece.from - piece.offset },
@@ -80,8 +150,8 @@ function writeMain(
 function writeTail(
   { config, tail }: KvMemory,
   { pass, layer, views }: AppendCall,
-  { state }: StepEntry,
-  from: number,
+  { entries, slot }: WriteGroup,
+  at: number | Tensor<"i32">,
   count: number,
   k: Rows,
   v: Rows,
@@ -93,27 +163,27 @@ function writeTail(
     tensor: views.reshape(tensor, [tensor.shape[0] as number, 1, row]),
     first,
   });
-  const streams = tail.layer(layer);
-  const view = ({ rings }: (typeof streams)["k"]) => {
-    const rows = rings[state.slot] as Tensor<"f16" | "bf16">;
-    const format = {
-      dtype: tailDtype,
-      rowLength: row,
-      rowBytes: 2 * row,
-      normsPerPos: 0,
-      codes: undefined,
-      text: tailDtype,
-    };
-    return { rows, norms: undefined, format, cache: rows };
+  const format: StreamFormat = {
+    dtype: tailDtype,
+    rowLength: row,
+    rowBytes: 2 * row,
+    normsPerPos: 0,
+    codes: undefined,
+    text: tailDtype,
   };
-  const target = { view: { k: view(streams.k), v: view(streams.v) }, offset: from, count, isRing: true };
-  writeRows(pass, views, flat(k), flat(v), target);
+  const [ringK, ringV] = tail.rings(layer, slot, entries.length);
+  const view = (rows: typeof ringK) => ({ rows, norms: undefined, format, cache: rows });
+  writeRows(pass, views, flat(k), flat(v), {
+    view: { k: view(ringK), v: view(ringV) },
+    at: typeof at === "number" ? at : { positions: at },
+    count,
+    isRing: true,
+  });
 }
 
 /** Quantizes the tokens that leave the tail with this append. */
-function quantizeTail(memory: KvMemory, call: AppendCall, entry: StepEntry): void {
+function quantizeTail(memory: KvMemory, call: AppendCall, { state, count }: StepEntry): void {
   const { config, tail } = memory;
-  const { state, count } = entry;
   const to = quantizedAt(config, state, state.length + count);
   if (tail === undefined) return;
   const streams = tail.layer(call.layer);
@@ -126,7 +196,7 @@ function quantizeTail(memory: KvMemory, call: AppendCall, entry: StepEntry): voi
         : stageRows(memory, call, name, "f32", { x, first: start, count: part });
     const k = rowsOf("stageK", streams.k, config.k);
     const v = rowsOf("stageV", streams.v, config.v);
-    writeMain(memory, call, entry, from, part, k, v, undefined);
+    writeMain(memory, call, state, from, part, k, v, undefined);
     from += part;
   }
 }

@@ -4,8 +4,11 @@ import { Tensor } from "../device/tensor.ts";
 import { MetalAttentionError } from "../errors.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { OptionNames } from "../optionNames.ts";
+import type { KvCache } from "./kvCache.ts";
+import { mostOfRing, mostOfTail } from "./longStep.ts";
 import { type KvCacheConfig, mostPositions } from "./options.ts";
-import type { KvSequence } from "./sequence.ts";
+import { KvSequence } from "./sequence.ts";
+import type { Sequences } from "./sequences.ts";
 import type { KvRope } from "./stage.ts";
 import type { SequenceState } from "./state.ts";
 import type { StepEntry } from "./step.ts";
@@ -57,6 +60,19 @@ export function useAppendArgs(
   return { ...given, rows };
 }
 
+/** @internal The sequences that a caller names, or the only one, which is made where there is none yet. */
+export function namedStates(cache: KvCache, all: Sequences, named: readonly KvSequence[] | undefined): SequenceState[] {
+  if (named !== undefined) {
+    if (!Array.isArray(named) || named.length === 0) {
+      throw refused("sequences", `expected a list of sequences, got ${display(named)}`);
+    }
+    return named.map((sequence, i) => KvSequence.use(sequence, cache, `sequences.${i}`));
+  }
+  const { live } = all;
+  if (live.length > 1) throw refused("sequences", `the cache has ${live.length}; say whose tokens they are`);
+  return [live[0] ?? all.open()];
+}
+
 /** @internal Cuts the rows of an append into those of each sequence. */
 export function entriesOf(
   states: readonly SequenceState[],
@@ -84,20 +100,11 @@ export function entriesOf(
 }
 
 /** @internal Refuses an append that a sequence has no room for, with what to do. */
-export function checkRoom(config: KvCacheConfig, { state, count }: StepEntry): void {
-  const { kind, capacity, pageTokens, window, tail, maxAppend } = config;
+export function checkRoom({ kind, capacity }: KvCacheConfig, { state, count }: StepEntry): void {
   const full = (reason: string) => new MetalAttentionError("overflow", `k: ${reason}`, { argument: "k" });
   if (kind === "ring") {
     if (state.length + count > mostPositions) {
       throw full(`${count} tokens after ${state.length} exceed ${mostPositions} positions; crop the sequence to 0`);
-    }
-    const most = pageTokens - window + 1;
-    if (count > most) {
-      throw full(
-        `an append of ${count} tokens to a ring of ${pageTokens} slots would overwrite keys that its first tokens see ` +
-          `through the window of ${window}; append at most ${most} a step, or give a capacity of ` +
-          `${config.capacity + count - most}`,
-      );
     }
   } else if (state.length + count > capacity) {
     throw full(
@@ -105,9 +112,17 @@ export function checkRoom(config: KvCacheConfig, { state, count }: StepEntry): v
         "with more, or a ring of it by `window`",
     );
   }
-  if (tail > 0 && count > maxAppend) {
-    throw full(
-      `an append of ${count} tokens exceeds maxAppend ${maxAppend}; append in parts, or give a larger maxAppend`,
-    );
-  }
+}
+
+/** @internal Refuses more tokens in a recorded step than the memory of the cache takes at once. */
+export function checkUsual(config: KvCacheConfig, { count }: StepEntry): void {
+  const [ring, tail] = [mostOfRing(config), mostOfTail(config)];
+  if (count <= ring && count <= tail) return;
+  const what = count > ring ? `a ring of ${config.pageTokens} slots and a window of ${config.window}` : "the tail";
+  throw refused(
+    "k",
+    `${count} tokens of a sequence, and ${what} take ${Math.min(ring, tail)} at once in a recorded step; record fewer, or ` +
+      (count > ring ? `give a capacity of ${config.capacity + count - ring}` : `a maxAppend of ${count}`),
+    "overflow",
+  );
 }

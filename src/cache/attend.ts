@@ -50,7 +50,7 @@ function attendBatch(memory: KvMemory, call: AttendCall, { entries, isRecorded }
   const batch = entries.length;
   const [heads, headDim] = [q.shape[1] as number, config.headDim];
   const first = (entries[0] as StepEntry).state.slot;
-  const hasTable = config.kind !== "ring" && !isRecorded;
+  const hasTable = isRecorded ? config.kind === "paged" : config.kind !== "ring";
   let lengths = memory.lengths;
   if (isRecorded) lengths = views.slice(lengths, first, first + batch);
   else {
@@ -67,15 +67,22 @@ function attendBatch(memory: KvMemory, call: AttendCall, { entries, isRecorded }
     ...(lse && { lse: views.reshape(lse, [batch, heads, 1]) }),
     seqLens: lengths,
     isSliding: config.kind === "ring",
-    ...(hasTable && { blockTable: tableOf(memory, entries) }),
+    ...(hasTable && { blockTable: tableOf(memory, call.views, entries, isRecorded) }),
     ...(call.window > 0 && { window: call.window }),
     ...call.scores,
   });
 }
 
-/** The pages of several sequences, as the step has them. */
-function tableOf({ config, scratch }: KvMemory, entries: readonly StepEntry[]): Tensor<"i32"> {
+/** The pages of several sequences, as the step has them; of a recorded one, whose sequences are in order, as a run finds them. */
+function tableOf(
+  { config, scratch, table: all }: KvMemory,
+  views: Views,
+  entries: readonly StepEntry[],
+  isRecorded: boolean,
+): Tensor<"i32"> {
   const { maxPages } = config;
+  const first = (entries[0] as StepEntry).state.slot;
+  if (isRecorded) return views.slice(all, first, first + entries.length);
   const table = scratch.tensor(`table ${entries.length}`, "i32", [entries.length, maxPages]);
   const values = new Int32Array(entries.length * maxPages);
   for (const [i, { state }] of entries.entries()) values.set(state.pages, i * maxPages);

@@ -56,7 +56,8 @@ export function useAttendArgs(
   if (lse !== undefined) checkShape("lse", Tensor.use(lse, device, "lse").shape, [rows, heads]);
   const seen = window === undefined ? ring : checkU32(window, "window");
   if (window === 0) throw refused("window", "0 leaves a token not even itself; it is at least 1");
-  if (ring > 0 && seen > ring) throw refused("window", `${seen} is larger than the ${ring} that the ring was made for`);
+  if (ring > 0 && seen > ring)
+    throw refused("window", `${seen} is larger than the ${ring} that the cache was made for`);
   if (alibiSlopes !== undefined && (tail > 0 || keep > 0)) {
     throw refused(
       "alibiSlopes",

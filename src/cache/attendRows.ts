@@ -122,8 +122,8 @@ function attendRun(
       seqLen: segment.length,
       ...mask(segment),
     };
-    // A sink counts once.
-    const sink = i === 0 && sinks !== undefined ? { sinks } : {};
+    // A sink counts once, in a part that is there at each position.
+    const sink = i === segments.length - 1 && sinks !== undefined ? { sinks } : {};
     attendSegment(pass, { ...keys, q, out: part.out, ...rest, ...sink }, part.lse, segment.window);
     return part;
   });

@@ -45,7 +45,8 @@ const savedSequences = z.array(
     high: count,
     quantized: count,
     denseFrom: count,
-    pages: z.array(count),
+    pages: z.array(z.int().check(z.gte(-1))),
+    released: count,
     ids: z.array(z.number()),
   }),
 );

@@ -3,26 +3,23 @@ import { Device } from "../device/device.ts";
 import { disposedError, type PassLifetime } from "../device/lifetime.ts";
 import { Pass } from "../device/pass.ts";
 import type { RecordingPass, RunValues } from "../device/recording.ts";
-import type { Tensor } from "../device/tensor.ts";
 import { MetalAttentionError } from "../errors.ts";
 import type { Recorder } from "../parameter.ts";
-import { type AppendCall, appendEntry } from "./append.ts";
-import { checkRoom, entriesOf, type KvAppendArgs, useAppendArgs } from "./appendArgs.ts";
+import { type AppendCall, appendStep } from "./append.ts";
+import { checkRoom, entriesOf, type KvAppendArgs, namedStates, useAppendArgs } from "./appendArgs.ts";
 import { attendStep } from "./attend.ts";
 import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
 import { checkOptions, fillMemory, readCache, saveCache, unlike } from "./file.ts";
+import { LongStep } from "./longStep.ts";
 import { type KvCacheMemory, KvMemory } from "./memory.ts";
 import { type KvCacheConfig, type KvCacheOptions, useOptions } from "./options.ts";
-import { checkRecordable, RecordedStep } from "./recordedStep.ts";
+import { RecordedSteps } from "./recordedSteps.ts";
 import { checkRopeNote, ropeNoteOf } from "./ropeNote.ts";
 import { KvSequence, type SequenceOwner } from "./sequence.ts";
 import { Sequences } from "./sequences.ts";
-import { quantizedAt, type SequenceState } from "./state.ts";
-import { Step, type StepEntry } from "./step.ts";
+import type { SequenceState } from "./state.ts";
+import { advanceState, checkCounts, Step, type StepEntry } from "./step.ts";
 import { Views } from "./views.ts";
-
-/** Caches of this process: their parameters have names of their own. */
-let count = 0;
 
 /**
  * Keys and values of all layers of a model, for one or more sequences, and attention over them.
@@ -54,11 +51,7 @@ export class KvCache {
   /** How the keys of each layer are turned. */
   readonly #ropeNotes: (string | undefined)[] = [];
   #step: Step | undefined;
-  /** Steps that were recorded, the newest last. */
-  readonly #recorded: RecordedStep[] = [];
-  /** Tensors that recorded passes use. */
-  readonly #kept: Tensor[] = [];
-  readonly #name = `kvCache${++count}`;
+  readonly #recorded: RecordedSteps;
   #isDisposed = false;
 
   constructor(device: Device, options: KvCacheOptions) {
@@ -67,6 +60,10 @@ export class KvCache {
     this.#config = useOptions(options);
     this.#memory = new KvMemory(device, this.#config);
     this.#sequences = new Sequences(this.#config, this.#memory);
+    this.#recorded = new RecordedSteps(this.#memory, {
+      current: () => this.#step,
+      invalid: (reason) => this.#invalid(reason),
+    });
     this.#owner = {
       cache: this,
       sequences: this.#sequences,
@@ -85,7 +82,8 @@ export class KvCache {
   get memory(): KvCacheMemory {
     this.#checkUsable();
     const memory = this.#memory.bytes;
-    return { ...memory, tables: this.#recorded.reduce((sum, { bytes }) => sum + bytes, memory.tables) };
+    const scratch = memory.scratch + (this.#step?.long?.bytes ?? 0);
+    return { ...memory, tables: memory.tables + this.#recorded.bytes, scratch };
   }
 
   /** Tokens of its only sequence. Errors: `invalid-state` where there are several. */
@@ -121,7 +119,8 @@ export class KvCache {
    * Appends tokens to a layer, and begins a step with the first layer: gives the position of the first token, of the
    * first sequence. The others have theirs from `sequence.length`. Refused as a whole or encoded as a whole.
    *
-   * Errors: `overflow` beyond the capacity, what a ring or a tail takes at once, and where the pool has too few pages;
+   * Errors: `overflow` beyond the capacity and where the pool has too few pages; `out-of-memory` for more tokens than a ring
+   * or a tail has slots for, which take memory until the step ends;
    * `invalid-state` for a second append of a layer in a step; `invalid-argument` for a layer out of range, other tokens
    * than the step began with, shapes that disagree, and a rope other than the keys before had; `invalid-handle` for a
    * sequence of another cache.
@@ -135,13 +134,13 @@ export class KvCache {
     const { k, v, rope, sequences, counts, rows } = useAppendArgs(args, this.#config, lifetime.device);
     const note = ropeNoteOf(rope);
     if (lifetime.recorder !== undefined) {
-      const entries = entriesOf(this.#states(sequences), counts, rows);
-      using views = new Views(this.#kept);
+      const entries = entriesOf(namedStates(this, this.#sequences, sequences), counts, rows);
+      using views = new Views(this.#recorded.kept);
       return this.#record({ pass, layer, views, k, v, rope }, lifetime.recorder, entries, note);
     }
     if (this.#step?.isDead) this.#end();
     const isOpened = this.#sequences.live.length === 0;
-    const states = this.#states(sequences);
+    const states = namedStates(this, this.#sequences, sequences);
     const before = this.#step;
     let isEncoding = false;
     try {
@@ -156,7 +155,7 @@ export class KvCache {
       checkRopeNote(this.#ropeNotes[layer], note, layer);
       isEncoding = true;
       using views = new Views(undefined);
-      for (const entry of entries) appendEntry(this.#memory, { pass, layer, views, k, v, rope }, entry);
+      appendStep(step.long?.memory ?? this.#memory, { pass, layer, views, k, v, rope }, step);
       lifetime.isWatched = true;
       step.passes.add(lifetime);
       step.layers.add(layer);
@@ -182,15 +181,19 @@ export class KvCache {
     const lifetime = this.#usePass(pass);
     this.#checkLayer(layer);
     const { recorder } = lifetime;
-    const recorded = recorder && this.#recorded.find((known) => known.recorder === recorder);
+    const recorded = recorder && this.#recorded.of(recorder);
     const step = recorder === undefined ? this.#step : recorded?.step;
     if (!step?.layers.has(layer)) {
       throw this.#invalid(`layer ${layer} has nothing appended in this step; append its keys and values first`);
     }
     const checked = useAttendArgs(args, this.#config, step.rows, lifetime.device);
-    using views = new Views(recorder && this.#kept);
-    attendStep(this.#memory, { pass, layer, views, ...checked }, step);
-    if (recorder !== undefined) return;
+    using views = new Views(recorder && this.#recorded.kept);
+    const call = { pass, layer, views, ...checked };
+    if (recorded !== undefined) {
+      recorded.attend(call);
+      return;
+    }
+    attendStep(step.long?.memory ?? this.#memory, call, step);
     lifetime.isWatched = true;
     step.passes.add(lifetime);
   }
@@ -198,7 +201,8 @@ export class KvCache {
   /**
    * Begins a step that a run of a recorded pass will do, and gives the values for that run: the pass was recorded with
    * `append` and `attend` of all layers, of one to 16 tokens of each sequence. `advance` ends it when the run has completed,
-   * `abandon` when it has failed. `nTokens` chooses among several recorded passes; the newest is meant unless given.
+   * `abandon`, or whatever comes next, forgets it when it has failed. A run without `prepare` is refused, and a second one of a
+   * step that has not failed. `nTokens` chooses among several recorded passes; the newest is meant unless given.
    *
    * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`.
    *
@@ -212,21 +216,11 @@ export class KvCache {
    */
   prepare(nTokens?: number): RunValues {
     this.#checkIdle("prepare");
-    const { layers } = this.#config;
-    const recorded = this.#recorded.findLast(({ step }) => nTokens === undefined || step.rows === nTokens);
-    if (recorded === undefined || recorded.step.layers.size < layers) {
-      const what = recorded === undefined ? "nothing such" : `${recorded.step.layers.size} of ${layers} layers`;
-      throw this.#invalid(`${what} was recorded; append to all layers in device.record() first`);
-    }
-    const { entries } = recorded.step;
-    for (const entry of entries) {
-      if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
-      checkRoom(this.#config, entry);
-    }
-    const step = new Step(entries, true);
-    for (const layer of recorded.step.layers) step.layers.add(layer);
+    const recorded = this.#recorded.find(nTokens);
+    this.#sequences.reserve(recorded.step.entries);
+    const { step, values } = this.#recorded.prepare(recorded);
     this.#step = step;
-    return recorded.prepare();
+    return values;
   }
 
   /**
@@ -239,12 +233,7 @@ export class KvCache {
     this.#checkUsable();
     const step = this.#step;
     if (step === undefined) throw this.#invalid("no step is under way; append first");
-    if (nTokens !== undefined && checkLength(nTokens, "nTokens") !== step.rows) {
-      throw refused("nTokens", `${nTokens}, but the step has ${step.rows}; trim what should not stay`);
-    }
-    if (tokens !== undefined && tokens.length !== step.rows) {
-      throw refused("tokens", `${tokens.length} ids for the ${step.rows} tokens of the step`);
-    }
+    checkCounts(step, nTokens, tokens);
     const { layers } = this.#config;
     if (step.layers.size < layers) {
       const missing = Array.from({ length: layers }, (_, i) => i).find((layer) => !step.layers.has(layer));
@@ -256,12 +245,11 @@ export class KvCache {
         `a pass of the step is ${pending}, not completed: commit and await it, or abandon() the step`,
       );
     }
-    for (const { state, row, count } of step.entries) {
-      const knowsAll = state.ids.length === state.length;
-      state.quantized = quantizedAt(this.#config, state, state.length + count);
-      state.length += count;
-      state.high = Math.max(state.high, state.length);
-      if (tokens !== undefined && knowsAll) for (let i = 0; i < count; i++) state.ids.push(tokens[row + i] as number);
+    step.long?.finish();
+    step.long?.dispose();
+    for (const entry of step.entries) {
+      advanceState(this.#config, entry, tokens);
+      this.#sequences.releasePassed(entry.state);
     }
     this.#step = undefined;
   }
@@ -283,12 +271,7 @@ export class KvCache {
    */
   match(tokens: ArrayLike<number>): { readonly sequence: KvSequence; readonly length: number } | undefined {
     this.#checkUsable();
-    let best: { state: SequenceState; length: number } | undefined;
-    for (const state of this.#sequences.live) {
-      let length = 0;
-      while (length < state.ids.length && length < tokens.length && state.ids[length] === tokens[length]) length++;
-      if (length > (best?.length ?? 0) && this.#sequences.canCut(state, length)) best = { state, length };
-    }
+    const best = this.#sequences.match(tokens);
     return best && { sequence: this.#handle(best.state), length: best.length };
   }
 
@@ -338,8 +321,9 @@ export class KvCache {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
+    this.#step?.long?.dispose();
     this.#memory.dispose();
-    for (const tensor of this.#kept) tensor.dispose();
+    for (const tensor of this.#recorded.kept) tensor.dispose();
   }
 
   [Symbol.dispose](): void {
@@ -350,21 +334,14 @@ export class KvCache {
   #record(call: AppendCall, recorder: Recorder, entries: readonly StepEntry[], note: string): number {
     this.#checkIdle("recording");
     const { layer } = call;
-    checkRecordable(this.#config, entries);
     checkRopeNote(this.#ropeNotes[layer], note, layer);
-    let recorded = this.#recorded.find((known) => known.recorder === recorder);
-    if (recorded === undefined) {
-      const pass = call.pass as RecordingPass;
-      recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries, this.#kept);
-      this.#recorded.push(recorded);
-    }
+    const recorded = this.#recorded.open(call.pass as RecordingPass, recorder, entries);
     const { step } = recorded;
     if (step.isOther(entries)) {
       throw refused("k", `the recorded step began with ${step.text} tokens, not ${new Step(entries, true).text}`);
     }
     if (step.layers.has(layer)) throw this.#invalid(`layer ${layer} was appended to in this recorded step`);
     recorded.append(call);
-    step.layers.add(layer);
     this.#ropeNotes[layer] = note;
     return (entries[0] as StepEntry).state.length;
   }
@@ -372,31 +349,28 @@ export class KvCache {
   #begin(entries: readonly StepEntry[]): Step {
     for (const entry of entries) checkRoom(this.#config, entry);
     if (this.#sequences.live.every(({ length }) => length === 0)) this.#ropeNotes.length = 0;
-    this.#sequences.reserve(entries);
-    this.#step = new Step(entries, false);
-    return this.#step;
+    const step = new Step(entries, false);
+    step.long = LongStep.of(this.device, this.#memory, entries);
+    try {
+      this.#sequences.reserve(entries);
+    } catch (error) {
+      step.long?.dispose();
+      throw error;
+    }
+    this.#step = step;
+    return step;
   }
 
   /** Forgets the step, and gives back its pages. What it has written lies beyond the lengths. */
   #end(isWritten = true): void {
-    for (const { state, count } of this.#step?.entries ?? []) {
-      if (isWritten) state.high = Math.max(state.high, state.length + count);
+    const { entries = [], long } = this.#step ?? {};
+    long?.dispose();
+    for (const { state, count } of entries) {
+      // What is longer than usual has written nothing that a sequence has.
+      if (isWritten && long === undefined) state.high = Math.max(state.high, state.length + count);
       this.#sequences.trimPages(state);
     }
     this.#step = undefined;
-  }
-
-  /** The sequences that a caller names, or the only one, which is made where there is none yet. */
-  #states(sequences: readonly KvSequence[] | undefined): SequenceState[] {
-    if (sequences !== undefined) {
-      if (!Array.isArray(sequences) || sequences.length === 0) {
-        throw refused("sequences", `expected a list of sequences, got ${display(sequences)}`);
-      }
-      return sequences.map((sequence, i) => KvSequence.use(sequence, this, `sequences.${i}`));
-    }
-    const { live } = this.#sequences;
-    if (live.length > 1) throw refused("sequences", `the cache has ${live.length}; say whose tokens they are`);
-    return [live[0] ?? this.#sequences.open()];
   }
 
   #handle(state: SequenceState): KvSequence {

@@ -19,6 +19,9 @@ export interface KvCacheMemory {
   readonly scratch: number;
 }
 
+/** @internal What a step of more tokens than usual has in place of parts of a cache's memory. */
+export type LongParts = Pick<KvMemory, "config" | "store" | "tail" | "table">;
+
 /** @internal All device memory of a cache. */
 export class KvMemory {
   readonly config: KvCacheConfig;
@@ -58,6 +61,11 @@ export class KvMemory {
     const { nKvHeads, headDim, capacity } = this.config;
     const most = Math.min(stageTokens, capacity) * nKvHeads * headDim;
     return this.scratch.tensor(name, dtype, [tokens, nKvHeads, headDim], most);
+  }
+
+  /** The same memory with other parts, which belong to the caller. */
+  with(parts: LongParts): KvMemory {
+    return Object.assign(Object.create(KvMemory.prototype), this, parts);
   }
 
   get bytes(): KvCacheMemory {

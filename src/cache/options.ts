@@ -28,7 +28,10 @@ export interface KvCacheOptions {
   readonly v?: KvFormat;
   /** Sequences at once; 1 unless given. */
   readonly sequences?: number;
-  /** Makes the cache a ring: a token sees the last `window` ones, itself among them. */
+  /**
+   * A token sees the last `window` ones, itself among them. Makes the cache a ring; with `pages`, those that no token to
+   * come sees go back to the pool.
+   */
   readonly window?: number;
   /** Beside `window`: the first tokens of a sequence, which stay and are seen by all; 0 unless given. */
   readonly keep?: number;
@@ -40,7 +43,7 @@ export interface KvCacheOptions {
   readonly tail?: number;
   /** f16 unless given. */
   readonly tailDtype?: "f16" | "bf16";
-  /** With a tail: most tokens of an append, for each of which it has a slot; 256 unless given. */
+  /** With a tail: tokens of an append that it has slots for, a longer one takes memory for its step; 256 unless given. */
   readonly maxAppend?: number;
   /** Tokens lie in pages out of a pool. */
   readonly pages?: KvCachePages;
@@ -191,11 +194,15 @@ function useTail(given: KvCacheOptions, k: StreamFormat, v: StreamFormat, rollba
 }
 
 function usePages(
-  { pages, window }: KvCacheOptions,
+  { pages, keep }: KvCacheOptions,
   capacity: number,
 ): Pick<KvCacheConfig, "pageTokens" | "pageCount" | "maxPages"> {
-  if (window !== undefined) {
-    throw refused("pages", "a ring has none; give `window` to attend, or leave out `pages`", "unsupported");
+  if (keep !== undefined && keep > 0) {
+    throw refused(
+      "keep",
+      `${keep} with pages, which have no memory of kept tokens; leave out one of them`,
+      "unsupported",
+    );
   }
   const given = checkObject(pages as KvCachePages, "pages");
   pageNames.check(given, "pages.");
@@ -217,7 +224,7 @@ export function optionsOf(config: KvCacheConfig): KvCacheOptions {
     codes === undefined ? (dtype as DecodeDType) : { bits: codes.bits, packing: codes.packing };
   return {
     ...{ layers, nKvHeads, headDim, capacity, k: format(config.k), v: format(config.v), sequences, rollback },
-    ...(kind === "ring" && { window, keep }),
+    ...(window > 0 && { window, keep }),
     ...(kind === "paged" && { pages: { tokens: pageTokens, count: pageCount } }),
     ...(tail > 0 && { tail: tail - rollback, tailDtype, maxAppend }),
   };

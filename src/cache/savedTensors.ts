@@ -18,7 +18,7 @@ export function savedTensors(memory: KvMemory, states: readonly SequenceState[])
   const { config, store, keepStore, tail } = memory;
   if (states.length === 0) return [];
   const { kind, keep, pageTokens, tailSlots } = config;
-  const pages = [...new Set(states.flatMap((state) => state.pages))].sort((a, b) => a - b);
+  const pages = [...new Set(states.flatMap((state) => state.pages.slice(state.released)))].sort((a, b) => a - b);
   const slots = states.map(({ slot }) => slot);
   const most = (count: (state: SequenceState) => number) => Math.max(...states.map(count));
   const filled =

@@ -60,6 +60,9 @@ export function segmentsOf({ tail, keep }: KvCacheConfig, { from, to, quantized 
     if (left > 0 || window === 0) {
       segments.push({ store: "main", start: keep, length: main, isSeenByAll: hasTail, window: left });
     }
+  } else if (!hasTail) {
+    // As a recorded step, which always has it, so that both have the same bits.
+    segments.push({ store: "main", start: keep, length: 0, isSeenByAll: false, window });
   }
   if (!hasTail) return segments;
   const start = isBehindKept ? Math.max(quantized, keep) : quantized;

@@ -37,7 +37,7 @@ export class Sequences {
       throw refused("sequences", `all ${sequences} are in use; drop one, or make the cache with more`, "overflow");
     }
     const pages = kind === "paged" ? [] : [slot];
-    const state = { slot, length: 0, high: 0, quantized: 0, denseFrom: 0, pages, ids: [], isLive: true };
+    const state = { slot, length: 0, high: 0, quantized: 0, denseFrom: 0, pages, released: 0, ids: [], isLive: true };
     this.#states[slot] = state;
     return state;
   }
@@ -65,9 +65,10 @@ export class Sequences {
     }
     keepStore?.copyPage(state.slot, next.slot, Math.min(keep, state.length));
     tail?.copy(state.slot, next.slot);
-    const { high, quantized, denseFrom, ids } = state;
-    Object.assign(next, { length: state.length, high, quantized, denseFrom, ids: [...ids] });
+    const { high, quantized, denseFrom, released, ids } = state;
+    Object.assign(next, { length: state.length, high, quantized, denseFrom, released, ids: [...ids] });
     cutTo(this.#config, next, length);
+    next.released = Math.min(released, next.pages.length);
     return next;
   }
 
@@ -89,6 +90,18 @@ export class Sequences {
     if (this.#config.kind === "paged") this.#releaseFrom(state, Math.ceil(state.length / this.#config.pageTokens));
   }
 
+  /** Gives back the pages that lie before the window of any token to come. */
+  releasePassed(state: SequenceState): void {
+    const { kind, window, rollback, tail, pageTokens } = this.#config;
+    if (kind !== "paged" || window === 0) return;
+    const seen = state.length - rollback - window + 1;
+    const first = Math.floor((tail > 0 ? Math.min(seen, state.quantized) : seen) / pageTokens);
+    for (; state.released < first; state.released++) {
+      this.#pool.release(state.pages[state.released] as number);
+      state.pages[state.released] = -1;
+    }
+  }
+
   /** Gives each sequence the pages for so many more tokens, or refuses them all. */
   reserve(wanted: readonly { readonly state: SequenceState; readonly count: number }[]): void {
     if (this.#config.kind !== "paged") return;
@@ -108,16 +121,29 @@ export class Sequences {
   /** A sequence as a file has it; undefined where it cannot be one of this cache. */
   restore({ pages, ...saved }: SavedSequence): SequenceState | undefined {
     const { kind, sequences, pageCount, pageTokens, capacity, tail } = this.#config;
-    const { slot, length, high, quantized, denseFrom, ids } = saved;
+    const { slot, length, high, quantized, denseFrom, released, ids } = saved;
     if (slot >= sequences || this.#states[slot] !== undefined || ids.length > length || length > high) return undefined;
     if (kind !== "ring" && length > capacity) return undefined;
     if (tail > 0 ? quantized > length || denseFrom > length : quantized > high) return undefined;
     const wanted = kind === "paged" ? Math.ceil(length / pageTokens) : 1;
-    const arePages = pages.every((page) => (kind === "paged" ? page < pageCount : page === slot));
-    if (pages.length !== wanted || !arePages || new Set(pages).size < wanted) return undefined;
+    const own = pages.slice(released);
+    const arePages = own.every((page) => (kind === "paged" ? page >= 0 && page < pageCount : page === slot));
+    if (pages.length !== wanted || released > wanted || !arePages || new Set(own).size < own.length) return undefined;
+    if (pages.slice(0, released).some((page) => page !== -1)) return undefined;
     const state = this.open(slot);
     if (kind === "paged") for (const page of pages) this.#addPage(state, page);
     return Object.assign(state, saved);
+  }
+
+  /** The longest beginning of `tokens` that a sequence has and can go back to; undefined where none has the first. */
+  match(tokens: ArrayLike<number>): { readonly state: SequenceState; readonly length: number } | undefined {
+    let best: { state: SequenceState; length: number } | undefined;
+    for (const state of this.live) {
+      let length = 0;
+      while (length < state.ids.length && length < tokens.length && state.ids[length] === tokens[length]) length++;
+      if (length > (best?.length ?? 0) && this.canCut(state, length)) best = { state, length };
+    }
+    return best;
   }
 
   /** Whether a sequence can have its first `length` tokens alone. */
@@ -145,7 +171,7 @@ export class Sequences {
   /** Appends a free page, or one that other sequences may have. */
   #addPage(state: SequenceState, known?: number): number {
     const page = known ?? this.#pool.take();
-    if (known !== undefined) this.#pool.claim(known);
+    if (known !== undefined && known >= 0) this.#pool.claim(known);
     const { table } = this.#memory;
     table.set([page], state.slot * this.#config.maxPages + state.pages.length);
     state.pages.push(page);
@@ -154,7 +180,8 @@ export class Sequences {
 
   #releaseFrom(state: SequenceState, first: number, isGivenBack = true): void {
     if (this.#config.kind !== "paged") return;
-    for (const page of state.pages.splice(first)) if (isGivenBack) this.#pool.release(page);
+    for (const page of state.pages.splice(first)) if (isGivenBack && page >= 0) this.#pool.release(page);
+    state.released = Math.min(state.released, state.pages.length);
   }
 
   #exhausted(needed: number, what: string): MetalAttentionError {

@@ -11,6 +11,8 @@ export interface SequenceState {
   quantized: number;
   /** Of the pool, in order; the sequence's own one where the cache is not paged. */
   pages: number[];
+  /** So many pages, from the first on, were given back, since no token to come sees them; -1 in `pages`. */
+  released: number;
   /** The tail has the positions from here on, as far as they are not too many for it. */
   denseFrom: number;
   /** Ids of the first tokens, as far as they were told. */
@@ -27,8 +29,16 @@ export function quantizedAt({ tail, tailBlock }: KvCacheConfig, { quantized }: S
 /** What of a sequence is in the way of having `length` tokens alone; undefined where nothing is. */
 export function reasonAgainst(config: KvCacheConfig, state: SequenceState, length: number): string | undefined {
   const { kind, keep, window, pageTokens } = config;
-  if (kind !== "ring" || length <= keep) return undefined;
+  if (window === 0 || length <= keep) return undefined;
   const oldestSeen = Math.max(keep, length - window + 1);
+  if (kind === "paged") {
+    const first = state.released * pageTokens;
+    if (oldestSeen >= first) return undefined;
+    return (
+      `token ${length} would see positions from ${oldestSeen}, and the pages of those below ${first} were given back; at ` +
+      `least ${first + window - 1} tokens have to stay of ${state.length}, \`rollback\` reserves room for more`
+    );
+  }
   const oldest = state.high - pageTokens;
   if (oldestSeen >= oldest) return undefined;
   const least = Math.min(state.length, oldest + window - 1);

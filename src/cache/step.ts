@@ -1,5 +1,9 @@
-import type { PassLifetime } from "../device/lifetime.ts";
-import type { SequenceState } from "./state.ts";
+import { checkLength, refused } from "../checks.ts";
+import type { Run } from "../parameter.ts";
+import type { LongStep } from "./longStep.ts";
+import type { KvCacheConfig } from "./options.ts";
+import type { Places } from "./places.ts";
+import { quantizedAt, type SequenceState } from "./state.ts";
 
 /** @internal The tokens of one sequence in a step. */
 export interface StepEntry {
@@ -15,8 +19,12 @@ export class Step {
   readonly rows: number;
   /** Layers that have been appended to. */
   readonly layers = new Set<number>();
-  /** What it was encoded into. */
-  readonly passes = new Set<PassLifetime>();
+  /** What it was encoded into, or the runs that do it. */
+  readonly passes = new Set<Run>();
+  /** Where tokens go, by the first slot of the sequences that are written together. */
+  readonly places = new Map<number, Places>();
+  /** Memory of its own, where it has more tokens than that of the cache takes at once. */
+  long: LongStep | undefined;
   /** A run of a recorded pass does it. */
   readonly isRecorded: boolean;
 
@@ -36,13 +44,14 @@ export class Step {
 
   /** A pass of it that the device has not done yet, by its state. */
   get pending(): string | undefined {
+    if (this.isRecorded && this.passes.size === 0) return "not committed";
     for (const { state } of this.passes) if (state !== undefined && state !== "completed") return state;
     return undefined;
   }
 
   /** Whether nothing of it can still be done: each pass has failed, or was disposed before it was committed. */
   get isDead(): boolean {
-    if (this.isRecorded || this.passes.size === 0) return false;
+    if (this.passes.size === 0) return false;
     for (const { state, disposed } of this.passes) {
       if (state !== "failed" && !(state === "encoding" && disposed)) return false;
     }
@@ -57,4 +66,24 @@ export class Step {
   get text(): string {
     return this.entries.map(({ state, count }) => `${count} in sequence ${state.slot}`).join(", ");
   }
+}
+
+/** Refuses what a caller says of a step that is not so: the number of its tokens, and their ids. */
+export function checkCounts(step: Step, nTokens: number | undefined, tokens: ArrayLike<number> | undefined): void {
+  if (nTokens !== undefined && checkLength(nTokens, "nTokens") !== step.rows) {
+    throw refused("nTokens", `${nTokens}, but the step has ${step.rows}; trim what should not stay`);
+  }
+  if (tokens !== undefined && tokens.length !== step.rows) {
+    throw refused("tokens", `${tokens.length} ids for the ${step.rows} tokens of the step`);
+  }
+}
+
+/** Makes the tokens of a step those of a sequence; `tokens` are the ids of all rows. */
+export function advanceState(config: KvCacheConfig, entry: StepEntry, tokens: ArrayLike<number> | undefined): void {
+  const { state, row, count } = entry;
+  const knowsAll = state.ids.length === state.length;
+  state.quantized = quantizedAt(config, state, state.length + count);
+  state.length += count;
+  state.high = Math.max(state.high, state.length);
+  if (tokens !== undefined && knowsAll) for (let i = 0; i < count; i++) state.ids.push(tokens[row + i] as number);
 }

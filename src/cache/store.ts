@@ -34,13 +34,16 @@ interface LayerPages {
 export class Store {
   readonly pageTokens: number;
   readonly pageCount: number;
+  /** Number of the first page. */
+  readonly #first: number;
   /** Bytes of codes and values, and of norms. */
   readonly rowBytes: number;
   readonly normBytes: number;
   readonly #layers: LayerPages[];
   readonly #tensors: Tensor[] = [];
 
-  constructor(device: Device, config: KvCacheConfig, pageCount: number, pageTokens: number) {
+  constructor(device: Device, config: KvCacheConfig, pageCount: number, pageTokens: number, first = 0) {
+    this.#first = first;
     this.pageCount = pageCount;
     this.pageTokens = pageTokens;
     const { layers, nKvHeads, k, v } = config;
@@ -71,14 +74,15 @@ export class Store {
   /** `count` pages of a layer, from `page` on. */
   pages(layer: number, page: number, count = 1): PageView {
     const { whole, views } = this.#layers[layer] as LayerPages;
-    const key = page * (this.pageCount + 1) + count;
+    const start = page - this.#first;
+    const key = start * (this.pageCount + 1) + count;
     let view = views.get(key);
     if (view === undefined) {
       const part = ({ rows, norms, format }: StreamView) =>
         viewOf(
           format,
-          this.#keep(rows.slice(page, page + count)),
-          norms && this.#keep(norms.slice(page, page + count)),
+          this.#keep(rows.slice(start, start + count)),
+          norms && this.#keep(norms.slice(start, start + count)),
         );
       view = { k: part(whole.k), v: part(whole.v) };
       views.set(key, view);
@@ -102,7 +106,8 @@ export class Store {
     const all = Tensor.bytesOf(tensor);
     const pageLength = all.length / this.pageCount;
     const rowLength = pageLength / this.pageTokens / (tensor.shape[1] as number);
-    return { bytes: all.subarray(page * pageLength, (page + 1) * pageLength), rowLength };
+    const start = (page - this.#first) * pageLength;
+    return { bytes: all.subarray(start, start + pageLength), rowLength };
   }
 
   /** Calls `visit` with each tensor that holds tokens; `name` is one for files. */

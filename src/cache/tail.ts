@@ -8,8 +8,10 @@ interface TailStream {
   readonly tokens: Tensor<"f16" | "bf16">;
   /** As pages of one token: [all slots, nKvHeads, 1, headDim]. */
   readonly pages: Tensor<"f16" | "bf16">;
-  /** Of each sequence, as one head: [1, slots, nKvHeads * headDim]. */
-  readonly rings: readonly Tensor<"f16" | "bf16">[];
+  /** Of each sequence, as one head: [sequences, 1, slots, nKvHeads * headDim]. */
+  readonly flat: Tensor<"f16" | "bf16">;
+  /** Parts of that, by first sequence and number of them. */
+  readonly rings: Map<number, Tensor<"f16" | "bf16">>;
 }
 
 /**
@@ -17,24 +19,29 @@ interface TailStream {
  */
 export class Tail {
   readonly bytes: number;
+  /** Slots of a sequence. */
+  readonly slots: number;
   readonly #config: KvCacheConfig;
+  /** Slot of the first sequence. */
+  readonly #first: number;
   readonly #layers: { readonly k: TailStream; readonly v: TailStream }[] = [];
   /** Slots by position, twice over for each sequence: a run of positions that wraps is a run of it. */
   readonly #slots: Tensor<"i32">;
   readonly #runs = new Map<number, Tensor<"i32">>();
   readonly #tensors: Tensor[] = [];
 
-  constructor(device: Device, config: KvCacheConfig) {
+  constructor(device: Device, config: KvCacheConfig, first = 0) {
     this.#config = config;
+    this.#first = first;
+    this.slots = config.tailSlots;
     const { layers, sequences, tailSlots, nKvHeads, headDim, tailDtype } = config;
     const all = sequences * tailSlots;
     this.bytes = layers * all * tailBytesPerToken(config) + 8 * all;
     const allocate = (): TailStream => {
       const tokens = this.#keep(device.tensor(tailDtype, [all, nKvHeads, headDim]));
       const pages = this.#keep(tokens.reshape([all, nKvHeads, 1, headDim]));
-      const flat = this.#keep(tokens.reshape([sequences, tailSlots, nKvHeads * headDim]));
-      const rings = Array.from({ length: sequences }, (_, slot) => this.#keep(flat.slice(slot, slot + 1)));
-      return { tokens, pages, rings };
+      const flat = this.#keep(tokens.reshape([sequences, 1, tailSlots, nKvHeads * headDim]));
+      return { tokens, pages, flat, rings: new Map() };
     };
     try {
       for (let i = 0; i < layers; i++) this.#layers.push({ k: allocate(), v: allocate() });
@@ -52,10 +59,26 @@ export class Tail {
     return this.#layers[layer] as { readonly k: TailStream; readonly v: TailStream };
   }
 
+  /** K and V of `count` sequences from `slot` on, [count, 1, slots, nKvHeads * headDim]. */
+  rings(layer: number, slot: number, count: number): readonly [Tensor<"f16" | "bf16">, Tensor<"f16" | "bf16">] {
+    const { k, v } = this.layer(layer);
+    const ring = ({ flat, rings }: TailStream) => {
+      const start = slot - this.#first;
+      const key = start * (this.#config.sequences + 1) + count;
+      let part = rings.get(key);
+      if (part === undefined) {
+        part = this.#keep(flat.slice(start, start + count));
+        rings.set(key, part);
+      }
+      return part;
+    };
+    return [ring(k), ring(v)];
+  }
+
   /** The block table of a sequence's tokens from `position` on. */
   table(slot: number, position: number): Tensor<"i32"> {
     const { tailSlots } = this.#config;
-    const start = slot * 2 * tailSlots + (position % tailSlots);
+    const start = (slot - this.#first) * 2 * tailSlots + (position % tailSlots);
     let run = this.#runs.get(start);
     if (run === undefined) {
       run = this.#keep(this.#slots.slice(start, start + tailSlots));
@@ -68,7 +91,7 @@ export class Tail {
   place(slot: number, position: number): { readonly start: number; readonly room: number } {
     const { tailSlots } = this.#config;
     const offset = position % tailSlots;
-    return { start: slot * tailSlots + offset, room: tailSlots - offset };
+    return { start: (slot - this.#first) * tailSlots + offset, room: tailSlots - offset };
   }
 
   /** Copies the tail of a sequence to that of another. No pass may be using either. */
@@ -80,7 +103,8 @@ export class Tail {
   slotBytes(tensor: Tensor, slot: number): Uint8Array<ArrayBuffer> {
     const all = Tensor.bytesOf(tensor);
     const length = all.length / this.#config.sequences;
-    return all.subarray(slot * length, (slot + 1) * length);
+    const start = (slot - this.#first) * length;
+    return all.subarray(start, start + length);
   }
 
   forEachTensor(visit: (tensor: Tensor, name: string) => void): void {

@@ -4,7 +4,7 @@ import { packMARun, packMATensor, structSizes } from "../ffi/generated/structs.t
 import { checkStatus } from "../ffi/status.ts";
 import { encodeText } from "../ffi/text.ts";
 import { didYouMean } from "../optionNames.ts";
-import { Parameter, type Recorder } from "../parameter.ts";
+import { Parameter, type Recorder, type RunObserver } from "../parameter.ts";
 import { type DispatchDescription, describePass } from "./describe.ts";
 import type { Device } from "./device.ts";
 import { inspectSymbol } from "./inspect.ts";
@@ -34,6 +34,7 @@ class Declarations implements Recorder {
   readonly parameters: { readonly name: string; readonly value: number | undefined }[] = [];
   readonly named = new Map<string, NamedTensor>();
   readonly tensors = new Set<Tensor>();
+  readonly observers: RunObserver[] = [];
   #hasUses = false;
 
   constructor(lifetime: PassLifetime) {
@@ -56,6 +57,10 @@ class Declarations implements Recorder {
     const { native, handle } = this.lifetime;
     this.#hasUses = true;
     checkStatus(native, native.ma_record_use(handle, place, encodeText(argument).block.bytes));
+  }
+
+  observe(observer: RunObserver): void {
+    this.observers.push(observer);
   }
 
   parameter(name: string, { min, max, value }: ParameterOptions): Parameter {
@@ -161,6 +166,7 @@ export class RecordedPass {
   /** What a run may give. */
   readonly #names: readonly string[];
   readonly #tensors: readonly Tensor[];
+  readonly #observers: readonly RunObserver[];
   readonly #scalars: Block;
   readonly #ranges: Block;
   readonly #run = new Block(structSizes.MARun);
@@ -174,6 +180,7 @@ export class RecordedPass {
     this.#named = [...declarations.named].map(([name, named]) => ({ name, ...named }));
     this.#names = [...this.#parameters, ...this.#named].map(({ name }) => name);
     this.#tensors = [...declarations.tensors];
+    this.#observers = declarations.observers;
     this.#scalars = new Block(4 * Math.max(1, this.#parameters.length));
     this.#ranges = new Block(structSizes.MATensor * Math.max(1, this.#named.length));
     packMARun(this.#run, 0, {
@@ -198,7 +205,7 @@ export class RecordedPass {
    * await step.commit({ seqPos: 17 });
    */
   async commit(values?: RunValues): Promise<void> {
-    const run = new PassLifetime(this.#lifetime.device, this.#start(values, 1));
+    const run = this.#observed(this.#start(values, 1));
     const completed = run.completed();
     run.dispose();
     await completed;
@@ -206,13 +213,16 @@ export class RecordedPass {
 
   /** As `commit`, but blocks until the run has completed. */
   commitAndWait(values?: RunValues): void {
-    const run = this.#start(values, 0);
+    const handle = this.#start(values, 0);
     const { native } = this.#lifetime;
-    const status = native.ma_pass_wait(run);
+    // Nobody asks what becomes of it: without an object.
+    const run = this.#observers.length === 0 ? undefined : this.#observed(handle);
+    const status = native.ma_pass_wait(handle);
     try {
       checkStatus(native, status);
     } finally {
-      native.ma_pass_release(run);
+      if (run === undefined) native.ma_pass_release(handle);
+      else run.dispose();
     }
   }
 
@@ -247,9 +257,18 @@ export class RecordedPass {
     return lifetime;
   }
 
+  /** A run that was committed, made known to those who asked. */
+  #observed(handle: number): PassLifetime {
+    const run = new PassLifetime(this.#lifetime.device, handle);
+    run.isWatched = this.#observers.length > 0;
+    for (const observer of this.#observers) observer.noteRun(run);
+    return run;
+  }
+
   /** Encodes and commits a run; gives its handle. */
   #start(values: RunValues | undefined, notify: 0 | 1): number {
     const { native, handle, device } = this.#usable();
+    for (const observer of this.#observers) observer.beforeRun();
     if (values !== undefined || this.#parameters.length > 0) this.#pack(values ?? {});
     else if (this.#named.length > 0) this.#ranges.u32.fill(0);
     this.#checkTensors();

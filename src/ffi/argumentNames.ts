@@ -31,6 +31,9 @@ const quantized = {
   n_tokens: "nTokens",
   src_tok_offset: "srcTokOffset",
   n_src_tokens: "nSrcTokens",
+  positions_per_batch: "positions",
+  page_tokens: "blockTable",
+  n_pages: "blockTable",
 } as const;
 
 const codes = {

@@ -14,6 +14,9 @@ export interface ModelSequence {
   tail: number[];
 }
 
+/** A page by what it is; undefined where it was given back. */
+type Page = Set<number> | undefined;
+
 /** Why a call is refused. */
 export type Refusal = "overflow" | "invalid-state" | "invalid-argument";
 
@@ -24,7 +27,7 @@ export class Model {
   readonly options: KvCacheOptions;
   readonly live: ModelSequence[] = [];
   /** Pages by number, with the sequences that have them. */
-  readonly pages = new Map<ModelSequence, Set<number>[]>();
+  readonly pages = new Map<ModelSequence, Page[]>();
   readonly ringSlots: number;
   readonly tailLength: number;
   readonly tailSlots: number;
@@ -52,7 +55,9 @@ export class Model {
 
   /** Pages in use, each counted once. */
   get usedPages(): number {
-    return new Set([...this.pages.values()].flat()).size;
+    const used = new Set([...this.pages.values()].flat());
+    used.delete(undefined);
+    return used.size;
   }
 
   /** Quantized tokens that a row at `position` finds. */
@@ -73,16 +78,14 @@ export class Model {
 
   /** Why these tokens cannot be appended. */
   refuses(wanted: readonly (readonly [ModelSequence, number])[]): Refusal | undefined {
-    const { capacity, window, tail = 0, maxAppend = 256, pages } = this.options;
-    for (const [{ ids }, count] of wanted) {
-      if (window === undefined ? ids.length + count > capacity : count > this.ringSlots - window + 1) return "overflow";
-      if (tail > 0 && count > maxAppend) return "overflow";
-    }
+    const { capacity, window, pages } = this.options;
+    const isBounded = window === undefined || pages !== undefined;
+    for (const [{ ids }, count] of wanted) if (isBounded && ids.length + count > capacity) return "overflow";
     if (pages === undefined) return undefined;
     let needed = 0;
     for (const [sequence, count] of wanted) {
       const { length } = sequence.ids;
-      const own = this.pages.get(sequence) as Set<number>[];
+      const own = this.pages.get(sequence) as Page[];
       needed += Math.ceil((length + count) / pages.tokens) - own.length;
       if (length % pages.tokens > 0 && this.#isShared(own.at(-1))) needed++;
     }
@@ -93,8 +96,18 @@ export class Model {
   reserve(sequence: ModelSequence): void {
     const { pages } = this.options;
     if (pages === undefined) return;
-    const own = this.pages.get(sequence) as Set<number>[];
+    const own = this.pages.get(sequence) as Page[];
     if (sequence.ids.length % pages.tokens > 0 && this.#isShared(own.at(-1))) own.splice(-1, 1, new Set());
+  }
+
+  /** Whether a step of these numbers of tokens has memory of its own, and what is in that counts once it has succeeded. */
+  isLong(counts: readonly number[]): boolean {
+    const { window, tail = 0, maxAppend = 256, pages } = this.options;
+    const most = Math.max(...counts);
+    return (
+      (window !== undefined && pages === undefined && most > this.ringSlots - window + 1) ||
+      (tail > 0 && most > maxAppend)
+    );
   }
 
   /** Marks the slots that a step has written, or may have. */
@@ -102,7 +115,8 @@ export class Model {
     const { keep = 0, window } = this.options;
     const from = sequence.ids.length;
     for (let position = from; position < from + count; position++) {
-      if (window !== undefined && position >= keep) sequence.ring[(position - keep) % this.ringSlots] = position;
+      if (window !== undefined && this.options.pages === undefined && position >= keep)
+        sequence.ring[(position - keep) % this.ringSlots] = position;
       if (this.tailSlots > 0) sequence.tail[position % this.tailSlots] = position;
     }
   }
@@ -113,12 +127,25 @@ export class Model {
     sequence.quantized = this.quantizedFor(sequence, sequence.ids.length + ids.length - 1);
     sequence.ids.push(...ids);
     this.#fitPages(sequence);
+    const { window, rollback = 0, tail = 0, pages } = this.options;
+    if (pages === undefined || window === undefined) return;
+    const seen = sequence.ids.length - rollback - window + 1;
+    const own = this.pages.get(sequence) as Page[];
+    for (let i = 0; (i + 1) * pages.tokens <= Math.min(seen, tail > 0 ? sequence.quantized : seen); i++)
+      own[i] = undefined;
   }
 
   refusesCut(sequence: ModelSequence, length: number): Refusal | undefined {
-    const { window, keep = 0 } = this.options;
+    const { window, keep = 0, pages } = this.options;
     if (length > sequence.ids.length) return "invalid-argument";
     if (window === undefined || length <= keep) return undefined;
+    if (pages !== undefined) {
+      const own = this.pages.get(sequence) as Page[];
+      const seen = Math.max(0, length - window + 1);
+      return own[Math.floor(seen / pages.tokens)] === undefined && seen < sequence.ids.length
+        ? "invalid-state"
+        : undefined;
+    }
     for (let j = Math.max(keep, length - window + 1); j < length; j++) {
       if (sequence.ring[(j - keep) % this.ringSlots] !== j) return "invalid-state";
     }
@@ -146,7 +173,7 @@ export class Model {
     if (typeof next === "string") return next;
     Object.assign(next, { ...sequence, ids: [...sequence.ids], ring: [...sequence.ring], tail: [...sequence.tail] });
     if (pages !== undefined) {
-      const shared = (this.pages.get(sequence) as Set<number>[]).slice(0, Math.floor(length / pages.tokens));
+      const shared = (this.pages.get(sequence) as Page[]).slice(0, Math.floor(length / pages.tokens));
       this.pages.set(next, shared);
       next.ids.length = length;
       this.#fitPages(next);
@@ -156,14 +183,14 @@ export class Model {
     return next;
   }
 
-  #isShared(page: Set<number> | undefined): boolean {
+  #isShared(page: Page): boolean {
     return [...this.pages.values()].filter((own) => page !== undefined && own.includes(page)).length > 1;
   }
 
   #fitPages(sequence: ModelSequence): void {
     const { pages } = this.options;
     if (pages === undefined) return;
-    const own = this.pages.get(sequence) as Set<number>[];
+    const own = this.pages.get(sequence) as Page[];
     const count = Math.ceil(sequence.ids.length / pages.tokens);
     own.length = Math.min(own.length, count);
     while (own.length < count) own.push(new Set());

@@ -8,6 +8,8 @@ import {
   type KvFormat,
   type KvSequence,
   MetalAttentionError,
+  type Pass,
+  type RecordedPass,
   type Tensor,
 } from "../../src/index.ts";
 import { attention } from "./attention.ts";
@@ -70,6 +72,14 @@ export const kinds: Readonly<Record<string, KvCacheOptions>> = {
   "a quantized line with a tail": { ...shape(), capacity: 60, tail: 5, maxAppend: 12, sequences: 2, tailDtype: "bf16" },
   pages: { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 4, pages: { tokens: 4, count: 14 } },
   "quantized pages": { ...shape(), capacity: 40, sequences: 4, pages: { tokens: 8, count: 9 } },
+  "pages with a window": {
+    ...shape(),
+    ...{ capacity: 60, k: "f16", v: "f16", sequences: 3, window: 9, rollback: 2, pages: { tokens: 4, count: 14 } },
+  },
+  "quantized pages with a window and a tail": {
+    ...shape(),
+    ...{ capacity: 60, sequences: 2, window: 6, tail: 11, maxAppend: 9, pages: { tokens: 4, count: 20 } },
+  },
   "quantized pages with a tail": {
     ...shape(),
     capacity: 60,
@@ -92,6 +102,22 @@ interface Result {
   readonly out: Tensor<"f16" | "f32">;
 }
 
+/** The tensors of a step, of one layer. */
+interface LayerTensors {
+  readonly k: Tensor<"f32">;
+  readonly v: Tensor<"f32">;
+  readonly q: Tensor<"f16" | "f32">;
+  readonly out: Tensor<"f16" | "f32">;
+}
+
+/** A step that was recorded, to be run again where the same is meant. */
+interface Recording {
+  readonly of: readonly KvSequence[];
+  readonly counts: string;
+  readonly step: RecordedPass;
+  readonly tensors: readonly LayerTensors[];
+}
+
 interface LayerWords {
   readonly k: Words;
   readonly v: Words;
@@ -103,6 +129,8 @@ export class Runner {
   readonly #options: KvCacheOptions;
   readonly #words: readonly LayerWords[];
 
+  /** The step of a cache that was recorded last. */
+  #recording: Recording | undefined;
   readonly #through = new Map<string, Float32Array>();
 
   readonly #folder: string;
@@ -121,6 +149,7 @@ export class Runner {
 
   async run(program: readonly Line[]): Promise<void> {
     let cache = new KvCache(this.#device, this.#options);
+    this.#recording = undefined;
     try {
       const model = new Model(this.#options);
       const handles = new Map<ModelSequence, KvSequence>();
@@ -147,6 +176,7 @@ export class Runner {
       if (place >= 0) handles.set(sequence, loaded.sequences[place] as KvSequence);
     }
     cache.dispose();
+    this.#recording = undefined;
     return loaded;
   }
 
@@ -218,50 +248,86 @@ export class Runner {
     const ids = counts.map((count, i) =>
       Array.from({ length: count }, (_, j) => (a + 5 * i + b * 3 + j * j) % vocabularySize),
     );
-    const { layers, nKvHeads, headDim } = this.#options;
-    const rows = counts.reduce((sum, count) => sum + count, 0);
-    const tensor = (...axes: number[]) => this.#device.tensor("f32", axes);
     const refusal = model.refuses(chosen.map((sequence, i) => [sequence, counts[i] as number]));
-    using pass = this.#device.pass();
+    const sequences = chosen.map((of) => handles.get(of) as KvSequence);
+    const rows = ids.flat().length;
     // Of 16 bits, so that prompts go to prefill; else by decode attention.
     const dtype = (a >> 2) % 2 === 0 ? "f16" : "f32";
-    const results: Result[] = [];
-    for (let layer = 0; layer < layers; layer++) {
-      const words = this.#words[layer] as LayerWords;
-      const pick = (source: Float32Array) =>
-        tensor(rows, nKvHeads, headDim).set(
-          Float32Array.from(ids.flat().flatMap((id) => [...wordOf(source, id, nKvHeads * headDim)])),
-        );
-      using k = pick(words.k.source);
-      using v = pick(words.v.source);
-      const append = () =>
-        cache.append(pass, layer, { k, v, sequences: chosen.map((of) => handles.get(of) as KvSequence), counts });
-      if (refusal !== undefined) {
-        expect(codeOf(append)).toBe(refusal);
-        return;
-      }
-      expect(append()).toBe(chosen[0]?.ids.length as number);
-      const asked = Float32Array.from({ length: rows * heads * headDim }, (_, i) => Math.sin(i * 0.7 + a + layer) * 2);
-      using q = this.#device.tensor(dtype, [rows, heads, headDim]).set(asked);
-      const out = this.#device.tensor(dtype, [rows, heads, headDim]);
-      cache.attend(pass, layer, { q, out });
-      results.push({ q: q.toFloat32Array(), out });
+    const isRecorded = (b >> 6) % 3 === 0 && Math.max(...counts) <= 16 && !model.isLong(counts);
+    const known = isRecorded ? this.#known(sequences, counts) : undefined;
+    const tensors = known?.tensors ?? this.#tensors(rows, dtype);
+    const results = this.#fill(tensors, ids.flat(), a);
+    const append = (pass: Pass, layer: number) => {
+      const { k, v } = tensors[layer] as LayerTensors;
+      return cache.append(pass, layer, { k, v, sequences, counts });
+    };
+    using pass = this.#device.pass();
+    if (refusal !== undefined) {
+      expect(codeOf(known === undefined ? () => append(pass, 0) : () => cache.prepare(rows))).toBe(refusal);
+      return;
     }
-    if (call === "abandon" && b % 2 === 0) {
-      pass.dispose();
-    } else pass.commitAndWait();
+    const encode = (into: Pass) => {
+      for (const [layer, { q, out }] of tensors.entries()) {
+        expect(append(into, layer)).toBe(chosen[0]?.ids.length as number);
+        cache.attend(into, layer, { q, out });
+      }
+    };
+    const isDone = call === "step" || b % 2 !== 0;
+    if (isRecorded) {
+      const step = known?.step ?? this.#device.record(encode);
+      this.#recording = known ?? { of: sequences, counts: `${counts}`, step, tensors };
+      const values = cache.prepare(rows);
+      if (isDone) step.commitAndWait(values);
+    } else {
+      encode(pass);
+      if (isDone) pass.commitAndWait();
+      else pass.dispose();
+    }
     if (call === "abandon") {
       cache.abandon();
       for (const [i, sequence] of chosen.entries()) {
         model.reserve(sequence);
-        model.write(sequence, counts[i] as number);
+        if (!model.isLong(counts)) model.write(sequence, counts[i] as number);
       }
     } else {
       cache.advance(rows, ids.flat());
       this.#check(chosen, counts, ids, model, results);
       for (const [i, sequence] of chosen.entries()) model.advance(sequence, ids[i] as number[]);
     }
-    for (const { out } of results) out.dispose();
+    if (!isRecorded) for (const each of tensors) for (const tensor of Object.values(each)) tensor.dispose();
+  }
+
+  /** The step that was recorded last, where that is of these sequences and numbers of tokens. */
+  #known(sequences: readonly KvSequence[], counts: readonly number[]): Recording | undefined {
+    const recording = this.#recording;
+    const isSame = recording?.counts === `${counts}` && sequences.every((each, i) => each === recording.of[i]);
+    return isSame && sequences.length === recording?.of.length ? recording : undefined;
+  }
+
+  #tensors(rows: number, dtype: "f16" | "f32"): LayerTensors[] {
+    const { layers, nKvHeads, headDim } = this.#options;
+    return Array.from({ length: layers }, () => ({
+      k: this.#device.tensor("f32", [rows, nKvHeads, headDim]),
+      v: this.#device.tensor("f32", [rows, nKvHeads, headDim]),
+      q: this.#device.tensor(dtype, [rows, heads, headDim]),
+      out: this.#device.tensor(dtype, [rows, heads, headDim]),
+    }));
+  }
+
+  /** Writes what a step appends and asks for. */
+  #fill(tensors: readonly LayerTensors[], ids: readonly number[], seed: number): Result[] {
+    const { nKvHeads, headDim } = this.#options;
+    return tensors.map(({ k, v, q, out }, layer) => {
+      const words = this.#words[layer] as LayerWords;
+      for (const [tensor, { source }] of [
+        [k, words.k],
+        [v, words.v],
+      ] as const) {
+        tensor.set(Float32Array.from(ids.flatMap((id) => [...wordOf(source, id, nKvHeads * headDim)])));
+      }
+      q.set(Float32Array.from({ length: q.length }, (_, i) => Math.sin(i * 0.7 + seed + layer) * 2));
+      return { q: q.toFloat32Array(), out };
+    });
   }
 
   /** Holds results against attention in float64 over what the model says that each row sees. */

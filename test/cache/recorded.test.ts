@@ -1,6 +1,6 @@
 /** A step that is recorded once and run again does what the same step encoded anew does. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { Device, KvCache, type KvCacheOptions, type KvSequence } from "../../src/index.ts";
+import { Device, KvCache, type KvCacheOptions, type KvSequence, type Pass } from "../../src/index.ts";
 import { expectRefusal } from "../helpers/errors.ts";
 import { normalDraws } from "../helpers/random.ts";
 
@@ -9,29 +9,73 @@ afterAll(() => device.dispose());
 
 const base: KvCacheOptions = { layers: 2, nKvHeads: 2, headDim: 64, capacity: 40 };
 
+/** A kind of cache, and what a step of it has. */
+interface Case {
+  readonly name: string;
+  readonly options: Partial<KvCacheOptions>;
+  /** Tokens of a sequence; 1 unless given. */
+  readonly tokens?: number;
+  readonly sequences?: number;
+  readonly isTurned?: boolean;
+  /** 10 unless given. */
+  readonly steps?: number;
+  /** Of attend, beside that of the cache. */
+  readonly window?: number;
+  readonly hasSinks?: boolean;
+}
+
+const dense = { k: "f16", v: "f16" } as const;
+const cases: readonly Case[] = [
+  { name: "a dense line", options: dense },
+  { name: "a quantized line with rope", options: {}, isTurned: true },
+  { name: "a line, 3 tokens a step", options: dense, tokens: 3, isTurned: true },
+  { name: "a dense ring that wraps, with rope", options: { ...dense, capacity: 12, window: 8 }, isTurned: true },
+  { name: "keys in bf16 beside codes, with rope", options: { k: "bf16" }, tokens: 2, isTurned: true },
+  { name: "a ring that wraps", options: { capacity: 12, window: 8 }, tokens: 2 },
+  { name: "a line of two sequences", options: dense, sequences: 2 },
+  { name: "dense pages", options: { ...dense, pages: { tokens: 4, count: 12 } }, isTurned: true, hasSinks: true },
+  { name: "quantized pages, 3 tokens across their ends", options: { pages: { tokens: 4, count: 12 } }, tokens: 3 },
+  { name: "pages of two sequences", options: { pages: { tokens: 4, count: 12 } }, sequences: 2, isTurned: true },
+  {
+    name: "pages with a window, quantized with a tail",
+    options: { tail: 3, window: 6, pages: { tokens: 4, count: 6 } },
+    steps: 30,
+  },
+  { name: "kept tokens", options: { ...dense, capacity: 12, window: 5, keep: 4 }, isTurned: true, hasSinks: true },
+  { name: "quantized kept tokens, 3 a step", options: { capacity: 16, window: 6, keep: 4 }, tokens: 3, isTurned: true },
+  { name: "a tail of a block of 32", options: { tail: 32, capacity: 90 }, steps: 70, isTurned: true, hasSinks: true },
+  { name: "a tail that is quantized at each third step", options: { tail: 3 }, steps: 20, tokens: 1 },
+  { name: "a tail shorter than a step", options: { tail: 2, maxAppend: 7 }, tokens: 5, steps: 7, isTurned: true },
+  { name: "a tail in bf16 before dense keys", options: { k: "f16", tail: 4, tailDtype: "bf16" }, tokens: 2 },
+  { name: "a tail of two sequences", options: { tail: 4 }, sequences: 2, isTurned: true, hasSinks: true },
+  { name: "a tail of pages", options: { tail: 5, pages: { tokens: 4, count: 12 } }, steps: 24, hasSinks: true },
+  {
+    name: "a ring with kept tokens and a tail",
+    options: { capacity: 16, window: 7, keep: 3, tail: 4, maxAppend: 5 },
+    ...{ steps: 30, isTurned: true, hasSinks: true },
+  },
+  {
+    name: "the same of two sequences, 2 tokens a step",
+    options: { capacity: 16, window: 7, keep: 3, tail: 4, maxAppend: 5, rollback: 1 },
+    ...{ tokens: 2, sequences: 2, steps: 12, isTurned: true },
+  },
+  {
+    name: "kept tokens beyond the window, with a tail",
+    options: { capacity: 24, window: 4, keep: 9, tail: 6, maxAppend: 5, rollback: 2 },
+    ...{ steps: 30, hasSinks: true },
+  },
+  { name: "a window within a tail, and one beyond", options: { tail: 8, capacity: 50 }, window: 6, steps: 20 },
+];
+
 describe("a recorded step", () => {
-  const kinds: [
-    name: string,
-    options: Partial<KvCacheOptions>,
-    tokens: number,
-    sequences: number,
-    isTurned: boolean,
-  ][] = [
-    ["a dense line", { k: "f16", v: "f16" }, 1, 1, false],
-    ["a quantized line with rope", {}, 1, 1, true],
-    ["a line, 3 tokens a step", { k: "f16", v: "f16" }, 3, 1, true],
-    ["a dense ring that wraps, with rope", { k: "f16", v: "f16", capacity: 12, window: 8 }, 1, 1, true],
-    ["keys in bf16 beside codes, with rope", { k: "bf16" }, 2, 1, true],
-    ["a ring that wraps", { capacity: 12, window: 8 }, 2, 1, false],
-    ["a line of two sequences", { k: "f16", v: "f16" }, 1, 2, false],
-  ];
-  for (const [name, options, tokens, sequences, isTurned] of kinds) {
-    test(name, () => {
+  for (const { name, options, tokens = 1, sequences = 1, steps = 10, ...rest } of cases) {
+    test(`${name}: the bits of the steps encoded anew`, () => {
       const rows = tokens * sequences;
-      const rope = isTurned ? { rope: { theta: 10_000, pairing: "half" as const } } : {};
+      const rope = rest.isTurned === true ? { rope: { theta: 10_000, pairing: "half" as const } } : {};
       const tensor = (...shape: number[]) => device.tensor("f32", shape);
       const [k, v] = [tensor(rows, 2, 64), tensor(rows, 2, 64)];
-      const [q, out] = [tensor(rows, 4, 64), tensor(rows, 4, 64)];
+      const [q, out, lse] = [tensor(rows, 4, 64), tensor(rows, 4, 64), tensor(rows, 4)];
+      const sinks = tensor(4).set(Float32Array.of(0.5, -2, 1, 3));
       const run = (isRecorded: boolean) => {
         using cache = new KvCache(device, { ...base, ...options, sequences });
         const all: KvSequence[] = Array.from({ length: sequences }, () => cache.sequence());
@@ -40,15 +84,20 @@ describe("a recorded step", () => {
         const fill = () => {
           for (const x of [k, v, q]) x.set(Float32Array.from({ length: x.length }, draw));
         };
-        const encode = (pass: Parameters<Parameters<Device["record"]>[0]>[0] | ReturnType<Device["pass"]>) => {
+        const encode = (pass: Pass) => {
           for (const layer of [0, 1]) {
             cache.append(pass, layer, { k, v, sequences: all, ...rope });
-            cache.attend(pass, layer, { q, out });
+            cache.attend(pass, layer, {
+              ...{ q, out, lse },
+              // A window of one layer alone, as models mix them.
+              ...(rest.window !== undefined && layer === 1 && { window: rest.window }),
+              ...(rest.hasSinks === true && { sinks }),
+            });
           }
         };
         const step = isRecorded ? device.record(encode) : undefined;
         const { bytes } = cache;
-        for (let i = 0; i < 10; i++) {
+        for (let i = 0; i < steps; i++) {
           fill();
           if (step !== undefined) step.commitAndWait(cache.prepare());
           else {
@@ -57,28 +106,29 @@ describe("a recorded step", () => {
             pass.commitAndWait();
           }
           cache.advance(rows);
-          results.push(out.toFloat32Array());
+          results.push(out.toFloat32Array(), lse.toFloat32Array());
+          // Back by one, at times, and on.
+          if (i % 5 === 3) for (const sequence of all) sequence.trim(1);
         }
         if (isRecorded) expect(cache.bytes).toBe(bytes);
-        expect(all.map(({ length }) => length)).toEqual(all.map(() => 10 * tokens));
+        expect(all.map(({ length }) => length)).toEqual(all.map(() => steps * tokens - Math.floor((steps + 1) / 5)));
         step?.dispose();
         return results;
       };
       const plain = run(false);
-      expect(new Set(plain.map((result) => `${result.slice(0, 4)}`)).size).toBe(10);
+      expect(new Set(plain.map((result) => `${result.slice(0, 4)}`)).size).toBe(2 * steps);
       expect(run(true)).toEqual(plain);
     });
   }
 
   test("what cannot be recorded, and a run without room", () => {
     const k = device.tensor("f32", [1, 2, 64]);
-    const record = (options: Partial<KvCacheOptions>) => () => {
-      using cache = new KvCache(device, { ...base, ...options });
-      device.record((pass) => void cache.append(pass, 0, { k, v: k }));
-    };
-    expectRefusal(record({ pages: { tokens: 4, count: 4 } }), "unsupported", "pass", "pages");
-    expectRefusal(record({ tail: 4 }), "unsupported", "pass", "tail");
-    expectRefusal(record({ window: 4, keep: 2 }), "unsupported", "pass", "keep");
+    const many = device.tensor("f32", [17, 2, 64]);
+    {
+      using cache = new KvCache(device, base);
+      const record = () => device.record((pass) => void cache.append(pass, 0, { k: many, v: many }));
+      expectRefusal(record, "unsupported", "k", 17, 16);
+    }
 
     using cache = new KvCache(device, { ...base, layers: 1, capacity: 2 });
     expectRefusal(() => cache.prepare(), "invalid-state", "cache", "recorded");

@@ -36,7 +36,7 @@ describe("options", () => {
     ["a tail of a dense cache", { tail: 4 }, "invalid-argument", "tail", "not quantized"],
     ["a tail in f32", { k: { bits: 8 }, tail: 4, tailDtype: "f32" }, "invalid-argument", "tailDtype", "f32"],
     ["maxAppend without a tail", { maxAppend: 4 }, "invalid-argument", "maxAppend", "tail"],
-    ["a ring in pages", { window: 4, pages: { tokens: 4, count: 4 } }, "unsupported", "pages", "ring"],
+    ["kept tokens in pages", { window: 4, keep: 2, pages: { tokens: 4, count: 4 } }, "unsupported", "keep", 2, "pages"],
     ["pages of nothing", { pages: { tokens: 0, count: 4 } }, "invalid-argument", "pages.tokens", "at least 1"],
     ["an unknown name of pages", { pages: { token: 1, count: 4 } }, "invalid-argument", "pages.token", "tokens"],
   ];
@@ -114,10 +114,13 @@ describe("a step", () => {
     expectRefusal(() => append(own), "disposed", "sequences.0");
   });
 
-  test("an append larger than a ring and a window take", () => {
-    using cache = new KvCache(device, { ...base, window: 6 });
-    using pass = device.pass();
-    expectRefusal(() => cache.append(pass, 0, words(4)), "overflow", "k", 4, "at most 3", "capacity of 9");
+  test("more tokens in a recorded step than a ring or a tail takes at once", () => {
+    const record = (options: Partial<KvCacheOptions>) => () => {
+      using cache = new KvCache(device, { ...base, ...options });
+      device.record((pass) => void cache.append(pass, 0, words(4)));
+    };
+    expectRefusal(record({ window: 6 }), "overflow", "k", 4, "take 3", "capacity of 9");
+    expectRefusal(record({ k: { bits: 8 }, tail: 2, maxAppend: 3 }), "overflow", "k", 4, "take 3", "maxAppend of 4");
   });
 
   test("pages that are not there, and how many would do", () => {

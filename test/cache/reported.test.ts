@@ -30,17 +30,18 @@ interface StepOptions {
   readonly sequences?: readonly KvSequence[];
   readonly counts?: readonly number[];
   readonly lse?: Tensor<"f32">;
+  readonly window?: number;
 }
 
 /** Appends rows `from` up to `to` of `all` and gives what attention makes of them. */
 function step(cache: KvCache, all: Tensor<"f32">, from: number, to: number, options: StepOptions = {}): Float32Array {
-  const { lse, ...whose } = options;
+  const { lse, window, ...whose } = options;
   using part = all.slice(from, to);
   using q = rowsOf(all.shape[0] as number, 77, 2).slice(from, to);
   using out = device.tensor("f32", [to - from, 2, 64]);
   using pass = device.pass();
   cache.append(pass, 0, { k: part, v: part, ...whose });
-  cache.attend(pass, 0, { q, out, ...(lse && { lse }) });
+  cache.attend(pass, 0, { q, out, ...(lse && { lse }), ...(window && { window }) });
   pass.commitAndWait();
   cache.advance();
   return out.toFloat32Array();
@@ -117,6 +118,7 @@ describe("append", () => {
     ["a ring that keeps", { capacity: 27, window: 12, keep: 3 }],
     ["a tail", { tail: 5, maxAppend: 64 }],
     ["a tail in a ring", { capacity: 30, window: 12, keep: 3, tail: 5 }],
+    ["a short tail", { tail: 2, maxAppend: 4, pages: { tokens: 8, count: 8 } }],
     ["pages", { ...dense, pages: { tokens: 8, count: 8 } }],
   ];
   for (const [name, options] of kinds) {
@@ -130,6 +132,9 @@ describe("append", () => {
       expect(one.every(Number.isFinite)).toBe(true);
       expect(run([13])).toEqual(one);
       expect(run([3, 1, 7])).toEqual(one);
+      // More than the ring, or the tail, has slots for.
+      expect(run([2, 40])).toEqual(one);
+      expect(run([50])).toEqual(one);
     });
   }
 
@@ -155,6 +160,28 @@ describe("window and keep", () => {
     };
     const wide = run(128, [60]);
     for (const most of [1, 5, 9]) expect(run(15 + most, [most])).toEqual(wide);
+  });
+
+  test("pages before the window go back to the pool, and what others write there is not seen", () => {
+    const pool = { ...base, ...dense, window: 10, sequences: 2, pages: { tokens: 4, count: 8 } };
+    using cache = new KvCache(device, pool);
+    using line = new KvCache(device, { ...base, ...dense });
+    using all = rowsOf(40, 20);
+    using bad = device.tensor("f32", [12, 1, 64]).set(new Float32Array(768).fill(Number.NaN));
+    const own = cache.sequence();
+    for (let at = 0; at < 40; at += 4) {
+      expect(step(cache, all, at, at + 4, { sequences: [own] })).toEqual(step(line, all, at, at + 4, { window: 10 }));
+      // At most the pages of the window, of the step, and one cut by the window's end.
+      expect(cache.freePages).toBeGreaterThanOrEqual(8 - 4);
+      const other = cache.sequence();
+      step(cache, bad, 0, 12, { sequences: [other] });
+      other.drop();
+    }
+    expectRefusal(() => own.crop(20), "invalid-state", "length", "given back", "rollback");
+    own.crop(0);
+    expect(cache.freePages).toBe(8);
+    using fresh = new KvCache(device, { ...base, ...dense });
+    expect(step(cache, all, 0, 4, { sequences: [own] })).toEqual(step(fresh, all, 0, 4));
   });
 
   test("kept tokens are seen from everywhere, and no window moves them", () => {
@@ -293,6 +320,25 @@ describe("batches", () => {
     }
   });
 
+  test("rows of no tokens: refused, the sequence and the output as they were", () => {
+    using cache = new KvCache(device, { ...base, ...dense, sequences: 2 });
+    const sequences = [cache.sequence(), cache.sequence()];
+    using all = rowsOf(4, 21);
+    step(cache, all, 0, 4, { sequences, counts: [1, 3] });
+    using none = all.slice(0, 0);
+    using pass = device.pass();
+    const append = (k: Tensor<"f32">, counts: readonly number[]) => () =>
+      cache.append(pass, 0, { k, v: k, sequences, counts });
+    expectRefusal(append(all, [0, 4]), "invalid-argument", "counts.0", "0 tokens", "leave the sequence out");
+    expectRefusal(append(none, [0, 0]), "invalid-argument", "counts.0", "0 tokens");
+    expect(pass.describe()).toEqual([]);
+    // A sequence that is left out stays, and the rows of the other are its own.
+    using fresh = new KvCache(device, { ...base, ...dense });
+    step(fresh, all, 1, 4);
+    expect(step(cache, all, 0, 1, { sequences: sequences.slice(1) })).toEqual(step(fresh, all, 0, 1));
+    expect(sequences.map(({ length }) => length)).toEqual([1, 4]);
+  });
+
   test("a page whose end holds NaN, and memory that was another sequence's, are not seen", () => {
     using cache = new KvCache(device, { ...base, ...dense, sequences: 2, pages: { tokens: 16, count: 2 } });
     using bad = device.tensor("f32", [16, 1, 64]).set(new Float32Array(1024).fill(Number.NaN));
@@ -338,18 +384,25 @@ describe("memory", () => {
     expect(bytes).toBeLessThan(512 * 64 * 4 * 2);
   });
 
-  test("memory stays flat over many tokens in a ring", () => {
-    using cache = new KvCache(device, { ...base, capacity: 40, window: 8, keep: 2 });
-    using all = rowsOf(31, 17);
-    step(cache, all, 0, 31);
-    const [bytes, allocated] = [cache.bytes, device.info.currentAllocatedSize];
-    for (let i = 0; i < 100; i++) {
+  test("memory stays flat over a million tokens in a ring, which then has the bits of one that saw 8,000", () => {
+    const ring = { ...base, capacity: 1210, window: 200, keep: 2, tail: 8, maxAppend: 1000 };
+    using cache = new KvCache(device, ring);
+    using all = rowsOf(1000, 17);
+    const append = (to: KvCache, from: number, count: number) => {
+      using part = all.slice(from, from + count);
       using pass = device.pass();
-      cache.append(pass, 0, { k: all, v: all });
+      to.append(pass, 0, { k: part, v: part });
       pass.commitAndWait();
-      cache.advance(31);
-    }
-    expect([cache.length, cache.bytes]).toEqual([31 * 101, bytes]);
+      to.advance(count);
+    };
+    for (let i = 0; i < 3; i++) append(cache, 0, 1000);
+    const [bytes, allocated] = [cache.bytes, device.info.currentAllocatedSize];
+    for (let i = 3; i < 1000; i++) append(cache, 0, 1000);
+    expect([cache.length, cache.bytes]).toEqual([1_000_000, bytes]);
     expect(device.info.currentAllocatedSize).toBeLessThanOrEqual(allocated);
+    // Sums are cut at multiples of 256 of positions, of which 8,000 and a million leave the same.
+    using fresh = new KvCache(device, ring);
+    for (let i = 0; i < 8; i++) append(fresh, 0, 1000);
+    expect(step(cache, all, 0, 9)).toEqual(step(fresh, all, 0, 9));
   });
 });

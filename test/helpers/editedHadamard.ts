@@ -47,7 +47,7 @@ export class EditedHadamard {
     const { packed, norms } = cache;
     using pass = this.#device.pass();
     for (let token = 0; token < (call === "token" ? nTokens : 1); token++) {
-      const rest = { token: [0], tokens: [4, nTokens, 0, nTokens], decode: [4, nTokens, 1] }[call];
+      const rest = { token: [0], tokens: [4, nTokens, 0, nTokens, 0, 0, 0, 0], decode: [4, nTokens, 1] }[call];
       const params = new Uint32Array([headDim, nKvHeads, start + token, capacity, isSliding ? 1 : 0, 0, ...rest]);
       new Float32Array(params.buffer)[5] = 1;
       const source = call === "token" ? vectors.slice(token, token + 1) : vectors;
@@ -66,6 +66,8 @@ export class EditedHadamard {
           [v]: first,
           [v + 1]: second,
           [v + 2]: third,
+          // Neither positions nor a block table are read.
+          ...(call === "tokens" ? { 7: norms, 8: norms } : {}),
         },
         bytes: { 3: params },
         // Whole threadgroups, so that the last one has threads without a row.

@@ -88,8 +88,12 @@ export const hadamardCalls: Readonly<Record<"token" | "tokens" | "decode", Send>
       n_tokens: args.nTokens,
       src_tok_offset: args.srcTokOffset,
       n_src_tokens: args.nSrcTokens,
+      positions_per_batch: 0,
+      page_tokens: 0,
+      n_pages: 0,
+      has_positions: 0,
     };
-    const tensors = { ...stored(args), srcK: k.vectors, srcV: v.vectors };
+    const tensors = { ...stored(args), srcK: k.vectors, srcV: v.vectors, positions: undefined, blockTable: undefined };
     packMAHadamardQuantizeKvSeqArgs(block, 0, { ...tensors, params, packing, batch });
     poke?.(block);
     return native.ma_hadamard_quantize_kv_seq(pass, block.bytes);

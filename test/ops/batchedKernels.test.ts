@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { structSizes } from "../../src/ffi/generated/structs.ts";
 import { Device, hadamardQuantizeKvSeq, kvCacheCopySeq, type Tensor } from "../../src/index.ts";
 import { sourceValues } from "../helpers/quantized.ts";
 import { plant, type ShaderPatch } from "../helpers/shaders.ts";
@@ -92,7 +93,8 @@ function quantized(headDim: number, lanes: number | undefined): Family {
       pass.commitAndWait();
     },
     encodeAll(kernel, { src, outputs }) {
-      const params = new Uint32Array([headDim, nHeads, start, capacity, 1, 0, 4, nTokens, srcTokOffset, nSrcTokens]);
+      const params = new Uint32Array(structSizes.HadamardQuantizeSeqParams / 4);
+      params.set([headDim, nHeads, start, capacity, 1, 0, 4, nTokens, srcTokOffset, nSrcTokens]);
       new Float32Array(params.buffer)[5] = 1;
       using pipeline = device.pipeline(kernel);
       using pass = device.pass();
@@ -100,7 +102,8 @@ function quantized(headDim: number, lanes: number | undefined): Family {
       const source = { tensor: src, access: "read" } as const;
       const rows = nHeads * nTokens;
       pass.dispatch(pipeline, {
-        buffers: { 0: source, 1: packed, 2: norms, 4: source, 5: packed, 6: norms },
+        // Neither positions nor a block table are read.
+        buffers: { 0: source, 1: packed, 2: norms, 4: source, 5: packed, 6: norms, 7: norms, 8: norms },
         bytes: { 3: params },
         threadgroupMemory: anySize ? { 0: headDim * 8 } : {},
         form: "threadgroups",
@@ -158,7 +161,7 @@ const copyMistakes: readonly ShaderPatch[] = [
 ];
 const quantizedMistakes: readonly ShaderPatch[] = [
   { find: /ulong\(batch\) \* params\.n_src_tokens/, replace: "ulong(batch) * params.n_tokens" },
-  { find: /position\.z \* params\.num_kv_heads \+ head/, replace: "head" },
+  { find: /\{positions, block_table\}, position\.z/, replace: "{positions, block_table}, 0" },
 ];
 test.each([
   ...copyMistakes.map((patch) => [copies(8, false), patch] as const),

@@ -319,6 +319,7 @@ const plainSamples: readonly (Omit<Sample, "start" | "derived"> & { readonly cal
       n_tokens: 2,
       src_tok_offset: 1,
       n_src_tokens: 4,
+      ...{ positions_per_batch: 0, page_tokens: 0, n_pages: 0, has_positions: 0 },
     },
   },
   {

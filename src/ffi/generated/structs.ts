@@ -10,7 +10,7 @@ export const structSizes = {
   KvCacheCopyHeadMajorParams: 28,
   HadamardQuantizeParams: 28,
   HadamardQuantizeHbParams: 28,
-  HadamardQuantizeSeqParams: 40,
+  HadamardQuantizeSeqParams: 56,
   HadamardDequantizeParams: 36,
   RopeParams: 40,
   KvCacheAppendParams: 56,
@@ -37,7 +37,7 @@ export const structSizes = {
   MAKvCacheCopySeqArgs: 136,
   MAKvCacheCopyHeadMajorArgs: 88,
   MAHadamardQuantizeKvArgs: 240,
-  MAHadamardQuantizeKvSeqArgs: 192,
+  MAHadamardQuantizeKvSeqArgs: 256,
   MAHadamardDequantizeKvArgs: 192,
   MAApplyRopeArgs: 184,
   MAKvCacheAppendArgs: 224,
@@ -235,7 +235,7 @@ export function packHadamardQuantizeHbParams(
   u32[at + 6] = record.codebook_bits;
 }
 
-/** `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 40 bytes. */
+/** `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 56 bytes. A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out. */
 export interface HadamardQuantizeSeqParams {
   head_dim: number;
   num_kv_heads: number;
@@ -251,6 +251,14 @@ export interface HadamardQuantizeSeqParams {
   src_tok_offset: number;
   /** tokens of a batch in the source */
   n_src_tokens: number;
+  /** 1: positions are [B, n_tokens]; 0: [n_tokens], or consecutive without them */
+  positions_per_batch: number;
+  /** slots of a page; 0: the cache is no pages */
+  page_tokens: number;
+  /** of the pool; cache_capacity is page_tokens times the pages of a sequence */
+  n_pages: number;
+  /** derived */
+  has_positions: number;
 }
 
 /** Packs `HadamardQuantizeSeqParams` at 32-bit word `at`; undefined packs zeros. */
@@ -260,7 +268,7 @@ export function packHadamardQuantizeSeqParams(
   record: Readonly<HadamardQuantizeSeqParams> | undefined,
 ): void {
   if (record === undefined) {
-    for (let word = at; word < at + 10; word++) block.u32[word] = 0;
+    for (let word = at; word < at + 14; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -274,6 +282,10 @@ export function packHadamardQuantizeSeqParams(
   u32[at + 7] = record.n_tokens;
   u32[at + 8] = record.src_tok_offset;
   u32[at + 9] = record.n_src_tokens;
+  u32[at + 10] = record.positions_per_batch;
+  u32[at + 11] = record.page_tokens;
+  u32[at + 12] = record.n_pages;
+  u32[at + 13] = record.has_positions;
 }
 
 /** `hadamard_dequantize_kv*`: n_tokens consecutive positions of a cache to head-major [num_kv_heads, n_tokens, head_dim]. 36 bytes. */
@@ -1028,7 +1040,7 @@ export function packMAHadamardQuantizeKvArgs(
   u32[at + 58] = record.rmsCoordinates;
 }
 
-/** Arguments of `ma_hadamard_quantize_kv_seq`. 192 bytes. src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above. */
+/** Arguments of `ma_hadamard_quantize_kv_seq`. 256 bytes. src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages, num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent. */
 export interface MAHadamardQuantizeKvSeqArgs {
   srcK: Readonly<MATensor> | undefined;
   packedK: Readonly<MATensor> | undefined;
@@ -1036,6 +1048,8 @@ export interface MAHadamardQuantizeKvSeqArgs {
   srcV: Readonly<MATensor> | undefined;
   packedV: Readonly<MATensor> | undefined;
   normsV: Readonly<MATensor> | undefined;
+  positions: Readonly<MATensor> | undefined;
+  blockTable: Readonly<MATensor> | undefined;
   params: Readonly<HadamardQuantizeSeqParams> | undefined;
   /** MA_PACKING_* */
   packing: number;
@@ -1050,7 +1064,7 @@ export function packMAHadamardQuantizeKvSeqArgs(
   record: Readonly<MAHadamardQuantizeKvSeqArgs> | undefined,
 ): void {
   if (record === undefined) {
-    for (let word = at; word < at + 48; word++) block.u32[word] = 0;
+    for (let word = at; word < at + 64; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1060,9 +1074,11 @@ export function packMAHadamardQuantizeKvSeqArgs(
   packMATensor(block, at + 18, record.srcV);
   packMATensor(block, at + 24, record.packedV);
   packMATensor(block, at + 30, record.normsV);
-  packHadamardQuantizeSeqParams(block, at + 36, record.params);
-  u32[at + 46] = record.packing;
-  u32[at + 47] = record.batch;
+  packMATensor(block, at + 36, record.positions);
+  packMATensor(block, at + 42, record.blockTable);
+  packHadamardQuantizeSeqParams(block, at + 48, record.params);
+  u32[at + 62] = record.packing;
+  u32[at + 63] = record.batch;
 }
 
 /** Arguments of `ma_hadamard_dequantize_kv`. 192 bytes. out [batch, num_kv_heads, n_tokens, head_dim], f32, f16 or bf16; streams and caches as above. */

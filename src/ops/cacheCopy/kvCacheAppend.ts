@@ -69,8 +69,8 @@ const still = { invFreq: undefined, rotaryDim: 0, pairing: 0, attentionScale: 0,
  *
  * Appending no token does nothing.
  *
- * Errors: `overflow` when start + nTokens exceeds the capacity of a linear cache, nTokens that of a ring, or a
- * position that turns 2^24; `invalid-argument` when shapes disagree or tensors overlap; `unsupported` for another
+ * Errors: `overflow` when start + nTokens exceeds the capacity of a linear cache, nTokens without `positions` that of
+ * a ring, or a position that turns 2^24; `invalid-argument` when shapes disagree or tensors overlap; `unsupported` for another
  * dtype.
  *
  * @example

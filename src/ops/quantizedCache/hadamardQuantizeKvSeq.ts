@@ -1,10 +1,12 @@
-import { checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
+import { checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
+import type { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAHadamardQuantizeKvSeqArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
-import { checkTokens, fromEnd } from "../shapes.ts";
+import { usePositions } from "../rope/ropeAngles.ts";
+import { batchOf, checkAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
 import {
   cacheParams,
   encodedTensors,
@@ -19,12 +21,19 @@ import {
 /**
  * Arguments of {@link hadamardQuantizeKvSeq}. Each `src` is f32 [nSrcTokens, nKvHeads, headDim],
  * each `packed` u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32 [nKvHeads, capacity, normsPerPos], or all
- * with a batch axis before these.
+ * with a batch axis before these. With `blockTable` the caches are pools of pages, [nPages, nKvHeads, pageTokens, ...].
  */
 export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
   QuantizedCacheArgs & {
-    /** Position of the first token written, before wrapping. */
-    readonly writePosStart: number;
+    /** Position of the first token written, before wrapping. Either this or `positions`. */
+    readonly writePosStart?: number;
+    /**
+     * Positions in device memory: i32 [nTokens], of all batches, or [B, nTokens]. A token at one below 0, or that the
+     * cache does not have, is left out. No two of a sequence may share a slot.
+     */
+    readonly positions?: Tensor<"i32">;
+    /** The pages of each sequence, i32 [B, maxPages] or [maxPages]; the capacity is maxPages * pageTokens. */
+    readonly blockTable?: Tensor<"i32">;
     /** Tokens to write, at most capacity: all from srcTokOffset on unless given. */
     readonly nTokens?: number;
     /** First token read from the source; 0 unless given. */
@@ -34,6 +43,8 @@ export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
 const argNames = new OptionNames<HadamardQuantizeKvSeqArgs>("hadamardQuantizeKvSeq", {
   src: true,
   writePosStart: true,
+  positions: true,
+  blockTable: true,
   nTokens: true,
   srcTokOffset: true,
   ...quantizedNames,
@@ -75,17 +86,35 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
 export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArgs): void {
   const { native, handle, device } = Pass.use(pass);
   argNames.check(checkObject(args, "args"));
-  const position = checkU32(args.writePosStart, "writePosStart");
+  const { writePosStart: givenStart, positions: givenPositions, blockTable: givenTable } = args;
+  if (givenStart !== undefined && givenPositions !== undefined) {
+    throw refused("writePosStart", "positions say where the tokens are; leave it out");
+  }
+  const position = givenPositions === undefined ? checkU32(givenStart, "writePosStart") : 0;
   const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
   const givenTokens = args.nTokens;
-  const call = useQuantizedCall(args, device, source);
+  const hasPages = givenTable !== undefined;
+  const call = useQuantizedCall(args, device, source, hasPages);
   const nSrcTokens = fromEnd(call.k.vectors, 3);
   const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset);
 
+  const positions =
+    givenPositions === undefined ? undefined : usePositions(givenPositions, device, call.batch, nTokens);
+  const blockTable = hasPages ? useBatched(givenTable, device, "blockTable", 1, "[maxPages]") : undefined;
+  if (blockTable !== undefined) checkAxis("blockTable", "B", batchOf(blockTable, 1), call.batch, "the source");
+  const slots = call.capacity;
+
   packMAHadamardQuantizeKvSeqArgs(block, 0, {
     ...encodedTensors(call),
+    positions,
+    blockTable,
     params: {
       ...cacheParams(call),
+      cache_capacity: blockTable === undefined ? slots : slots * fromEnd(blockTable, 1),
+      positions_per_batch: positions?.shape.length === 2 ? 1 : 0,
+      page_tokens: hasPages ? slots : 0,
+      n_pages: hasPages ? batchOf(call.k.packed, 3) : 0,
+      has_positions: 0,
       write_pos_start: position,
       codebook_bits: call.format.bits,
       n_tokens: nTokens,

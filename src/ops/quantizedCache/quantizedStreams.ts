@@ -1,4 +1,4 @@
-import { checkFlag, checkOptionalNumber } from "../../checks.ts";
+import { checkFlag, checkOptionalNumber, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
@@ -121,6 +121,7 @@ export function useQuantizedCall(
   args: (QuantizeStreams | DequantizeStreams) & QuantizedCacheArgs,
   device: DeviceLifetime,
   argument: VectorsArgument,
+  hasPages = false,
 ): QuantizedCall {
   const format = useFormat(args.bits, args.packing);
   const isSliding = checkFlag(args.isSliding, "isSliding");
@@ -131,7 +132,14 @@ export function useQuantizedCall(
   const hasSingle = vectors !== undefined || packed !== undefined || norms !== undefined;
   const dual = isDual(k, v, hasSingle, name, `${name}, packed and norms`);
   if (k !== undefined) argument.names.check(k, "k.");
-  const rangesOfK = useStream(k ?? { [name]: vectors, packed, norms }, device, dual ? "k." : "", format, argument);
+  const rangesOfK = useStream(
+    k ?? { [name]: vectors, packed, norms },
+    device,
+    dual ? "k." : "",
+    format,
+    argument,
+    hasPages,
+  );
   const first = rangesOfK.vectors;
   const rank = argument.axes.length;
   const batch = batchOf(first, rank);
@@ -139,13 +147,15 @@ export function useQuantizedCall(
   let rangesOfV: StreamRanges | undefined;
   if (v !== undefined) {
     argument.names.check(v, "v.");
-    rangesOfV = useStream(v, device, "v.", format, argument);
+    rangesOfV = useStream(v, device, "v.", format, argument, hasPages);
     checkAxis(`v.${name}`, "B", batchOf(rangesOfV.vectors, rank), batch, `k.${name}`);
     for (const [axis, label] of argument.axes.entries()) {
       const got = fromEnd(rangesOfV.vectors, rank - axis);
       checkAxis(`v.${name}`, label, got, fromEnd(first, rank - axis), `k.${name}`);
     }
-    checkAxis("v.packed", "capacity", fromEnd(rangesOfV.packed, 2), capacity, "k.packed");
+    checkAxis("v.packed", hasPages ? "pageTokens" : "capacity", fromEnd(rangesOfV.packed, 2), capacity, "k.packed");
+    if (hasPages)
+      checkAxis("v.packed", "nPages", batchOf(rangesOfV.packed, 3), batchOf(rangesOfK.packed, 3), "k.packed");
   }
   const nKvHeads = fromEnd(first, argument.headAxis);
   const headDim = fromEnd(first, 1);
@@ -169,6 +179,7 @@ function useStream(
   prefix: string,
   format: QuantizedFormat,
   { name, axes, headAxis }: VectorsArgument,
+  hasPages: boolean,
 ): StreamRanges {
   const [packedName, normsName] = [`${prefix}packed`, `${prefix}norms`];
   const vectors = useBatched(stream[name], device, `${prefix}${name}`, axes.length, `[${axes.join(", ")}]`);
@@ -180,18 +191,29 @@ function useStream(
   if (axes.length === 3) {
     checkHeadAxis(`${prefix}${name}`, vectors, headAxis, fromEnd(packed, 3), `[${axes.join(", ")}]`);
   }
-  checkAxis(packedName, "B", batchOf(packed, 3), batch, `${prefix}${name}`);
+  if (hasPages) checkPool(packedName, packed, "bytesPerRow");
+  else checkAxis(packedName, "B", batchOf(packed, 3), batch, `${prefix}${name}`);
   checkAxis(packedName, "nKvHeads", fromEnd(packed, 3), nKvHeads, `${prefix}${name}`);
   const rowBytes = bytesPerRow(headDim, format);
   const row = `a headDim of ${headDim} at ${format.bits} bits, packing ${format.packing}`;
   checkAxis(packedName, "bytesPerRow", fromEnd(packed, 1), rowBytes, row);
 
   const norms = useBatched(stream.norms, device, normsName, 3, "[nKvHeads, capacity, normsPerPos]");
-  checkAxis(normsName, "B", batchOf(norms, 3), batch, `${prefix}${name}`);
+  if (hasPages) {
+    checkPool(normsName, norms, "normsPerPos");
+    checkAxis(normsName, "nPages", batchOf(norms, 3), batchOf(packed, 3), packedName);
+  } else checkAxis(normsName, "B", batchOf(norms, 3), batch, `${prefix}${name}`);
   checkAxis(normsName, "nKvHeads", fromEnd(norms, 3), nKvHeads, `${prefix}${name}`);
-  checkAxis(normsName, "capacity", fromEnd(norms, 2), fromEnd(packed, 2), packedName);
+  checkAxis(normsName, hasPages ? "pageTokens" : "capacity", fromEnd(norms, 2), fromEnd(packed, 2), packedName);
   checkAxis(normsName, "normsPerPos", fromEnd(norms, 1), normsPerPosition(headDim), `a headDim of ${headDim}`);
   return { vectors, packed, norms };
+}
+
+/** Refuses what is no pool of pages. */
+function checkPool(argument: string, { shape }: TensorRange, lastAxis: string): void {
+  if (shape.length !== 4) {
+    throw refused(argument, `expected pages [nPages, nKvHeads, pageTokens, ${lastAxis}], got [${shape}]`);
+  }
 }
 
 /** @internal The tensors of an encoding, as its argument struct has them. */

@@ -92,7 +92,8 @@ typedef struct HadamardQuantizeHbParams {
 } HadamardQuantizeHbParams;
 
 /// `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of
-/// [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 40 bytes.
+/// [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 56 bytes.
+/// A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out.
 typedef struct HadamardQuantizeSeqParams {
   ma_u32 head_dim;
   ma_u32 num_kv_heads;
@@ -104,6 +105,10 @@ typedef struct HadamardQuantizeSeqParams {
   ma_u32 n_tokens;        ///< tokens to write
   ma_u32 src_tok_offset;  ///< first token read
   ma_u32 n_src_tokens;    ///< tokens of a batch in the source
+  ma_u32 positions_per_batch;  ///< 1: positions are [B, n_tokens]; 0: [n_tokens], or consecutive without them
+  ma_u32 page_tokens;          ///< slots of a page; 0: the cache is no pages
+  ma_u32 n_pages;              ///< of the pool; cache_capacity is page_tokens times the pages of a sequence
+  ma_u32 has_positions;        ///< derived
 } HadamardQuantizeSeqParams;
 
 /// `hadamard_dequantize_kv*`: n_tokens consecutive positions of a cache to

@@ -279,8 +279,9 @@ typedef struct MAHadamardQuantizeKvArgs {
   uint32_t reserved;                  ///< 0
 } MAHadamardQuantizeKvArgs;
 
-/// Arguments of `ma_hadamard_quantize_kv_seq`. 192 bytes.
-/// src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above.
+/// Arguments of `ma_hadamard_quantize_kv_seq`. 256 bytes.
+/// src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages,
+/// num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent.
 typedef struct MAHadamardQuantizeKvSeqArgs {
   MATensor srcK;
   MATensor packedK;
@@ -288,6 +289,8 @@ typedef struct MAHadamardQuantizeKvSeqArgs {
   MATensor srcV;
   MATensor packedV;
   MATensor normsV;
+  MATensor positions;
+  MATensor blockTable;
   HadamardQuantizeSeqParams params;
   uint32_t packing;  ///< MA_PACKING_*
   uint32_t batch;    ///< at least 1

@@ -146,13 +146,13 @@ enum TensorName: UInt8 {
   case packedV
   case normsV
   case rmsScratch
+  case positions
+  case blockTable
   case outK
   case outV
   case q
   case outQ
   case k
-  case positions
-  case blockTable
   case v
   case out
   case mask

@@ -79,7 +79,7 @@ enum CacheRange {
   }
 
   @inline(__always)
-  private static func requireSlots(
+  static func requireSlots(
     _ capacity: UInt32, _ capacityName: Argument, of cache: TensorName
   ) throws(StatusError) {
     try require(

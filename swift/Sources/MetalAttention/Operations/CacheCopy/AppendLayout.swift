@@ -17,10 +17,14 @@ struct AppendLayout {
     try require(
       isFixed || params.start == 0, StatusCode.invalidArgument,
       "\(arg: "start") is \(params.start), but \(TensorName.positions) say where tokens go; it is 0 then")
-    // What positions in device memory come to is checked there; no two tokens may have one slot.
-    try CacheRange.requireRun(
-      of: params.nTokens, "nTokens", from: params.start, "start", capacity: params.capacity, "capacity",
-      of: k.cache.name, isRing: isRing || !isFixed, "isSliding")
+    // What positions in device memory come to is checked there; no two tokens may have one slot, and some may have none.
+    if isFixed {
+      try CacheRange.requireRun(
+        of: params.nTokens, "nTokens", from: params.start, "start", capacity: params.capacity, "capacity",
+        of: k.cache.name, isRing: isRing, "isSliding")
+    } else {
+      try CacheRange.requireSlots(params.capacity, "capacity", of: k.cache.name)
+    }
     let heads = Count(params.batch) * params.nHeads
     source = heads * params.nTokens * params.headDim
     if hasPages {

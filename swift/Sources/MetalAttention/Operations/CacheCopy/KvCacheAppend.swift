@@ -18,7 +18,10 @@ enum KvCacheAppend {
     let rows = try HeadGroups.rows(batch: params.batch, nTokens: params.nTokens)
     let hasPages = Tensor.isPresent(args.blockTable)
     let layout = try AppendLayout(params, k, v, hasPages: hasPages, isFixed: positions == nil, isRing: isRing)
-    let pages = hasPages ? try pageTable(args, in: pass) : nil
+    let pages =
+      hasPages
+      ? try BlockTable.use(args.blockTable, batch: params.batch, pages: params.capacity / params.pageTokens, in: pass)
+      : nil
     if params.nHeads == 0 || params.headDim == 0 || params.nTokens == 0 { return nil }
     // By their places among the kernel's arguments.
     let uses: [TensorUse?] =
@@ -43,18 +46,6 @@ enum KvCacheAppend {
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.kvCacheAppend, .threads, grid: grid, threads: threads)
     return nil
-  }
-
-  /// The pages of each sequence.
-  private static func pageTable(_ args: MAKvCacheAppendArgs, in pass: Pass) throws(StatusError) -> TensorUse {
-    let params = args.params
-    let table = try Tensor(args.blockTable, .blockTable, in: pass)
-    try table.requireDType(.i32)
-    let pages = params.capacity / params.pageTokens
-    let elements = Count(params.batch) * pages
-    try table.requireRoom(for: elements, "\(arg: "batch") \(params.batch) x \(pages) pages")
-    return TensorUse(
-      tensor: table, isWrite: false, elements: elements.value, touched: HeadMajor.Slots(elements: 0..<elements.value))
   }
 
   /// What turns K; nil where it stays as it is.

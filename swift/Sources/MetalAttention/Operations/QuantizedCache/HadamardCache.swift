@@ -58,14 +58,18 @@ struct HadamardFormat {
 struct HadamardCache {
   let format: HadamardFormat
   let headDim: UInt32
+  /// Of all batches, or of all pages.
   let packed: HeadMajor
   let norms: HeadMajor
+  /// Head vectors of a token of all batches.
+  let heads: UInt32
   private let batch: UInt32
+  private let pages: HadamardPages?
 
   /// Checks head size and factor.
   /// - Parameter heads: those of all batches; neither they nor the head size are 0.
   init(
-    _ format: HadamardFormat, _ params: some HadamardParams, heads: UInt32, batch: UInt32
+    _ format: HadamardFormat, _ params: some HadamardParams, heads: UInt32, batch: UInt32, pages: HadamardPages? = nil
   ) throws(StatusError) {
     let headDim = params.head_dim
     let isOther = HadamardKernel.otherHeadDims.contains(headDim) && headDim.nonzeroBitCount == 1
@@ -78,31 +82,38 @@ struct HadamardCache {
       "\(arg: "scale_factor_d512") is \(params.scale_factor_d512); it is finite and above 0, usually 1")
     self.format = format
     self.headDim = headDim
+    self.heads = heads
     self.batch = batch
-    packed = HeadMajor(
-      nHeads: heads, capacity: params.cache_capacity, rowSize: UInt32(rowBits / 8))
-    norms = HeadMajor(
-      nHeads: heads, capacity: params.cache_capacity, rowSize: max(1, headDim / 256))
+    self.pages = pages
+    let capacity = pages?.tokens ?? params.cache_capacity
+    let nHeads = pages?.heads ?? heads
+    packed = HeadMajor(nHeads: nHeads, capacity: capacity, rowSize: UInt32(rowBits / 8))
+    norms = HeadMajor(nHeads: nHeads, capacity: capacity, rowSize: max(1, headDim / 256))
   }
 
   /// The cache of a call on `count` tokens from position `start` on, which it
   /// has; nil when there is nothing to do.
+  /// - Parameter start: nil where positions in device memory say where tokens go.
   init?(
-    _ params: some HadamardParams, packing: UInt32, batch: UInt32, count: UInt32, from start: UInt32,
-    _ startName: Argument
+    _ params: some HadamardParams, packing: UInt32, batch: UInt32, count: UInt32, from start: UInt32?,
+    _ startName: Argument, pages: HadamardPages? = nil
   ) throws(StatusError) {
     let format = try HadamardFormat(bits: params.codebook_bits, packing: packing)
     let isRing = try CacheRange.isRing(params.is_sliding, "is_sliding")
     let heads = try CacheRange.heads(params.num_kv_heads, "num_kv_heads", batch: batch)
     if heads == 0 || params.head_dim == 0 || count == 0 { return nil }
-    try self.init(format, params, heads: heads, batch: batch)
-    try CacheRange.requireRun(
-      of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity",
-      of: .packedK, isRing: isRing, "is_sliding")
+    try self.init(format, params, heads: heads, batch: batch, pages: pages)
+    if let start {
+      try CacheRange.requireRun(
+        of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity",
+        of: .packedK, isRing: isRing, "is_sliding")
+    } else {
+      try CacheRange.requireSlots(params.cache_capacity, "cache_capacity", of: .packedK)
+    }
   }
 
   /// For messages: heads of a batch, and the batch where there is more than one.
-  var headsFormula: Sentence { CacheRange.headsFormula(packed.nHeads / batch, "num_kv_heads", batch: batch) }
+  var headsFormula: Sentence { CacheRange.headsFormula(heads / batch, "num_kv_heads", batch: batch) }
 
   /// Checks that the tensors of a stream hold the whole cache.
   func requireRoom(in stream: HadamardStream) throws(StatusError) {
@@ -111,7 +122,8 @@ struct HadamardCache {
   }
 
   private func formula(_ array: HeadMajor, _ row: StaticString) -> Sentence {
-    "\(headsFormula) x \(arg: "cache_capacity") \(array.capacity) x \(row) \(array.rowSize)"
+    if let pages { return "\(pages.formula) x \(row) \(array.rowSize)" }
+    return "\(headsFormula) x \(arg: "cache_capacity") \(array.capacity) x \(row) \(array.rowSize)"
   }
 
   private static func unsupported(_ headDim: UInt32, _ format: HadamardFormat) -> StatusError {

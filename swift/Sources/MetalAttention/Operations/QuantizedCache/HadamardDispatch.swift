@@ -12,14 +12,16 @@ struct HadamardDispatch {
   /// Elements of the source or the result that the parameters describe, and
   /// those that are touched; checked against the tensors.
   let values: (elements: UInt64, touched: Range<UInt64>)
-  /// Position of the first token in the cache, and how many there are.
-  let position: UInt32
+  /// Position of the first token in the cache, nil where only the device knows them, and how many there are.
+  let position: UInt32?
   let count: UInt32
   /// Batches that the grid counts apart from the heads: sources of more tokens
   /// than are read have gaps between them. Else the batch folds into the heads.
   var batch: UInt32 = 1
   /// What an encoding of one token writes besides.
   var probe: TensorUse?
+  /// Where an encoding of a run has its positions and its pages.
+  var places: (positions: TensorUse?, table: TensorUse?) = (nil, nil)
 
   /// - Returns: the slot of a pipeline to compile first, or nil when encoded.
   func encode<Params: BitwiseCopyable>(_ params: Params, into pass: Pass) throws(StatusError) -> PipelineSlot? {
@@ -27,7 +29,7 @@ struct HadamardDispatch {
     if let v { try cache.requireRoom(in: v) }
     let usesOfK = uses(of: k)
     let usesOfV = v.map(uses)
-    let all = usesOfK + (usesOfV ?? []) + (probe.map { [$0] } ?? [])
+    let all = usesOfK + (usesOfV ?? []) + [probe, places.positions, places.table].compactMap { $0 }
     try TensorUse.requireApart(all)
     try requireThreads()
 
@@ -45,6 +47,10 @@ struct HadamardDispatch {
     for (index, use) in (usesOfV ?? usesOfK).enumerated() {
       use.bind(in: encoder, at: (task == .token ? 5 : 4) + index)
     }
+    if task == .sequence {
+      (places.positions ?? usesOfK[2]).bind(in: encoder, at: 7)
+      (places.table ?? usesOfK[2]).bind(in: encoder, at: 8)
+    }
     if memory > 0 { encoder.setThreadgroupMemory(length: memory, at: 0) }
     for use in all { use.note(in: encoder) }
     encoder.dispatch(operation, form, grid: grid, threads: threads)
@@ -58,14 +64,15 @@ struct HadamardDispatch {
       tensor: stream.values, isWrite: isDecode, elements: values.elements,
       touched: HeadMajor.Slots(elements: values.touched))
     let stored = [(stream.packed, cache.packed), (stream.norms, cache.norms)].map { tensor, array in
-      TensorUse(
-        tensor: tensor, isWrite: !isDecode, elements: array.elements.value, touched: array.slots(count, from: position))
+      let elements = array.elements.value
+      let touched = position.map { array.slots(count, from: $0) } ?? HeadMajor.Slots(elements: 0..<elements)
+      return TensorUse(tensor: tensor, isWrite: !isDecode, elements: elements, touched: touched)
     }
     return isDecode ? stored + [vectors] : [vectors] + stored
   }
 
   /// Head vectors of a stream along x of the grid.
-  private var vectors: Count { Count(cache.packed.nHeads / batch) * count }
+  private var vectors: Count { Count(cache.heads / batch) * count }
 
   /// Kernels see the positions of threads in 32 bits.
   private func requireThreads() throws(StatusError) {
@@ -76,7 +83,7 @@ struct HadamardDispatch {
       }
     try require(
       !threads.overflowed && threads.value <= UInt64(UInt32.max), StatusCode.overflow,
-      "\(arg: "num_kv_heads") \(cache.packed.nHeads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens"
+      "\(arg: "num_kv_heads") \(cache.heads) x \(count) tokens take more than \(UInt32.max) threads; split the tokens"
     )
   }
 

@@ -26,7 +26,7 @@ enum HadamardKernel {
     ],
     headDims: headDims,
     operations: [.hadamardQuantizeKv, .hadamardQuantizeKvSeq, .dequantizeKv],
-    tensors: [.srcK, .packedK, .normsK, .outK, .srcV, .packedV, .normsV, .outV, .rmsScratch])
+    tensors: [.srcK, .packedK, .normsK, .outK, .srcV, .packedV, .normsV, .outV, .rmsScratch, .positions, .blockTable])
 
   /// Head sizes with kernels of their own.
   static let headDims: [UInt32] = [64, 80, 96, 112, 128, 192, 256, 512]

@@ -1,16 +1,27 @@
 import CMetalAttention
 
 /// `ma_hadamard_quantize_kv_seq`: tokens [batch, n_src_tokens, num_kv_heads, head_dim]
-/// into a quantized cache, K alone or K and V.
+/// into a quantized cache or pages, K alone or K and V.
 enum HadamardQuantizeKvSeq {
   static func encode(_ args: MAHadamardQuantizeKvSeqArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     let (k, v) = try HadamardStream.both(
       .source, (args.srcK, args.packedK, args.normsK), (args.srcV, args.packedV, args.normsV), in: pass)
-    let params = args.params
+    var params = args.params
+    let positions = try TokenPositions(
+      args.positions, perBatch: params.positions_per_batch, "positions_per_batch", batch: args.batch,
+      nTokens: params.n_tokens, "n_tokens", in: pass)
+    try require(
+      positions == nil || params.write_pos_start == 0, StatusCode.invalidArgument,
+      "\(arg: "write_pos_start") is \(params.write_pos_start), but \(TensorName.positions) say where tokens go; it is 0 then"
+    )
+    params.has_positions = try Derived.fill(
+      params.has_positions, "has_positions", positions == nil ? 0 : 1, "whether there are \(TensorName.positions)")
+    let hasTable = Tensor.isPresent(args.blockTable)
+    let pages = try HadamardPages(params, hasTable: hasTable)
     guard
       let cache = try HadamardCache(
-        params, packing: args.packing, batch: args.batch, count: params.n_tokens, from: params.write_pos_start,
-        "write_pos_start")
+        params, packing: args.packing, batch: args.batch, count: params.n_tokens,
+        from: positions == nil ? params.write_pos_start : nil, "write_pos_start", pages: pages)
     else { return nil }
     try CacheRange.requireSource(
       params.n_tokens, "n_tokens", from: params.src_tok_offset, "src_tok_offset", of: params.n_src_tokens,
@@ -25,10 +36,15 @@ enum HadamardQuantizeKvSeq {
 
     let skipped = UInt64(params.n_src_tokens - params.src_tok_offset - params.n_tokens)
     let touched = (UInt64(params.src_tok_offset) * token.value)..<(source.value - skipped * token.value)
-    let dispatch = HadamardDispatch(
+    let isFixed = positions == nil && pages == nil
+    var dispatch = HadamardDispatch(
       operation: .hadamardQuantizeKvSeq, task: .sequence, cache: cache, k: k, v: v,
       values: (source.value, touched),
-      position: params.write_pos_start, count: params.n_tokens, batch: args.batch)
+      position: isFixed ? params.write_pos_start : nil, count: params.n_tokens, batch: args.batch)
+    let table = try pages.map { pages throws(StatusError) in
+      try BlockTable.use(args.blockTable, batch: args.batch, pages: params.cache_capacity / pages.tokens, in: pass)
+    }
+    dispatch.places = (positions?.use, table)
     return try dispatch.encode(params, into: pass)
   }
 }

@@ -1,0 +1,101 @@
+import { disposedError } from "../device/lifetime.ts";
+import type { RecordingPass, RunValues } from "../device/recording.ts";
+import type { Tensor } from "../device/tensor.ts";
+import type { MetalAttentionError } from "../errors.ts";
+import type { Recorder, Run } from "../parameter.ts";
+import { checkRoom, checkUsual } from "./appendArgs.ts";
+import type { KvMemory } from "./memory.ts";
+import { checkRecordable, RecordedStep } from "./recordedStep.ts";
+import { Step, type StepEntry } from "./step.ts";
+
+/** Caches of this process: their parameters have names of their own. */
+let count = 0;
+
+/** What recorded steps need of their cache. */
+export interface StepOwner {
+  /** The step under way. */
+  current(): Step | undefined;
+  invalid(reason: string): MetalAttentionError;
+}
+
+/** The steps of a cache that were recorded, and which of them a run does. */
+export class RecordedSteps {
+  /** Tensors that recorded passes use. */
+  readonly kept: Tensor[] = [];
+  readonly #memory: KvMemory;
+  readonly #owner: StepOwner;
+  readonly #name = `kvCache${++count}`;
+  /** The newest last. */
+  readonly #all: RecordedStep[] = [];
+  /** What `prepare` gave values for. */
+  #prepared: { readonly recorded: RecordedStep; readonly step: Step } | undefined;
+
+  constructor(memory: KvMemory, owner: StepOwner) {
+    this.#memory = memory;
+    this.#owner = owner;
+  }
+
+  /** Bytes on the device, beside those of the cache. */
+  get bytes(): number {
+    return this.#all.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** The step that is being recorded. */
+  of(recorder: Recorder): RecordedStep | undefined {
+    return this.#all.find((known) => known.recorder === recorder);
+  }
+
+  /** The same, begun where there is none yet. */
+  open(pass: RecordingPass, recorder: Recorder, entries: readonly StepEntry[]): RecordedStep {
+    checkRecordable(entries);
+    for (const entry of entries) checkUsual(this.#memory.config, entry);
+    const known = this.of(recorder);
+    if (known !== undefined) return known;
+    const recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries, this.kept);
+    recorder.observe({ beforeRun: () => this.#beforeRun(recorded), noteRun: (run) => this.#noteRun(run) });
+    this.#all.push(recorded);
+    return recorded;
+  }
+
+  /** The newest whole step of so many tokens, or of any number, that has room. */
+  find(nTokens: number | undefined): RecordedStep {
+    const { layers } = this.#memory.config;
+    const recorded = this.#all.findLast(({ step }) => nTokens === undefined || step.rows === nTokens);
+    if (recorded === undefined || recorded.step.layers.size < layers) {
+      const what = recorded === undefined ? "nothing such" : `${recorded.step.layers.size} of ${layers} layers`;
+      throw this.#owner.invalid(`${what} was recorded; append to all layers in device.record() first`);
+    }
+    for (const entry of recorded.step.entries) {
+      if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
+      checkRoom(this.#memory.config, entry);
+    }
+    return recorded;
+  }
+
+  /** The step that a run will do, and the values for it. */
+  prepare(recorded: RecordedStep): { readonly step: Step; readonly values: RunValues } {
+    const step = new Step(recorded.step.entries, true);
+    for (const layer of recorded.step.layers) step.layers.add(layer);
+    const values = recorded.prepare();
+    this.#prepared = { recorded, step };
+    return { step, values };
+  }
+
+  /** Refuses a run that would not do the step under way. */
+  #beforeRun(recorded: RecordedStep): void {
+    const step = this.#owner.current();
+    if (step === undefined || step !== this.#prepared?.step || recorded !== this.#prepared.recorded) {
+      throw this.#owner.invalid("a run of a recorded step that is not prepared; call prepare() before each run");
+    }
+    if (step.passes.size > 0 && !step.isDead) {
+      throw this.#owner.invalid("the step was run already; end it by advance(), or by abandon()");
+    }
+  }
+
+  #noteRun(run: Run): void {
+    const passes = this.#prepared?.step.passes;
+    // A run that has failed may be done again.
+    passes?.clear();
+    passes?.add(run);
+  }
+}

@@ -1,0 +1,73 @@
+/** How many dispatches an append takes, whatever the number of its sequences, tokens and pages. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { Device, KvCache, type KvCacheOptions } from "../../src/index.ts";
+import { normalDraws } from "../helpers/random.ts";
+
+const device = Device.open();
+afterAll(() => device.dispose());
+
+const base: KvCacheOptions = { layers: 1, nKvHeads: 2, headDim: 64, capacity: 60, sequences: 3 };
+const dense = { k: "f16", v: "f16" } as const;
+const pages = { tokens: 4, count: 45 };
+const rope = { rope: { theta: 10_000, pairing: "half" as const } };
+
+/** What the append of a step is made of, which is done after. */
+function append(cache: KvCache, counts: readonly number[], isTurned = false): string[] {
+  const sequences = cache.sequences.length > 0 ? cache.sequences : counts.map(() => cache.sequence());
+  const rows = counts.reduce((sum, count) => sum + count, 0);
+  const draw = normalDraws(rows);
+  const tensor = () => device.tensor("f32", [rows, 2, 64]).set(Float32Array.from({ length: rows * 128 }, draw));
+  using pass = device.pass();
+  cache.append(pass, 0, { k: tensor(), v: tensor(), sequences, counts, ...(isTurned && rope) });
+  const found = pass.describe().map(({ op }) => op);
+  pass.commitAndWait();
+  cache.advance();
+  return found;
+}
+
+describe("dispatches of an append", () => {
+  const [copy, quantize, turn] = ["kvCacheAppend", "hadamardQuantizeKvSeq", "applyRope"];
+  const cases: [name: string, options: Partial<KvCacheOptions>, expected: string[], isTurned?: boolean][] = [
+    ["a dense line, turned", dense, [copy], true],
+    ["a dense ring", { ...dense, window: 20 }, [copy]],
+    ["dense pages, turned", { ...dense, pages }, [copy], true],
+    ["codes of one width", { k: { bits: 4 } }, [quantize]],
+    ["codes of two widths", {}, [quantize, quantize]],
+    ["codes in pages, turned before", { pages }, [turn, quantize, quantize], true],
+    ["a ring that keeps", { ...dense, window: 20, keep: 2 }, [copy, copy]],
+    ["a tail", { tail: 40 }, [copy]],
+  ];
+  for (const [name, options, expected, isTurned] of cases) {
+    test(`${name}: one for three sequences and each format`, () => {
+      using cache = new KvCache(device, { ...base, ...options });
+      expect(append(cache, [5, 5, 5], isTurned)).toEqual(expected);
+      expect(append(cache, [1, 1, 1], isTurned)).toEqual(expected);
+    });
+  }
+
+  test("a prompt over many pages is written at once", () => {
+    for (const [options, expected] of [
+      [dense, [copy]],
+      [{}, [quantize, quantize]],
+    ] as const) {
+      using cache = new KvCache(device, { ...base, ...options, sequences: 1, pages });
+      expect(append(cache, [38])).toEqual([...expected]);
+    }
+  });
+
+  test("a prompt larger than the stage goes through it in parts, over pages too", () => {
+    const attended = (more: Partial<KvCacheOptions>) => {
+      using cache = new KvCache(device, { ...base, capacity: 600, sequences: 1, ...more });
+      append(cache, [3], true);
+      append(cache, [590], true);
+      const [x, out] = [device.tensor("f32", [1, 2, 64]), device.tensor("f32", [1, 2, 64])];
+      x.set(Float32Array.from({ length: 128 }, normalDraws(3)));
+      using pass = device.pass();
+      cache.append(pass, 0, { k: x, v: x, ...rope });
+      cache.attend(pass, 0, { q: x, out });
+      pass.commitAndWait();
+      return out.toFloat32Array();
+    };
+    expect(attended({ pages: { tokens: 7, count: 90 } })).toEqual(attended({}));
+  });
+});
