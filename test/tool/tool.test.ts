@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { Device } from "../../src/index.ts";
 
 const root = join(import.meta.dir, "../..");
@@ -91,8 +91,11 @@ if (process.platform === "linux")
     ["threads", /^ {2}ok {6}summed: .*; runs as threads \(SOFTMETAL_EXECUTOR is threads\)$/m],
   ])("compile says what runs a kernel, with SOFTMETAL_EXECUTOR %p", (executor, expected) => {
     const path = shader("summed.metal", "kernel void summed(device float *x [[buffer(0)]]) { x[0] = simd_sum(x[0]); }");
-    const env = { ...process.env, SOFTMETAL_EXECUTOR: executor };
+    const env = { ...process.env, SOFTMETAL_EXECUTOR: executor, PATH: `${dirname(tool)}:${process.env["PATH"]}` };
     expect(Bun.spawnSync([tool, "compile", path], { env }).stdout.toString()).toMatch(expected);
+    // As a shell finds it, which gives a program no more than its name.
+    const found = Bun.spawnSync(["bash", "-c", `${basename(tool)} compile ${path}`], { env });
+    expect(found.stdout.toString()).toMatch(expected);
   });
 
 test("compile takes a file whose kernels are built in", () => {
