@@ -85,6 +85,32 @@ test("compile makes a pipeline of every entry point, those named by macros too",
   }
 });
 
+test("compile gives constants the zeros that they need, whatever their index and type are written as", () => {
+  const path = shader(
+    "indices.metal",
+    "#define BASE 20",
+    "enum Slot { kFirst = 30, kSecond };",
+    "constant constexpr int kShift = 2;",
+    "constant unsigned int count [[function_constant(BASE + 1)]];",
+    "constant vec<float, 3> scale [[function_constant(kSecond)]];",
+    "constant unsigned short small [[ function_constant ( 1 << kShift ) ]], other [[function_constant(40)]];",
+    "#define CONSTANT(type, name, at) constant type name [[function_constant(at)]]",
+    "CONSTANT(bool, wide, BASE * 2 + 5);",
+    "namespace inner { constant half4 weights [[function_constant(50)]]; }",
+    "constant bool isWide = is_function_constant_defined(wide) ? wide : false;",
+    "kernel void all(device float *x [[buffer(0)]]) { x[0] = count + scale.z + small + other + isWide + inner::weights.w; }",
+    "template <typename T> kernel void half_of(device T *x [[buffer(0)]]) { x[0] = T(small) / T(count + 1); }",
+    'template [[host_name("half_of_float")]] kernel void half_of<float>(device float *);',
+  );
+  const { exitCode, stdout } = run("compile", path);
+  expect(stdout).toMatch(/^ {2}ok {6}all: /m);
+  expect(stdout).toMatch(/^ {2}ok {6}half_of_float: /m);
+  expect(exitCode).toBe(0);
+  // Those that are given stay, and a wrong one is refused with the type that the compiler knows.
+  expect(run("compile", path, "--constant", "31=f32:1,2,3", "--constant", "4=u16:7").exitCode).toBe(0);
+  expect(run("compile", path, "--constant", "21=f32:1").stdout).toContain("has type uint, the value has type float");
+});
+
 if (process.platform === "linux")
   test.each([
     [undefined, /^ {2}ok {6}summed: .*; runs as vectors$/m],
