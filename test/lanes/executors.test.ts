@@ -33,11 +33,14 @@ kernel void lanes(device float *x [[buffer(0)]], uint i [[thread_position_in_gri
 kernel void plain(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] *= 2.0f; }
 `;
 
-/** A program that says it is clang 18, for which there is no pass. */
-function otherClang(folder: string): string {
+/** By name: a program that says it is clang 18, for which there is no pass, and one that a signal ends with the pass. */
+const otherClangs: Readonly<Record<string, string>> = {
+  another: 'if [ "$1" = --version ]; then echo "Debian clang version 18.1.8"; else exec clang-19 "$@"; fi',
+  dying: 'for word; do case $word in -fpass-plugin=*) kill -11 $$ ;; esac; done; exec clang-19 "$@"',
+};
+function otherClang(folder: string, name: string): string {
   const path = join(folder, "clang");
-  const says = 'if [ "$1" = --version ]; then echo "Debian clang version 18.1.8"; else exec clang-19 "$@"; fi';
-  writeFileSync(path, `#!/bin/sh\n${says}\n`, { mode: 0o755 });
+  writeFileSync(path, `#!/bin/sh\n${otherClangs[name]}\n`, { mode: 0o755 });
   return path;
 }
 
@@ -45,7 +48,8 @@ function otherClang(folder: string): string {
 async function executors(environment: Record<string, string>): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), "executors-"));
   try {
-    if (environment["SOFTMETAL_CLANG"] !== undefined) environment = { SOFTMETAL_CLANG: otherClang(folder) };
+    const { SOFTMETAL_CLANG: clang } = environment;
+    if (clang !== undefined) environment = { SOFTMETAL_CLANG: otherClang(folder, clang) };
     const script = `
       import { inspectInstallation } from ${JSON.stringify(join(root, "scripts/doctor/installation.ts"))};
       import { Device } from ${JSON.stringify(join(root, "src/index.ts"))};
@@ -85,6 +89,11 @@ if (isLinux)
       "threads with a clang that the pass was not built for",
       { SOFTMETAL_CLANG: "another" },
       /^threads \(softmetal-lanes-18\.so, the compiler pass .* is not beside .*; this is clang 18, and clang 19 is /,
+    ],
+    [
+      "threads where clang dies with the pass",
+      { SOFTMETAL_CLANG: "dying" },
+      /^threads \(.*the compiler, .*clang, ended with signal 11 while it compiled/,
     ],
     [
       "threads where clang cannot load the pass",

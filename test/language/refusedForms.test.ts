@@ -107,6 +107,14 @@ const refusals: readonly Refusal[] = [
     says: recursion,
   },
   {
+    name: "recursion of a function that has the name of one of the library",
+    source: both(
+      "struct P { float v; };\nfloat length(P p) { return p.v < 1 ? p.v : §length(P{p.v - 1}) + 1; }",
+      "out[i] = length(P{in[i]});",
+    ),
+    says: recursion,
+  },
+  {
     name: "recursion of a template",
     source: both("template <typename T> T f(T x) { return x < 1 ? x : §f(x - 1); }"),
     says: recursion,

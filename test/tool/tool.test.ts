@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { Device } from "../../src/index.ts";
 
 const root = join(import.meta.dir, "../..");
@@ -85,14 +85,43 @@ test("compile makes a pipeline of every entry point, those named by macros too",
   }
 });
 
+test("compile gives constants the zeros that they need, whatever their index and type are written as", () => {
+  const path = shader(
+    "indices.metal",
+    "#define BASE 20",
+    "enum Slot { kFirst = 30, kSecond };",
+    "constant constexpr int kShift = 2;",
+    "constant unsigned int count [[function_constant(BASE + 1)]];",
+    "constant vec<float, 3> scale [[function_constant(kSecond)]];",
+    "constant unsigned short small [[ function_constant ( 1 << kShift ) ]], other [[function_constant(40)]];",
+    "#define CONSTANT(type, name, at) constant type name [[function_constant(at)]]",
+    "CONSTANT(bool, wide, BASE * 2 + 5);",
+    "namespace inner { constant half4 weights [[function_constant(50)]]; }",
+    "constant bool isWide = is_function_constant_defined(wide) ? wide : false;",
+    "kernel void all(device float *x [[buffer(0)]]) { x[0] = count + scale.z + small + other + isWide + inner::weights.w; }",
+    "template <typename T> kernel void half_of(device T *x [[buffer(0)]]) { x[0] = T(small) / T(count + 1); }",
+    'template [[host_name("half_of_float")]] kernel void half_of<float>(device float *);',
+  );
+  const { exitCode, stdout } = run("compile", path);
+  expect(stdout).toMatch(/^ {2}ok {6}all: /m);
+  expect(stdout).toMatch(/^ {2}ok {6}half_of_float: /m);
+  expect(exitCode).toBe(0);
+  // Those that are given stay, and a wrong one is refused with the type that the compiler knows.
+  expect(run("compile", path, "--constant", "31=f32:1,2,3", "--constant", "4=u16:7").exitCode).toBe(0);
+  expect(run("compile", path, "--constant", "21=f32:1").stdout).toContain("has type uint, the value has type float");
+});
+
 if (process.platform === "linux")
   test.each([
     [undefined, /^ {2}ok {6}summed: .*; runs as vectors$/m],
     ["threads", /^ {2}ok {6}summed: .*; runs as threads \(SOFTMETAL_EXECUTOR is threads\)$/m],
   ])("compile says what runs a kernel, with SOFTMETAL_EXECUTOR %p", (executor, expected) => {
     const path = shader("summed.metal", "kernel void summed(device float *x [[buffer(0)]]) { x[0] = simd_sum(x[0]); }");
-    const env = { ...process.env, SOFTMETAL_EXECUTOR: executor };
+    const env = { ...process.env, SOFTMETAL_EXECUTOR: executor, PATH: `${dirname(tool)}:${process.env["PATH"]}` };
     expect(Bun.spawnSync([tool, "compile", path], { env }).stdout.toString()).toMatch(expected);
+    // As a shell finds it, which gives a program no more than its name.
+    const found = Bun.spawnSync(["bash", "-c", `${basename(tool)} compile ${path}`], { env });
+    expect(found.stdout.toString()).toMatch(expected);
   });
 
 test("compile takes a file whose kernels are built in", () => {

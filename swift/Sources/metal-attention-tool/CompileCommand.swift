@@ -65,10 +65,10 @@ struct CompileCommand: ParsableCommand {
     guard !kernels.isEmpty else { throw ValidationError("\(file) has no kernel") }
 
     let given = constants.map(\.constant)
-    let others = shader.zeroConstants.filter { constant in !given.contains { $0.index == constant.index } }
     var failures = 0
     var lastMessage = ""
     for kernel in kernels {
+      let others = device.zeroConstants(of: kernel).filter { zero in !given.contains { $0.index == zero.index } }
       do {
         let (info, executor) = try device.compile(kernel: kernel, constants: given + others)
         print("  ok      \(original(kernel)): \(describe(info)); runs as \(executor)")

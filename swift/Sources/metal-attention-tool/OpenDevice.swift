@@ -1,4 +1,5 @@
 import CMetalAttention
+import MetalAttention
 
 /// The default device, open for as long as this object lives.
 final class OpenDevice {
@@ -44,6 +45,11 @@ final class OpenDevice {
       return
     }
   }
+
+  /// The function constants that a kernel of the registered sources needs, as false or 0.
+  ///
+  /// A kernel cannot be compiled before its constants have values, and to find mistakes any value serves.
+  func zeroConstants(of kernel: String) -> [MAConstant] { ZeroConstants.of(kernel: kernel, device: handle) }
 
   /// Compiles one kernel and gives the pipeline back; what it allows and what runs it are returned.
   func compile(kernel: String, constants: [MAConstant]) throws -> (info: MAPipelineInfo, executor: String) {

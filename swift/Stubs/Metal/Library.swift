@@ -32,6 +32,14 @@ public protocol MTLLibrary: NSObjectProtocol {
 
 public protocol MTLFunction: NSObjectProtocol {
   var name: String { get }
+  var functionConstantsDictionary: [String: MTLFunctionConstant] { get }
+}
+
+open class MTLFunctionConstant: NSObject {
+  open var name: String { "" }
+  open var type: MTLDataType { .none }
+  open var index: Int { 0 }
+  open var required: Bool { false }
 }
 
 open class MTLFunctionConstantValues: NSObject {

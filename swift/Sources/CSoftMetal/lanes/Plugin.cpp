@@ -1,6 +1,7 @@
 /// The pass plugin: every kernel of a module becomes one that runs a SIMD group.
 #include <memory>
 
+#include "BfloatBits.hpp"
 #include "Extracts.hpp"
 #include "MaskedMemory.hpp"
 #include "Prepare.hpp"
@@ -176,6 +177,7 @@ void registerPasses(PassBuilder &builder) {
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(CompactMasks());
     passes.addPass(KeepExtracts());
+    passes.addPass(HideBfloatBits());
   });
   builder.registerPipelineParsingCallback(
       [&builder](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {

@@ -1,3 +1,5 @@
+import CMetalAttention
+
 /// The kernels of a device: sources, libraries compiled on first use, and
 /// pipelines by kernel and function constants.
 final class KernelRegistry {
@@ -49,6 +51,23 @@ final class KernelRegistry {
       let key = key.builtIn
       if let pipeline = pipelines[key] { return pipeline }
       return try make(key, from: builtInLibrary(with: key.kernel))
+    }
+  }
+
+  /// Those that a kernel of the caller's needs, as false or 0; empty where there is no such kernel.
+  func zeroConstants(of kernel: String) throws(StatusError) -> [MAConstant] {
+    let library = try lock.withLock { () throws(StatusError) in try callersLibrary(with: kernel) }
+    let constants = library?.makeFunction(name: kernel)?.functionConstantsDictionary.values
+    return (constants.map { Array($0) } ?? []).sorted { $0.index < $1.index }.compactMap { constant in
+      for dtype in DType.allCases {
+        guard let place = dtype.metalTypes.firstIndex(of: constant.type) else { continue }
+        var zero = MAConstant()
+        zero.index = UInt32(clamping: constant.index)
+        zero.dtype = dtype.rawValue
+        zero.components = UInt32(place + 1)
+        return zero
+      }
+      return nil
     }
   }
 

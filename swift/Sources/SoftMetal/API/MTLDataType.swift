@@ -61,6 +61,12 @@ extension MTLDataType {
   /// The type as a shader writes it.
   var shaderName: String { self == .none ? "" : "\(self)" }
 
+  /// The type that a shader writes as `name`; `none` for one that is not built in.
+  init(shaderName name: String) {
+    let last: UInt = 124
+    self = (0...last).lazy.compactMap(MTLDataType.init).first { $0.shaderName == name } ?? .none
+  }
+
   private static let scalars: [MTLDataType] = [
     .float, .half, .int, .uint, .short, .ushort, .char, .uchar, .bool, .long, .ulong, .bfloat,
   ]

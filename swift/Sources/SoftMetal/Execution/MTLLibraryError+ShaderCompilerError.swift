@@ -3,7 +3,7 @@ extension MTLLibraryError {
   init(_ error: ShaderCompilerError) {
     let code: Code =
       switch error.kind {
-      case .compileFailure, .constantMismatch: .compileFailure
+      case .compileFailure, .compilerCrash, .constantMismatch: .compileFailure
       case .noCompiler: .unsupported
       case .hostFailure: .internal
       }

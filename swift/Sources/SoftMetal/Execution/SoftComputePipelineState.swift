@@ -34,6 +34,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
   private let reference: (shader: LoadedShader, kernel: UnsafePointer<SmKernel>)?
 
   init(_ function: SoftFunction) throws {
+    try function.requireConstants()
     let kernel = function.kernel.pointee
     let staticLength = kernel.staticThreadgroupMemory.map { Int($0.pointee) } ?? 0
     guard staticLength <= SM_MAX_THREADGROUP_MEMORY else {

@@ -17,4 +17,19 @@ final class SoftFunction: MTLFunction {
     self.kernel = kernel
     self.reference = reference
   }
+
+  var functionConstantsDictionary: [String: MTLFunctionConstant] {
+    // Of two in namespaces of their own one has the name.
+    Dictionary(shader.constants(of: kernel).map { ($0.name, $0) }) { first, _ in first }
+  }
+
+  /// Throws where the kernel needs a constant that has no value.
+  func requireConstants() throws {
+    let missing = shader.missingConstants(of: kernel)
+    guard missing.isEmpty else {
+      throw MTLLibraryError(
+        .compileFailure,
+        "function '\(name)' needs values for the function constants \(missing.joined(separator: ", "))")
+    }
+  }
 }

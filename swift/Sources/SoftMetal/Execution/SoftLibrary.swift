@@ -36,22 +36,23 @@ final class SoftLibrary: MTLLibrary {
   var functionNames: [String] { compiled.functionNames }
 
   func makeFunction(name functionName: String) -> (any MTLFunction)? {
-    try? makeFunction(name: functionName, constantValues: MTLFunctionConstantValues())
+    try? function(named: functionName, MTLFunctionConstantValues())
   }
 
   func makeFunction(name: String, constantValues: MTLFunctionConstantValues) throws -> any MTLFunction {
+    let function = try function(named: name, constantValues)
+    try function.requireConstants()
+    return function
+  }
+
+  /// A function that may lack values still, and then makes no pipeline.
+  private func function(named name: String, _ constantValues: MTLFunctionConstantValues) throws -> SoftFunction {
     guard functionNames.contains(name) else { throw functionNotFound(name) }
     if let index = constantValues.invalidIndex {
       throw MTLLibraryError(.unsupported, "function constant index \(index) is outside 0 to \(UInt32.max)")
     }
     let shader = try loadedShader(name, constantValues)
     guard let kernel = shader.kernel(named: name) else { throw functionNotFound(name) }
-    let missing = shader.missingConstants(of: kernel)
-    guard missing.isEmpty else {
-      throw MTLLibraryError(
-        .compileFailure,
-        "function '\(name)' needs values for the function constants \(missing.joined(separator: ", "))")
-    }
     guard checksLockstep, kernel.pointee.execution == UInt32(SM_EXECUTION_VECTORS) else {
       return SoftFunction(name: name, shader: shader, kernel: kernel)
     }

@@ -46,8 +46,14 @@ import Testing
     }
   }
 
-  @Test func missingConstants() {
-    #expect(bench.library.makeFunction(name: "count_by_stride") == nil)
+  @Test func missingConstants() throws {
+    // A function there is, which says what it needs; no pipeline comes of it.
+    let function = try #require(bench.library.makeFunction(name: "count_by_stride"))
+    #expect(function.functionConstantsDictionary["stride"]?.index == 7)
+    #expect(function.functionConstantsDictionary["stride"]?.type == .uint)
+    expectError(.compileFailure, mentioning: "count_by_stride", "stride") {
+      try bench.device.makeComputePipelineState(function: function)
+    }
     expectError(.compileFailure, mentioning: "count_by_stride", "stride") {
       try bench.library.makeFunction(name: "count_by_stride", constantValues: constants(stride: nil, bias: false))
     }

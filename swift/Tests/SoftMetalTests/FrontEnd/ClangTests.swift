@@ -55,12 +55,46 @@ import Testing
     #expect(error?.kind == .hostFailure)
   }
 
+  @Test(arguments: [("parser_crash", "crashed"), ("llvm_fatal_error", "broke off with an error of its own")])
+  func aCompilerThatBreaksOnASourceSaysSoInOurWords(_ command: String, _ end: String) throws {
+    let pragma = "\n#pragma clang __debug \(command)\nint last();\n"
+    let error = compilerError { try folder.compile(smallSource(1) + pragma) }
+    #expect(error?.kind == .compilerCrash)
+    let message = error?.message ?? ""
+    #expect(message.has("the compiler, ") && message.has(" \(end) while it compiled this source"))
+    #expect(message.has("SOFTMETAL_CLANG"))
+    if command == "parser_crash" { #expect(message.hasPrefix("test.metal:4:")) }
+    for word in ["Stack dump", "bug report", "lowered.cpp", "llvm::", folder.path] { #expect(!message.has(word)) }
+  }
+
+  /// A clang that dies of signal 11 where one of its arguments is like `pattern`.
+  private func dying(_ pattern: String) throws -> String {
+    let clang = try Clang.find(.environment).path
+    let path = folder.path + "/dying"
+    let script = """
+      #!/bin/sh
+      for word; do case $word in \(pattern)) echo 'Stack dump:'; kill -11 $$ ;; esac; done
+      exec \(clang) "$@"
+      """
+    #expect(Files.write(Array(script.utf8), to: path))
+    #expect(chmod(path, 0o700) == 0)
+    return path
+  }
+
+  @Test func aCompilerThatASignalEndsIsNamedWithIt() throws {
+    folder.settings.clang = try dying("*/lowered.cpp")
+    let error = compilerError { try folder.compile(smallSource(2), kernel: "fill") }
+    #expect(error?.kind == .compilerCrash)
+    #expect(error?.message.has("\(folder.path)/dying, ended with signal 11 while it compiled kernel 'fill'.") == true)
+    #expect(error?.message.has("Stack dump") == false)
+  }
+
   @Test func childProcesses() throws {
     let outcome = try #require(
       ChildProcess.run("/bin/sh", ["-c", "echo $TMPDIR; echo b 1>&2; exit 3"], temporaryFolder: "/x"))
     #expect(outcome.status == 3)
     #expect(outcome.output == "/x\nb\n")
-    #expect(ChildProcess.run("/bin/sh", ["-c", "kill -9 $$"])?.status == -1)
+    #expect(ChildProcess.run("/bin/sh", ["-c", "kill -9 $$"])?.status == 137)
     #expect(ChildProcess.run("/nowhere/program", []) == nil)
     #expect(ChildProcess.run("/bin/sh", ["-c", "printf '%s' \"$1\"", "x", "a b\"'$"])?.output == "a b\"'$")
   }

@@ -19,7 +19,7 @@ import Testing
     #expect(lowered.names == ["f"])
     #expect(!lowered.body.has("[["))
     #expect(lowered.body.has("static"))
-    #expect(lowered.tail.has("(f), ::softmetal::Buffer<"))
+    #expect(lowered.tail.has("(::f), ::softmetal::Buffer<"))
     #expect(lowered.tail.has("sm_names_0[] = {\"a\", nullptr}"))
     #expect(lowered.tail.has("sm_kernel_0::describe(\"f\", sm_names_0, 0, nullptr)"))
   }
@@ -52,7 +52,7 @@ import Testing
       """)
     #expect(
       lowered.tail.has(
-        "(f), ::softmetal::Buffer<0>, ::softmetal::BufferIf<1, sm_condition_0>, ::softmetal::Buffer<2>, "
+        "(::f), ::softmetal::Buffer<0>, ::softmetal::BufferIf<1, sm_condition_0>, ::softmetal::Buffer<2>, "
           + "::softmetal::ThreadgroupMemory<2>, ::softmetal::ThreadgroupMemory<0>, "
           + "::softmetal::BufferIf<(0x5), sm_condition_0>, ::softmetal::ThreadgroupPositionInGrid, "
           + "::softmetal::ThreadsPerSimdgroup>;"))
@@ -69,7 +69,7 @@ import Testing
   @Test func everyPositionAttribute() throws {
     for (attribute, type) in KernelSignature.positions {
       let lowered = try Lowered("kernel void f(uint x [[\(attribute)]]) {}")
-      #expect(lowered.tail.has("(f), ::softmetal::\(type)>"))
+      #expect(lowered.tail.has("(::f), ::softmetal::\(type)>"))
     }
   }
 
@@ -91,7 +91,7 @@ import Testing
   func instantiations(instantiation: String) throws {
     let lowered = try Lowered(Self.template + instantiation)
     #expect(lowered.names == ["x"])
-    #expect(lowered.tail.has("SM_EXECUTION_LOOP, 1, ( 2 * 32 ), 0, (f<float, 2>)"))
+    #expect(lowered.tail.has("SM_EXECUTION_LOOP, 1, ( 2 * 32 ), 0, (::f<float, 2>)"))
     #expect(!lowered.body.has("template [["))
     #expect(!lowered.body.has("host_name"))
   }
@@ -99,7 +99,7 @@ import Testing
   @Test func nestedTemplateArgumentsAndDefaults() throws {
     let lowered = try Lowered(
       Self.template + "template [[host_name(\"x\")]] [[kernel]] void f<vec<vec<half, 4>::type, (3 > 2)>>();")
-    #expect(lowered.tail.has("( 4 * 32 ), 0, (f<vec < vec < half , 4 > :: type , ( 3 > 2 ) >>)"))
+    #expect(lowered.tail.has("( 4 * 32 ), 0, (::f<vec < vec < half , 4 > :: type , ( 3 > 2 ) >>)"))
   }
 
   @Test func uninstantiatedTemplatesAreNoKernels() throws {
@@ -113,7 +113,7 @@ import Testing
       "namespace a { inline namespace b { kernel void f(device int *x) {} } }\nnamespace c::d { [[kernel]] void g() {} }"
     )
     #expect(lowered.names == ["f", "g"])
-    #expect(lowered.tail.has("(a::b::f)"))
+    #expect(lowered.tail.has("(::a::b::f)"))
     #expect(lowered.tail.has("(c::d::g)"))
   }
 

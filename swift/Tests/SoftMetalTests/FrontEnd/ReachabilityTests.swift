@@ -6,7 +6,7 @@ import Testing
   func execution(_ source: String) throws -> String {
     let tail = try Lowered(source).tail
     if tail.has("SM_EXECUTION_VECTORS_OR_LOOP") { return "vectors or loop" }
-    return tail.has("SM_EXECUTION_THREADS") ? (tail.has(", 1, (f") ? "matrices" : "threads") : "loop"
+    return tail.has("SM_EXECUTION_THREADS") ? (tail.has(", 1, (::f") ? "matrices" : "threads") : "loop"
   }
 
   @Test(arguments: [

@@ -33,6 +33,14 @@ enum HostIdentity {
     guard let symbol = dlsym(nil, "dladdr") else { return nil }
     var info = [UnsafePointer<CChar>?](repeating: nil, count: 4)
     guard unsafeBitCast(symbol, to: Find.self)(#dsohandle, &info) != 0 else { return nil }
-    return info[0].map { String(cString: $0) }
+    // Of a program that the shell found there is no more than its name.
+    return info[0].map { String(cString: $0) }.flatMap { $0.contains("/") ? $0 : program }
   }()
+
+  /// The path of the program that runs.
+  private static var program: String? {
+    guard let path = realpath("/proc/self/exe", nil) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
+  }
 }

@@ -3,7 +3,7 @@ import Glibc
 /// Runs a program without a shell.
 enum ChildProcess {
   struct Outcome {
-    /// Exit status; -1 when a signal ended the program, nil when unknown.
+    /// Exit status; 128 and the signal's number when one ended the program, nil when unknown.
     let status: Int32?
     /// What it wrote to its standard output and error.
     let output: String
@@ -44,7 +44,7 @@ enum ChildProcess {
       // A host that ignores SIGCHLD leaves no status behind.
       if errno != EINTR { return nil }
     }
-    return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1
+    return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + status & 0x7F
   }
 
   private static func environment(_ temporaryFolder: String?) -> [String] {

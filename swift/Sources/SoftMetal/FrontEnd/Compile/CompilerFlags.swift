@@ -10,7 +10,7 @@ enum CompilerFlags {
 
   static let diagnostics = [
     "-fno-color-diagnostics", "-fno-caret-diagnostics", "-fno-diagnostics-show-note-include-stack",
-    "-ferror-limit=50", "-fno-elide-type",
+    "-ferror-limit=50", "-fno-elide-type", "-fno-crash-diagnostics",
   ]
 
   /// Expands the user's macros, with stubs for the headers of the language.

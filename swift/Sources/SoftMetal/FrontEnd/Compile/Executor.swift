@@ -2,19 +2,22 @@ import Glibc
 
 /// How the kernels of a shader run that use lane functions or barriers.
 enum Executor: Hashable, Sendable {
-  /// One thread at a time, each a flow of control of its own: the reference.
-  case threads(why: String)
+  /// One thread at a time, each a flow of control of its own: the reference. It has of `plugin`, where there is one, what
+  /// mends LLVM's mistakes.
+  case threads(why: String, plugin: String?)
   /// A SIMD group is one flow of control over vectors, made by the compiler pass in `plugin`.
   case vectors(plugin: String)
 
   /// Vectors where the pass is at hand and SOFTMETAL_EXECUTOR is not `threads`.
   static func chosen(for clang: Clang) -> Executor {
-    if isThreadsAsked { return .threads(why: "SOFTMETAL_EXECUTOR is threads") }
-    guard let plugin = plugin(for: clang) else {
+    let plugin = plugin(for: clang)
+    if isThreadsAsked { return .threads(why: "SOFTMETAL_EXECUTOR is threads", plugin: plugin) }
+    guard let plugin else {
       let (version, tested) = (clang.version, Clang.testedVersion)
       let other = version == tested ? "" : "; this is clang \(version), and clang \(tested) is supported"
       return .threads(
-        why: "\(pluginName(for: clang)), the compiler pass for vectors, is not beside the library\(other)")
+        why: "\(pluginName(for: clang)), the compiler pass for vectors, is not beside the library\(other)",
+        plugin: nil)
     }
     return .vectors(plugin: plugin)
   }
@@ -34,7 +37,7 @@ enum Executor: Hashable, Sendable {
   /// As in `CacheEntry.Metadata`.
   var whyThreads: String {
     switch self {
-    case .threads(let why): why
+    case .threads(let why, _): why
     case .vectors: ""
     }
   }
@@ -43,16 +46,23 @@ enum Executor: Hashable, Sendable {
   var flags: [String] {
     switch self {
     // Little is optimised in what others are compared with.
-    case .threads: ["-O1"]
+    case .threads(_, let plugin): ["-O1"] + (plugin.map { ["-fpass-plugin=\($0)"] } ?? [])
     case .vectors(let plugin):
       ["-O3", "-DSM_EXECUTE_VECTORS", "-fpass-plugin=\(plugin)", "-Xclang", "-disable-lifetime-markers"]
+    }
+  }
+
+  private var plugin: String? {
+    switch self {
+    case .threads(_, let plugin): plugin
+    case .vectors(let plugin): plugin
     }
   }
 
   /// The state of what it consists of, for the cache's key.
   var identity: String {
     switch self {
-    case .threads(let why): "threads \(why)"
+    case .threads(let why, let plugin): "threads \(why) \(plugin.flatMap { Files.identity($0) } ?? "")"
     case .vectors(let plugin): "vectors \(Files.identity(plugin) ?? "")"
     }
   }
@@ -60,15 +70,28 @@ enum Executor: Hashable, Sendable {
   /// Whether a kernel that was to run as a loop has primitives of lanes left.
   static func lacksLanes(_ error: ShaderCompilerError) -> Bool { error.message.contains("undefined symbol 'sm_") }
 
-  /// Why the pass declines a kernel, where an error of its compilation says so: the pass's own words, or a compiler that
-  /// fails with the pass, as one of another make may.
-  static func refusal(_ error: ShaderCompilerError) -> String? {
+  /// What to compile for where this one ended with `error`: one thread at a time where the pass declines a kernel, in its
+  /// own words, and without the pass where the compiler fails or breaks with it, as one of another make may. Nil where
+  /// nothing else is left.
+  func next(after error: ShaderCompilerError) -> Executor? {
+    guard let plugin else { return nil }
+    let isThreads = if case .threads = self { true } else { false }
+    switch error.kind {
+    case .hostFailure, .compilerCrash:
+      let reason = error.message.split(separator: "\n").joined(separator: " ")
+      return .threads(why: isThreads ? whyThreads : reason, plugin: nil)
+    default:
+      return Self.refusal(error).map { .threads(why: $0, plugin: plugin) }
+    }
+  }
+
+  /// Why the pass declines a kernel, where an error of its compilation says so.
+  private static func refusal(_ error: ShaderCompilerError) -> String? {
     let mark = "softmetal: "
     for line in error.message.split(separator: "\n") {
       guard let place = line.firstRange(of: mark + "kernel '") else { continue }
       return String(line[place.lowerBound...].dropFirst(mark.count))
     }
-    guard error.kind == .hostFailure else { return nil }
-    return String(error.message.split(separator: "\n").joined(separator: " "))
+    return nil
   }
 }

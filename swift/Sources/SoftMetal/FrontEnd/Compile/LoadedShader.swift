@@ -74,13 +74,22 @@ final class LoadedShader: @unchecked Sendable {
 
   /// Names of the function constants that `kernel` needs and that have no value.
   func missingConstants(of kernel: UnsafePointer<SmKernel>) -> [String] {
+    needed(by: kernel).filter { $0.defined.pointee == 0 }.map { String(cString: $0.name) }
+  }
+
+  /// The function constants that `kernel` needs, with a value or without.
+  func constants(of kernel: UnsafePointer<SmKernel>) -> [MTLFunctionConstant] {
+    needed(by: kernel).map { constant in
+      let type = ConstantValue.shortName(ofType: String(cString: constant.typeName))
+      return MTLFunctionConstant(
+        name: String(cString: constant.name), type: MTLDataType(shaderName: type ?? ""), index: Int(constant.index))
+    }
+  }
+
+  private func needed(by kernel: UnsafePointer<SmKernel>) -> [SmFunctionConstant] {
     let constants = Self.constants(of: object)
     return UnsafeBufferPointer(start: kernel.pointee.constants, count: Int(kernel.pointee.constantCount))
-      .compactMap { index in
-        guard index < constants.count else { return nil }
-        let constant = constants[Int(index)]
-        return constant.defined.pointee == 0 ? String(cString: constant.name) : nil
-      }
+      .compactMap { $0 < constants.count ? constants[Int($0)] : nil }
   }
 
   // MARK: Constants

@@ -40,7 +40,8 @@ enum ShaderCompiler {
     let clang = try Clang.find(settings)
     let job = Job(
       source: text, label: label, options: options, kernel: kernel, clang: clang,
-      executor: asThreads ? .threads(why: "for comparison") : Executor.chosen(for: clang),
+      executor: asThreads
+        ? .threads(why: "for comparison", plugin: Executor.plugin(for: clang)) : Executor.chosen(for: clang),
       cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey(kernel)
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
@@ -188,18 +189,17 @@ private struct Job {
     }
   }
 
-  /// Compiles for the executor, or one thread at a time where it declines a kernel.
+  /// Compiles for the executor, or for the next where that fails.
   private func compileOrDecline(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
     do {
       return try compile(lowered, executor, work)
     } catch let error as ShaderCompilerError {
-      guard case .vectors = executor else { throw error }
       // Which of the loops it is does not show in an object that is not linked.
-      if Executor.lacksLanes(error), lowered.hasLoops {
+      if case .vectors = executor, Executor.lacksLanes(error), lowered.hasLoops {
         throw LanesNeeded(numbers: Set(1...lowered.describedNames.count))
       }
-      guard let reason = Executor.refusal(error) else { throw error }
-      return try compile(lowered, .threads(why: reason), work)
+      guard let next = executor.next(after: error) else { throw error }
+      return try compile(lowered, next, work)
     }
   }
 
@@ -233,6 +233,7 @@ private struct Job {
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path) else {
       throw ShaderCompilerError(kind: .hostFailure, message: "cannot start \(clang.path): \(Files.lastError)")
     }
+    if let crash = CompilerCrash(outcome, clang: clang) { throw crash.error(map, label: label, kernel: kernel) }
     if let error = LanesNeeded(log: outcome.output) { throw error }
     let log = ClangLog.translate(outcome.output, map, headerFolder: headers)
     if log.errors > 0 { throw ShaderCompilerError(kind: .compileFailure, message: log.text) }

@@ -3,6 +3,8 @@ struct ShaderCompilerError: Error, CustomStringConvertible {
   enum Kind {
     /// The source is wrong; `message` is the whole log.
     case compileFailure
+    /// The compiler itself broke on the source.
+    case compilerCrash
     /// No usable clang on this machine.
     case noCompiler
     /// A function constant has another type or size than the value given.

@@ -62,7 +62,7 @@ enum FunctionConstants {
         typeName = plain.filter { $0 != name && !storageWords.contains(list.text($0)) }
           .map { list.text($0) }.joined(separator: " ")
       }
-      context.insert(" = \(typeName)()", after: name)
+      context.insert(" = {}", after: name)
       result.append(
         FunctionConstant(
           name: list.text(name), offset: list.tokens[name].range.lowerBound, qualifier: declaration.qualifier,

@@ -74,8 +74,9 @@ enum Kernels {
 
   private static func expression(_ declaration: Declaration, _ list: TokenList) -> String {
     let arguments = span(declaration.nameToken + 1, declaration.parameters.lowerBound - 1)
-    guard list.text(arguments.lowerBound) == "<" else { return declaration.qualifier + declaration.name }
-    return declaration.qualifier + declaration.name + list.joined(arguments)
+    // The whole name: of a function of the library with the same one clang would not know which.
+    let name = "::\(declaration.qualifier)\(declaration.name)"
+    return list.text(arguments.lowerBound) == "<" ? name + list.joined(arguments) : name
   }
 
   private static func maxThreads(_ declarations: [Declaration], _ list: TokenList) -> String {
@@ -177,7 +178,7 @@ enum Kernels {
     let arguments = deduced == nil ? given : parameters.lazy.filter { !$0.isPack }.compactMap { values[$0.name] }
     return KernelEntry(
       hostName: hostName(declaration, &context) ?? "\(function.name)<\(given.joined(separator: ", "))>",
-      expression: "\(function.qualifier)\(function.name)<\(arguments.joined(separator: ", "))>",
+      expression: "::\(function.qualifier)\(function.name)<\(arguments.joined(separator: ", "))>",
       signature: signature, maxThreads: maxThreads([declaration, function], list),
       facts: reachability.facts(of: target.function, tokens: target.arguments), token: target.name,
       templateArguments: values, deduced: deduced)

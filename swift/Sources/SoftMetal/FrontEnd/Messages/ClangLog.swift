@@ -12,9 +12,10 @@ enum ClangLog {
     let isExplained = own.contains { $0.head?.isError ?? false }
     var log = ""
     var errors = 0
+    var notes = MetalNotes()
     for report in isExplained ? own : reports {
       if report.head?.isError ?? false { errors += 1 }
-      log += text(of: report, map, headerFolder)
+      log += text(of: report, map, headerFolder, &notes)
     }
     if errors > 0 { log += DiagnosticText.count(errors) }
     return (log, errors)
@@ -49,7 +50,9 @@ enum ClangLog {
     return reports
   }
 
-  private static func text(of report: Report, _ map: SourceMap, _ headerFolder: String) -> String {
+  private static func text(
+    of report: Report, _ map: SourceMap, _ headerFolder: String, _ notes: inout MetalNotes
+  ) -> String {
     var log = ""
     if var head = report.head {
       // An error in a header is one of the line that led there.
@@ -59,13 +62,22 @@ enum ClangLog {
         head.column = cause.column
       }
       log += text(of: head, map, headerFolder)
+      let message = MetalSpelling.of(String(withoutRequirement(head)), headerFolder)
+      if head.isError, let note = notes.next(for: message), let position = position(of: head, map) {
+        log += DiagnosticText.format(position, kind: "note", message: note)
+      }
     }
     for line in report.lines { log += MetalSpelling.of(String(line), headerFolder) + "\n" }
+    // One of the language's own operators stands for the hundred that clang lists.
+    let ofLanguage = report.notes.first { $0.message.hasPrefix(builtIn) && !isInternal($0.message) }?.message
     for note in report.notes where !isInternal(note.message) && !(report.head?.isOurs ?? false) && !note.isOurs {
+      if note.message.hasPrefix(builtIn), note.message != ofLanguage { continue }
       log += text(of: note, map, headerFolder)
     }
     return log
   }
+
+  private static let builtIn = "built-in candidate "
 
   private static func text(of diagnostic: Diagnostic, _ map: SourceMap, _ headerFolder: String) -> String {
     let message = MetalSpelling.of(String(withoutRequirement(diagnostic)), headerFolder)
@@ -98,6 +110,10 @@ enum ClangLog {
     guard let message else { return false }
     // `sm_bool<2>` is shown as `bool2`.
     let bytes = Array(MetalSpelling.replace(String(message), "sm_bool<", "").utf8)
+    // Metal has no such numbers.
+    if message.hasPrefix(builtIn), ["double", "__float128", "__int128"].contains(where: { message.contains($0) }) {
+      return true
+    }
     return ["softmetal::", "'SM_", "'sm_", " sm_", "SmOther", "require_constant_initialization"].contains { name in
       MetalSpelling.find(Array(name.utf8), in: bytes, from: 0) != nil
     }

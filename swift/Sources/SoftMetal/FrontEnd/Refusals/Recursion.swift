@@ -1,7 +1,7 @@
 /// Finds functions that call themselves, directly or through others.
 ///
 /// Calls are matched by name, so only functions whose name is theirs alone
-/// count: no templates, no overloads, no members.
+/// count: no templates, no overloads, no members. Clang finds the others, at the call.
 struct Recursion {
   private let list: TokenList
   private let declarations: [Declaration]
@@ -28,7 +28,7 @@ struct Recursion {
         ambiguous.insert(declaration.name)
       }
     }
-    for name in ambiguous { definitions[name] = nil }
+    for name in ambiguous.union(LibraryFunctions.names) { definitions[name] = nil }
     self.definitions = definitions
   }
 

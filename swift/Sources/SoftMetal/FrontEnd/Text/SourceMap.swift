@@ -43,8 +43,11 @@ struct SourceMap {
   /// The front end's own errors as one compile failure.
   func error(_ diagnostics: [SourceDiagnostic]) -> ShaderCompilerError {
     let sorted = diagnostics.sorted { $0.offset < $1.offset }
+    var notes = MetalNotes()
     let log = sorted.map { diagnostic in
-      DiagnosticText.format(origin.position(of: diagnostic.offset), kind: "error", message: diagnostic.message)
+      let position = origin.position(of: diagnostic.offset)
+      let note = notes.next(for: diagnostic.message).map { DiagnosticText.format(position, kind: "note", message: $0) }
+      return DiagnosticText.format(position, kind: "error", message: diagnostic.message) + (note ?? "")
     }.joined()
     return ShaderCompilerError(kind: .compileFailure, message: log + DiagnosticText.count(sorted.count))
   }

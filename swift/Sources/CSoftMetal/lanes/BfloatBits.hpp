@@ -1,0 +1,17 @@
+/// The bits of a bfloat.
+#pragma once
+
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+
+namespace lanes {
+
+/// Hides from LLVM 19 that a number of 16 bits is a bfloat's. Where nothing but its highest bit is asked of such a
+/// number, code for x86 reads the highest bit of the float whose low half the register holds, which is 0.
+class HideBfloatBits : public llvm::PassInfoMixin<HideBfloatBits> {
+ public:
+  static bool isRequired() { return true; }
+  llvm::PreservedAnalyses run(llvm::Module &module, llvm::ModuleAnalysisManager &analyses);
+};
+
+}  // namespace lanes
