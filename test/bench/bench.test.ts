@@ -110,8 +110,11 @@ describe("rounds", () => {
       ...["f16-d128", "f16-d128-alone", "f16-d64", "f16-d256", "bf16-d128", "f32-d128", "k8v4", "k4v4", "k3v3"].map(
         (name) => `decode-${name}`,
       ),
+      ...["f16", "k8v4", "k4v4", "k3v3"].map((name) => `decode-${name}-2t`),
       "decode-batch",
       "decode-host-cost",
+      "decode-host-cost-k8v4",
+      "decode-host-cost-2",
       "shader-cold",
       "shader-warm",
       "load-to-first-result",

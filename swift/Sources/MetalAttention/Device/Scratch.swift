@@ -5,7 +5,11 @@ final class Scratch {
   /// What stands for it in accesses; no buffer of a caller's has it.
   static let handle: UInt32 = 0
 
+  /// Bytes of the placeholder: as many as any element has, and more.
+  private static let placeholderLength: UInt64 = 256
+
   private var buffer: Buffer?
+  private var absent: Buffer?
 
   /// Bytes.
   var length: UInt64 { buffer?.length ?? 0 }
@@ -13,6 +17,26 @@ final class Scratch {
   /// At least `bytes` of it. What is in use by a pass stays until that ends.
   func buffer(of bytes: UInt64, on device: Device) throws(StatusError) -> Buffer {
     if let buffer, buffer.length >= bytes { return buffer }
+    let larger = try make(bytes, on: device)
+    buffer = larger
+    return larger
+  }
+
+  /// What is bound for arguments that a kernel has and does not read: always the same, so that it stays bound.
+  @inline(__always)
+  func placeholder(on device: Device) throws(StatusError) -> Unmanaged<Buffer> {
+    if let absent { return .passUnretained(absent) }
+    return .passUnretained(try makePlaceholder(on: device))
+  }
+
+  @inline(never)
+  private func makePlaceholder(on device: Device) throws(StatusError) -> Buffer {
+    let made = try make(Self.placeholderLength, on: device)
+    absent = made
+    return made
+  }
+
+  private func make(_ bytes: UInt64, on device: Device) throws(StatusError) -> Buffer {
     guard let count = Int(exactly: bytes), count <= device.maxBufferLength,
       let made = device.metal.makeBuffer(length: count, options: .storageModePrivate)
     else {
@@ -22,15 +46,13 @@ final class Scratch {
       )
     }
     // Nothing shares it: memory that may be shared has numbers from 1 on.
-    let larger = Buffer(device: device, metal: made, length: bytes, number: 0)
-    buffer = larger
-    return larger
+    return Buffer(device: device, metal: made, length: bytes, number: 0)
   }
 
-  /// What a device that closes frees: it holds its device as any buffer does.
-  func take() -> Buffer? {
-    defer { buffer = nil }
-    return buffer
+  /// What a device that closes frees: they hold their device as any buffer does.
+  func take() -> [Buffer] {
+    defer { (buffer, absent) = (nil, nil) }
+    return [buffer, absent].compactMap(\.self)
   }
 
   /// Bytes of it that a dispatch reads or writes.

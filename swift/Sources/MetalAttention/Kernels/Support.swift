@@ -46,7 +46,7 @@ extension DecodeKernel {
   ) -> String {
     JSON.object([
       ("k", JSON.string(k ? "codes" : "dense")), ("v", JSON.string(v ? "codes" : "dense")), ("headDim", "\(headDim)"),
-      ("valueDim", "\(valueDim)"), ("kernel", JSON.string(kernel)), ("queryTile", "\(tileQueries(headDim)[tile])"),
+      ("valueDim", "\(valueDim)"), ("kernel", JSON.string(kernel)), ("queryTile", "\(tileQueries(headDim, tile))"),
       ("keyTile", "\(DecodeGeometry.blockKeys)"), ("threadgroupMemory", "0"),
     ])
   }

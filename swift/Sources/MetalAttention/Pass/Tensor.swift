@@ -14,6 +14,12 @@ struct Tensor {
 
   @inline(__always)
   init(_ tensor: MATensor, _ name: TensorName, in pass: Pass) throws(StatusError) {
+    try self.init(tensor, name, of: pass.deviceIdentity)
+  }
+
+  /// Of the device alone: a pass that checks hold on to is counted for each tensor.
+  @inline(__always)
+  private init(_ tensor: MATensor, _ name: TensorName, of device: ObjectIdentifier) throws(StatusError) {
     buffer = try HandleSpace.buffers.resolveUncounted(tensor.buffer, Argument("\(name)"))
     guard let dtype = DType(rawValue: tensor.dtype) else {
       let known = DType.allCases.map { "\($0)" }.joined(separator: ", ")
@@ -27,7 +33,7 @@ struct Tensor {
     try require(
       offset % UInt64(dtype.size) == 0, StatusCode.invalidArgument,
       "\(name): offset \(tensor.offset) is not a multiple of \(dtype)'s \(dtype.size) bytes")
-    _ = try buffer.requireRange(offset, length, of: pass.deviceIdentity, Argument("\(name)"))
+    _ = try buffer.requireRange(offset, length, of: device, Argument("\(name)"))
   }
 
   /// A part of memory of the library's own.

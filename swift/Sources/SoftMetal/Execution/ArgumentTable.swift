@@ -37,13 +37,17 @@ final class ArgumentTable {
   func append(
     for pipeline: SoftComputePipelineState, to arguments: inout ContiguousArray<UInt>
   ) throws(MTLCommandBufferError) {
+    let first = arguments.count
     for argument in pipeline.buffers {
       let binding = buffers[argument.index]
       guard binding.length >= argument.minimumLength, binding.address % UInt(argument.alignment) == 0,
         binding.address != 0 || argument.minimumLength == 0
-      else { throw refusal(of: argument, binding, kernel: pipeline.name) }
+      else {
+        arguments.removeSubrange(first...)
+        throw refusal(of: argument, binding, kernel: pipeline.name)
+      }
+      arguments.append(binding.address)
     }
-    arguments.append(contentsOf: pipeline.buffers.lazy.map { [buffers] in buffers[$0.index].address })
     guard !pipeline.threadgroupMemory.isEmpty else { return }
     var total = pipeline.staticThreadgroupMemoryLength
     for argument in pipeline.threadgroupMemory {

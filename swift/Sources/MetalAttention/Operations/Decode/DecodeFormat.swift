@@ -45,7 +45,7 @@ struct DecodeStream {
     rows = try Tensor(arguments.rows, names.rows, in: pass)
     guard arguments.packing != 0 || arguments.bits != 0 || Tensor.isPresent(arguments.norms) else {
       try require(
-        [.f32, .f16, .bf16].contains(rows.dtype), StatusCode.unsupported,
+        rows.dtype == .f32 || rows.dtype == .f16 || rows.dtype == .bf16, StatusCode.unsupported,
         "\(names.rows) is \(rows.dtype); it is f32, f16 or bf16, or u8 with norms, packing and bits")
       norms = nil
       format = .dense(rows.dtype)

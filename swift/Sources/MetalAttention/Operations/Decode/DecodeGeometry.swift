@@ -7,7 +7,7 @@ struct DecodeGeometry {
 
   /// Blocks that a sequence may have, those of the window and of the ring alone.
   let blocks: UInt32
-  /// Place in `DecodeKernel.tileQueries`.
+  /// Which of the tiles of `DecodeKernel.tileQueries`.
   let tile: Int
   /// Tiles of the queries that share a head of K and V.
   let tiles: UInt32
@@ -22,7 +22,7 @@ struct DecodeGeometry {
     blocks = Self.blocks(params, hasLengths: hasLengths)
     let queries = params.n_heads / params.n_kv_heads * params.n_q
     tile = queries == 1 ? 0 : 1
-    let size = DecodeKernel.tileQueries(params.head_dim)[tile]
+    let size = DecodeKernel.tileQueries(params.head_dim, tile)
     tiles = (queries - 1) / size + 1
     // SIMD groups exchange nothing. Side by side in a threadgroup they share the cache
     // of one core, which the tiles of a block profit from, and cost one launch; while

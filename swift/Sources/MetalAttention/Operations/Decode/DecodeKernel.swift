@@ -25,16 +25,17 @@ enum DecodeKernel {
 
   /// Queries that a tile may have: one, where heads share no K and V, or as many
   /// as a lane has registers for.
-  static func tileQueries(_ headDim: UInt32) -> [UInt32] { headDim < 512 ? [1, 4] : [1, 2] }
+  @inline(__always)
+  static func tileQueries(_ headDim: UInt32, _ tile: Int) -> UInt32 { tile == 0 ? 1 : headDim < 512 ? 4 : 2 }
 
   /// By kind, head size and tile.
   static let attendTable = KernelTable(kinds.count, headDims.count, 2) { place in
     let headDim = headDims[place[1]]
-    return "flash_attn_vec_\(kinds[place[0]].name)d\(headDim)_q\(tileQueries(headDim)[place[2]])"
+    return "flash_attn_vec_\(kinds[place[0]].name)d\(headDim)_q\(tileQueries(headDim, place[2]))"
   }
   /// By tile.
   static let latentTable = KernelTable(2) { place in
-    "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim)[place[0]])"
+    "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim, place[0]))"
   }
   /// By head size.
   private static let reduceTable = KernelTable(headDims.count) { "flash_attn_vec_reduce_d\(headDims[$0[0]])" }
@@ -44,7 +45,7 @@ enum DecodeKernel {
   private static let reduceIndices = reduceTable.indices
 
   /// What attends over blocks.
-  /// - Parameter tile: the place of the tile's size in `tileQueries`.
+  /// - Parameter tile: which of a head size's tiles.
   @inline(__always)
   static func attend(
     _ headDim: UInt32, tile: Int, k: DecodeFormat, v: DecodeFormat

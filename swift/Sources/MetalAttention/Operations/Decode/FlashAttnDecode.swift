@@ -25,9 +25,12 @@ enum FlashAttnDecode {
       params.head_dim, tile: geometry.tile, k: tensors.k.format, v: tensors.v.format)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let queries = args.batch * params.n_heads * params.n_q
+    let absent = try pass.device.scratch.placeholder(on: pass.device)
     if geometry.blocks == 1 {
       let encoder = pass.use(pipeline)
-      bind(tensors, params, in: encoder)
+      bind(tensors, or: absent, params, in: encoder)
+      encoder.bind(absent, offset: 0, at: 13)
+      encoder.bind(absent, offset: 0, at: 14)
       note(tensors, in: encoder)
       attend(pipeline, params, geometry, batch: args.batch, in: encoder)
       return nil
@@ -38,7 +41,7 @@ enum FlashAttnDecode {
     let scratch = try States(queries: queries, blocks: geometry.blocks, valueDim: tensors.valueDim, of: pass.device)
     let states = Unmanaged.passUnretained(scratch.buffer)
     let attending = pass.use(pipeline)
-    bind(tensors, params, in: attending)
+    bind(tensors, or: absent, params, in: attending)
     attending.bind(states, offset: 0, at: 13)
     attending.bind(states, offset: scratch.outputs, at: 14)
     note(tensors, in: attending, withOutputs: false)
@@ -48,10 +51,10 @@ enum FlashAttnDecode {
     let joining = pass.use(reduce)
     joining.bind(states, offset: 0, at: 0)
     joining.bind(states, offset: scratch.outputs, at: 1)
-    bind(tensors.sinks, or: tensors.q, at: 2, in: joining)
+    bind(tensors.sinks, or: absent, at: 2, in: joining)
     joining.bind(params, at: 5)
     bind(tensors.out, at: 6, in: joining)
-    bind(tensors.lse, or: tensors.out, at: 7, in: joining)
+    bind(tensors.lse, or: absent, at: 7, in: joining)
     joining.note(scratch.access(isWrite: false))
     if let sinks = tensors.sinks { joining.note(sinks.whole(isWrite: false)) }
     noteOutputs(tensors, in: joining)
@@ -73,22 +76,23 @@ enum FlashAttnDecode {
   }
 
   @inline(__always)
-  private static func bind(_ tensors: DecodeArguments, _ params: FlashAttnDecodeParams, in encoder: DispatchEncoder) {
+  private static func bind(
+    _ tensors: DecodeArguments, or absent: Unmanaged<Buffer>, _ params: FlashAttnDecodeParams,
+    in encoder: DispatchEncoder
+  ) {
     bind(tensors.q, at: 0, in: encoder)
     bind(tensors.k.rows, at: 1, in: encoder)
-    bind(tensors.k.norms, or: tensors.q, at: 2, in: encoder)
+    bind(tensors.k.norms, or: absent, at: 2, in: encoder)
     bind(tensors.v.rows, at: 3, in: encoder)
-    bind(tensors.v.norms, or: tensors.q, at: 4, in: encoder)
+    bind(tensors.v.norms, or: absent, at: 4, in: encoder)
     encoder.bind(params, at: 5)
     bind(tensors.out, at: 6, in: encoder)
-    bind(tensors.lse, or: tensors.out, at: 7, in: encoder)
-    bind(tensors.seqLens, or: tensors.q, at: 8, in: encoder)
-    bind(tensors.blockTable, or: tensors.q, at: 9, in: encoder)
-    bind(tensors.sinks, or: tensors.q, at: 10, in: encoder)
-    bind(tensors.alibiSlopes, or: tensors.q, at: 11, in: encoder)
-    bind(tensors.treeMask, or: tensors.q, at: 12, in: encoder)
-    bind(nil, or: tensors.out, at: 13, in: encoder)
-    bind(nil, or: tensors.out, at: 14, in: encoder)
+    bind(tensors.lse, or: absent, at: 7, in: encoder)
+    bind(tensors.seqLens, or: absent, at: 8, in: encoder)
+    bind(tensors.blockTable, or: absent, at: 9, in: encoder)
+    bind(tensors.sinks, or: absent, at: 10, in: encoder)
+    bind(tensors.alibiSlopes, or: absent, at: 11, in: encoder)
+    bind(tensors.treeMask, or: absent, at: 12, in: encoder)
   }
 
   @inline(__always)
@@ -96,11 +100,12 @@ enum FlashAttnDecode {
     encoder.bind(tensor.buffer, offset: tensor.offset, at: index)
   }
 
-  /// A kernel's buffers are bound whether it reads them or not: what is absent to the start of another's memory, which
-  /// is aligned for any type.
+  /// A kernel's buffers are bound whether it reads them or not.
   @inline(__always)
-  private static func bind(_ tensor: Tensor?, or other: Tensor, at index: Int, in encoder: DispatchEncoder) {
-    encoder.bind((tensor ?? other).buffer, offset: tensor?.offset ?? 0, at: index)
+  private static func bind(
+    _ tensor: Tensor?, or absent: Unmanaged<Buffer>, at index: Int, in encoder: DispatchEncoder
+  ) {
+    encoder.bind(tensor?.buffer ?? absent, offset: tensor?.offset ?? 0, at: index)
   }
 
   @inline(__always)
