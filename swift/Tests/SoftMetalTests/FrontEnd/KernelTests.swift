@@ -114,7 +114,7 @@ import Testing
     )
     #expect(lowered.names == ["f", "g"])
     #expect(lowered.tail.has("(::a::b::f)"))
-    #expect(lowered.tail.has("(c::d::g)"))
+    #expect(lowered.tail.has("(::c::d::g)"))
   }
 
   @Test func forwardDeclarationsAreNoEntries() throws {
