@@ -14,6 +14,8 @@ import { World } from "./world.ts";
 
 /** The largest that any machine has. */
 const pageSize = 16384;
+/** Bytes that decode attention binds for absent arguments. */
+const placeholderLength = 256;
 
 /** Calls of one function by outcome. */
 export interface Count {
@@ -85,11 +87,10 @@ export class Session {
     for (const { handle } of world.devices) {
       this.#expectOk(this.#native.ma_device_info(handle, out.bytes), "ma_device_info");
       const { currentAllocatedSize, scratchLength } = readDeviceInfo(out);
-      // Scratch stays, in whole pages, between its guard zones where there are any.
-      const pages = Math.ceil(scratchLength / pageSize);
-      const zones = scratchLength > 0 && process.env["SOFTMETAL_GUARD"] === "1" ? 2 : 0;
-      const scratch = (pages + zones) * pageSize;
-      if (currentAllocatedSize > scratch) {
+      // Scratch stays, and what is bound for absent arguments, in whole pages, between their guard zones if any.
+      const zones = process.env["SOFTMETAL_GUARD"] === "1" ? 2 : 0;
+      const kept = (bytes: number) => (bytes > 0 ? (Math.ceil(bytes / pageSize) + zones) * pageSize : 0);
+      if (currentAllocatedSize > kept(scratchLength) + kept(placeholderLength)) {
         throw new Error(`a device with nothing open holds ${currentAllocatedSize} bytes, ${scratchLength} of scratch`);
       }
     }
