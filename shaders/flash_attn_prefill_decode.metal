@@ -54,8 +54,11 @@ template <int D>
   }
   const uint row = (plane * params.n_kv_heads + kv_head) * params.capacity + slot_of_plane;
 
+  const CodeRows<D> rows(codes, code_format, lane);
+  uint bits[CodeRows<D>::words];
   float values[L::values];
-  CodeRows<D>(codes, code_format, lane).load(row, lane, values);
+  rows.template fetch<false>(rows.at(row), lane, bits);
+  rows.decode(bits, values);
   constexpr int norm_count = CodeRows<D>::norms;
   constexpr int values_a_norm = L::values / norm_count;
   constexpr float block = float(Head<D>::block);

@@ -24,6 +24,7 @@ export interface Support {
     readonly kernel: string;
     readonly queryTile: number;
     readonly keyTile: number;
+    readonly simdgroups: number;
     /** Bytes. */
     readonly threadgroupMemory: number;
   }[];
