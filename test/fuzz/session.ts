@@ -85,11 +85,11 @@ export class Session {
     for (const { handle } of world.devices) {
       this.#expectOk(this.#native.ma_device_info(handle, out.bytes), "ma_device_info");
       const { currentAllocatedSize, scratchLength } = readDeviceInfo(out);
-      // Scratch stays, in whole pages, between its guard zones where there are any.
-      const pages = Math.ceil(scratchLength / pageSize);
-      const zones = scratchLength > 0 && process.env["SOFTMETAL_GUARD"] === "1" ? 2 : 0;
-      const scratch = (pages + zones) * pageSize;
-      if (currentAllocatedSize > scratch) {
+      // Scratch stays, and a page that is bound for absent tensors, each between its guard zones where there are any.
+      const zones = process.env["SOFTMETAL_GUARD"] === "1" ? 2 : 0;
+      const scratch = scratchLength > 0 ? Math.ceil(scratchLength / pageSize) + zones : 0;
+      const placeholder = 1 + zones;
+      if (currentAllocatedSize > (scratch + placeholder) * pageSize) {
         throw new Error(`a device with nothing open holds ${currentAllocatedSize} bytes, ${scratchLength} of scratch`);
       }
     }
