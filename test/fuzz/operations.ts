@@ -1,50 +1,11 @@
 import { ptr } from "bun:ffi";
-import { dtypeSize } from "../../src/index.ts";
 import { attentionTiles } from "../../src/ops/attention/attentionTiles.ts";
 import { dtypeCodes } from "../helpers/abi.ts";
+import { decode, hasOddCodes, merge, prefill } from "./attention.ts";
+import { type DType, givenOrDerived, Places, params, strides } from "./places.ts";
 import type { Random } from "./random.ts";
 import type { Fields } from "./structs.ts";
-import type { LiveBuffer, LivePass } from "./world.ts";
-
-type DType = keyof typeof dtypeCodes;
-
-/** Places of a call's tensors, each in a buffer of its own. */
-class Places {
-  readonly #free: LiveBuffer[];
-  readonly #random: Random;
-
-  constructor(pass: LivePass, random: Random) {
-    this.#free = [...pass.device.buffers];
-    this.#random = random;
-  }
-
-  /** The fields of a tensor of `elements` somewhere in a free buffer; undefined where none has room. */
-  tensor(name: string, dtype: DType, elements: number): Fields | undefined {
-    const length = elements * dtypeSize(dtype);
-    const fitting = this.#free.filter((buffer) => buffer.length >= length);
-    const buffer = this.#random.maybe(fitting);
-    if (buffer === undefined) return undefined;
-    this.#free.splice(this.#free.indexOf(buffer), 1);
-    const offset = this.#random.below(Math.floor((buffer.length - length) / dtypeSize(dtype)) + 1);
-    return {
-      [`${name}.buffer`]: buffer.handle,
-      [`${name}.dtype`]: dtypeCodes[dtype],
-      [`${name}.offset`]: offset * dtypeSize(dtype),
-      [`${name}.length`]: length,
-    };
-  }
-
-  /** Several tensors; undefined where one has no room. */
-  tensors(...wanted: readonly (readonly [name: string, dtype: DType, elements: number])[]): Fields | undefined {
-    const fields: Record<string, number | bigint> = {};
-    for (const [name, dtype, elements] of wanted) {
-      const tensor = this.tensor(name, dtype, elements);
-      if (tensor === undefined) return undefined;
-      Object.assign(fields, tensor);
-    }
-    return fields;
-  }
-}
+import type { LivePass } from "./world.ts";
 
 /** An operation of the C ABI with calls that the header allows, and changes of them that it does not. */
 export interface FuzzedOperation {
@@ -165,7 +126,7 @@ export const operations: readonly FuzzedOperation[] = [
     struct: "MAFlashAttnPrefillArgs",
     valid: prefill,
     // The bytes may hold what an earlier call made of another mask.
-    mayBeRefused: (fields) => "tileClasses.buffer" in fields,
+    mayBeRefused: (fields) => "tileClasses.buffer" in fields || hasOddCodes(fields),
     refused: [
       ["params.B", 0],
       ["params.qL", most],
@@ -174,6 +135,8 @@ export const operations: readonly FuzzedOperation[] = [
       ["nKvHeads", 0],
       ["causal", 2],
       ["packedKeys", 2],
+      ["packingK", 4],
+      ["bitsV", 9],
       ["options.window", -1],
       ["options.softcap", -1],
       ["options.is_sliding", 2],
@@ -186,8 +149,7 @@ export const operations: readonly FuzzedOperation[] = [
     name: "ma_flash_attn_decode",
     struct: "MAFlashAttnDecodeArgs",
     valid: decode,
-    // Codes are read in words of 2 bytes.
-    mayBeRefused: (fields) => ["k", "v"].some((name) => Number(fields[`${name}.offset`]) % 2 === 1),
+    mayBeRefused: hasOddCodes,
     refused: [
       ["batch", 0],
       ["params.n_q", 17],
@@ -423,177 +385,6 @@ function dequantizeRun(pass: LivePass, random: Random): Fields | undefined {
   );
 }
 
-/** A derived field: right, or 0 for the library to fill in. */
-function givenOrDerived(random: Random, value: number): number {
-  return random.chance(0.5) ? value : 0;
-}
-
-function prefill(pass: LivePass, random: Random): Fields | undefined {
-  const dtype = random.pick<DType>(["bf16", "f16"]);
-  const D = 64;
-  const [qL, kL, gqa_factor, nKvHeads] = [
-    random.between(1, 40),
-    random.between(1, 40),
-    random.between(1, 2),
-    random.between(1, 2),
-  ];
-  const H = gqa_factor * nKvHeads;
-  const derived = (value: number) => givenOrDerived(random, value);
-  const mask = random.pick<DType | undefined>([undefined, dtype, "bool"]);
-  const classes = mask !== undefined && random.chance(0.5);
-  const causal = random.below(2);
-  const options = prefillOptions(random, { H, kL, causal, mask: mask !== undefined });
-  const { queryTile, keyTile } = attentionTiles(D);
-  const [NQ, NK] = [Math.ceil(qL / queryTile), Math.ceil(kL / keyTile)];
-  const tensors = new Places(pass, random).tensors(
-    ["q", dtype, H * qL * D],
-    ["k", dtype, nKvHeads * kL * D],
-    ["v", dtype, nKvHeads * kL * D],
-    ["out", dtype, H * qL * D],
-    ...options.tensors(qL),
-    ...(mask === undefined ? [] : [["mask", mask, qL * kL] as const]),
-    ...(classes ? [["tileClasses", "u8", NQ * NK] as const] : []),
-  );
-  return (
-    tensors && {
-      ...tensors,
-      ...params({
-        B: 1,
-        H,
-        D,
-        qL,
-        kL,
-        gqa_factor: derived(gqa_factor),
-        scale: 0.125,
-        softcapping: 1,
-        NQ: derived(NQ),
-        NK: derived(NK),
-        NQ_aligned: derived(Math.floor(qL / queryTile)),
-        NK_aligned: derived(Math.floor(kL / keyTile)),
-        qL_rem: derived(qL % queryTile),
-        kL_rem: derived(kL % keyTile),
-        qL_off: qL < kL && !options.hasLengths ? random.below(kL - qL + 1) : 0,
-        ...strides("Q_strides", H * qL * D, qL * D, D),
-        ...strides("K_strides", nKvHeads * kL * D, kL * D, D),
-        ...strides("V_strides", nKvHeads * kL * D, kL * D, D),
-        ...strides("O_strides", H * qL * D, qL * D, D),
-      }),
-      ...(mask === undefined ? {} : { "maskParams.M_strides[2]": kL }),
-      ...options.fields(qL),
-      nKvHeads,
-      causal,
-    }
-  );
-}
-
-/** What a prefill of one sequence may have beside a mask; a ring has the slots of its keys. */
-function prefillOptions(
-  random: Random,
-  { H, kL, causal, mask }: { readonly H: number; readonly kL: number; readonly causal: number; readonly mask: boolean },
-) {
-  const [hasLse, hasSinks, hasSlopes] = [random.chance(0.3), random.chance(0.3), random.chance(0.3)];
-  const hasLengths = !mask && random.chance(0.3);
-  const isRing = !mask && random.chance(0.2);
-  const isPaged = !mask && !isRing && random.chance(0.2);
-  return {
-    hasLengths,
-    tensors: (qL: number) => [
-      ...(hasLse ? [["lse", "f32", H * qL] as const] : []),
-      ...(hasSinks ? [["sinks", "f32", H] as const] : []),
-      ...(hasSlopes ? [["alibiSlopes", "f32", H] as const] : []),
-      ...(hasLengths ? [["seqLens", "i32", 1] as const] : []),
-      // A page of all keys, which K and V are.
-      ...(isPaged ? [["blockTable", "i32", 1] as const] : []),
-    ],
-    fields: (qL: number): Fields => ({
-      "options.window": causal === 1 && random.chance(0.5) ? random.between(1, 50) : 0,
-      "options.softcap": random.chance(0.3) ? 5 : 0,
-      "options.is_sliding": isRing ? 1 : 0,
-      "options.capacity": isRing || isPaged ? kL : 0,
-      "options.page_tokens": isPaged ? kL : 0,
-      "options.n_pages": isPaged ? 1 : 0,
-      ...(hasLse && { "options.L_strides[0]": H * qL, "options.L_strides[1]": qL, "options.L_strides[2]": 1 }),
-    }),
-  };
-}
-
-/** K or V of 64 values a row, dense or codes. */
-function decodeCache(random: Random, stream: "K" | "V", rows: number) {
-  const name = stream === "K" ? "k" : "v";
-  if (random.chance(0.5)) {
-    const dtype = random.pick<DType>(["f32", "f16", "bf16"]);
-    return { tensors: [[name, dtype, rows * 64] as const], fields: {} };
-  }
-  const [bits, packing, width] = random.pick<readonly [number, number, number]>([
-    [4, 1, 4],
-    [8, 2, 8],
-    [5, 2, 8],
-    [3, 3, 3],
-  ]);
-  return {
-    tensors: [[name, "u8", rows * 8 * width] as const, [`norms${stream}`, "f32", rows] as const],
-    fields: { [`bits${stream}`]: bits, [`packing${stream}`]: packing },
-  };
-}
-
-function decode(pass: LivePass, random: Random): Fields | undefined {
-  const [n_kv_heads, n_q, batches] = [random.between(1, 2), random.between(1, 3), random.between(1, 2)];
-  const n_heads = n_kv_heads * random.between(1, 3);
-  const page_tokens = random.chance(0.3) ? random.between(1, 4) : 0;
-  const n_pages = page_tokens === 0 ? 0 : random.between(1, 4);
-  const capacity = page_tokens === 0 ? random.between(1, 40) : page_tokens * random.between(1, 4);
-  const is_sliding = page_tokens === 0 ? random.below(2) : 0;
-  const rows = n_kv_heads * (page_tokens === 0 ? batches * capacity : n_pages * page_tokens);
-  const [k, v] = [decodeCache(random, "K", rows), decodeCache(random, "V", rows)];
-  const queries = batches * n_heads * n_q;
-  const hasLengths = random.chance(0.5);
-  const tree_columns = random.chance(0.3) ? random.between(1, 32) : 0;
-  const tensors = new Places(pass, random).tensors(
-    ["q", random.pick<DType>(["f32", "f16", "bf16"]), queries * 64],
-    ...k.tensors,
-    ...v.tensors,
-    ["out", random.pick<DType>(["f32", "f16", "bf16"]), queries * 64],
-    ...(random.chance(0.5) ? [["lse", "f32", queries] as const] : []),
-    // Whatever the bytes are: lengths and pages are the caller's.
-    ...(hasLengths ? [["seqLens", "i32", batches] as const] : []),
-    ...(page_tokens === 0 ? [] : [["blockTable", "i32", (batches * capacity) / page_tokens] as const]),
-    ...(random.chance(0.3) ? [["sinks", "f32", n_heads] as const] : []),
-    ...(random.chance(0.3) ? [["alibiSlopes", "f32", n_heads] as const] : []),
-    ...(tree_columns === 0 ? [] : [["treeMask", "u32", batches * n_q] as const]),
-  );
-  const numbers = {
-    n_heads,
-    n_kv_heads,
-    head_dim: 64,
-    n_q,
-    capacity,
-    seq_len: random.below(is_sliding === 1 ? 1000 : capacity + 1),
-    is_sliding,
-    window: random.below(50),
-    page_tokens,
-    n_pages,
-    tree_columns,
-    scale: 0.125,
-    softcap: random.below(2),
-    scale_factor_d512: 1,
-  };
-  return tensors && { ...tensors, ...k.fields, ...v.fields, ...params(numbers), batch: batches };
-}
-
-function merge(pass: LivePass, random: Random): Fields | undefined {
-  const [rows, row_size, parts] = [random.between(1, 9), random.between(1, 40), random.between(1, 8)];
-  const dtype = random.pick<DType>(["f32", "f16", "bf16"]);
-  const tensors = new Places(pass, random).tensors(
-    ...Array.from({ length: parts }, (_, i) => [
-      [`out${i}`, dtype, rows * row_size] as const,
-      [`lse${i}`, "f32", rows] as const,
-    ]).flat(),
-    ["out", random.pick<DType>(["f32", "f16", "bf16"]), rows * row_size],
-    ...(random.chance(0.5) ? [["lse", "f32", rows] as const] : []),
-  );
-  return tensors && { ...tensors, ...params({ rows, row_size, n_parts: givenOrDerived(random, parts) }) };
-}
-
 /** As many frequencies as a call may read, whatever a change makes of its numbers. */
 const frequencies = new Float32Array(new ArrayBuffer(4096)).fill(0.5);
 
@@ -701,12 +492,4 @@ function classify(pass: LivePass, random: Random): Fields | undefined {
     NK: givenOrDerived(random, NK),
   };
   return tensors && { ...tensors, ...params({ ...shape, ...strides("M_strides", 0, 0, kL) }), headDim };
-}
-
-function params(fields: Readonly<Record<string, number>>): Fields {
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [`params.${name}`, value]));
-}
-
-function strides(name: string, batchStride: number, head: number, row: number): Readonly<Record<string, number>> {
-  return { [`${name}[0]`]: batchStride, [`${name}[1]`]: head, [`${name}[2]`]: row };
 }

@@ -8,13 +8,18 @@ import {
   structSizes,
 } from "../../src/ffi/generated/structs.ts";
 import { support } from "../../src/ffi/support.ts";
-import { dtypeSize } from "../../src/index.ts";
-import { dtypeCodes, NativeScene, noAttentionOptions, statusCodes, tensorRecord } from "../helpers/abi.ts";
-import { type AbiRefusal, expectOk, expectRefused } from "../helpers/abiRefusals.ts";
+import { dtypeCodes, NativeScene, noAttentionOptions, statusCodes } from "../helpers/abi.ts";
+import { expectOk } from "../helpers/abiRefusals.ts";
 import { copyHeadMajor, copyRows, copySeq, copyToken } from "../helpers/copyCalls.ts";
+import {
+  bytesOf,
+  ownTensor,
+  type PlainSample,
+  type Sample,
+  testArguments,
+  testDerived,
+} from "../helpers/derivedFields.ts";
 import { type CallArgs, hadamardCalls } from "../helpers/hadamardCalls.ts";
-import { struct } from "../helpers/packed.ts";
-import { testTable } from "../helpers/table.ts";
 
 // What a kernel gets, beside what is computed here: each field of the structs
 // of ShaderTypes.h, whether the caller gave it or the library filled it in.
@@ -23,47 +28,7 @@ const scene = new NativeScene();
 afterAll(() => scene.close());
 const { native } = scene;
 
-/** A tensor in a buffer of its own. */
-const tensor = (dtype: keyof typeof dtypeCodes, elements: number) => {
-  const size = dtypeSize(dtype);
-  const { handle } = scene.buffer(elements * size);
-  return tensorRecord(handle, dtypeCodes[dtype], 0, elements * size);
-};
-
-type Fields = Readonly<Record<string, number | readonly number[]>>;
-
-/** The bytes of a struct by the library's own layout. */
-function bytesOf(name: string, fields: Fields): Uint8Array {
-  const { size, fields: layout } = struct(name);
-  expect(layout.map((field) => field.name).filter((field) => field !== "_pad")).toEqual(Object.keys(fields));
-  const view = new DataView(new ArrayBuffer(size));
-  for (const { name: field, offset, size: bytes, count, type } of layout) {
-    const given = fields[field] ?? 0;
-    for (const [i, value] of (typeof given === "number" ? [given] : given).entries()) {
-      const at = offset + (i * bytes) / count;
-      if (type === "f32") view.setFloat32(at, value, true);
-      else if (type === "i64") view.setBigInt64(at, BigInt(value), true);
-      else view.setInt32(at, value, true);
-    }
-  }
-  return new Uint8Array(view.buffer);
-}
-
-/** A call whose argument struct may be changed before it is sent. */
-type Call = (pass: number, poke?: (block: Block) => void) => number;
-
-interface Sample {
-  readonly name: string;
-  readonly call: Call;
-  /** Index of the parameters among the kernel's arguments, their struct and what it must hold. */
-  readonly index: number;
-  readonly struct: string;
-  readonly fields: Fields;
-  /** Bytes before the parameters in the argument struct. */
-  readonly start: number;
-  /** The fields that the library fills in. */
-  readonly derived: readonly string[];
-}
+const tensor = (dtype: keyof typeof dtypeCodes, elements: number) => ownTensor(scene, dtype, elements);
 
 const tensorBytes = structSizes.MATensor;
 
@@ -199,56 +164,7 @@ const derivedSamples: readonly Sample[] = [
   dequantize("bf16", 3),
 ];
 
-/** Where a field stands in the argument struct. */
-function offsetOf({ struct: name, start }: Sample, field: string): number {
-  const found = struct(name).fields.find((each) => each.name === field);
-  if (found === undefined) throw new Error(`no ${name}.${field}`);
-  return start + found.offset;
-}
-
-const store = (offset: number, value: number) => (block: Block) =>
-  new DataView(block.buffer).setInt32(offset, value, true);
-
-/** Does something with a pass, which is then released. */
-function inPass(action: (pass: number) => void): void {
-  const pass = scene.pass();
-  action(pass);
-  expectOk(scene, native.ma_pass_release(pass));
-}
-
-/** Checks what the kernel of a pass's one dispatch gets. */
-function expectArgument(
-  pass: number,
-  { index, struct: name, fields }: Pick<Sample, "index" | "struct" | "fields">,
-): void {
-  expect(scene.describe(pass).length).toBe(1);
-  expect<Uint8Array>(scene.argumentBytes(pass, 0, index)).toEqual(bytesOf(name, fields));
-}
-
-testTable("derived fields given as 0: what the kernel gets", derivedSamples, (sample) => {
-  inPass((pass) => {
-    expectOk(scene, sample.call(pass));
-    expectArgument(pass, sample);
-  });
-});
-
-const fieldCases = derivedSamples.flatMap((sample) =>
-  sample.derived.map((field) => ({ sample, field, name: `${field} of ${sample.name}` })),
-);
-
-testTable("each derived field given right, and given wrong", fieldCases, ({ sample, field }) => {
-  const right = sample.fields[field] as number;
-  const offset = offsetOf(sample, field);
-  inPass((pass) => {
-    for (const wrong of [right + 1, -1, right === 2 ? 3 : 2, 2 ** 31 - 1].filter((value) => value !== right)) {
-      const says = [right, "0 lets the library fill it in"];
-      const refusal: AbiRefusal = { name: field, status: "invalidArgument", argument: field, says };
-      expectRefused(scene, pass, [], refusal, () => sample.call(pass, store(offset, wrong)));
-    }
-    expectOk(scene, sample.call(pass, store(offset, right)));
-    expectArgument(pass, sample);
-  });
-});
+testDerived(scene, derivedSamples);
 
 const [source, target] = [tensor("f32", 1024), tensor("f16", 1024)];
 const streams = { srcK: source, cacheK: target, srcV: undefined, cacheV: undefined };
@@ -256,7 +172,7 @@ const [nHeads, headDim, capacity] = [2, 8, 5];
 const [bf16Source, bf16Cache] = [tensor("bf16", 1024), tensor("bf16", 1024)];
 const mask = tensor("bool", 6 * 10);
 
-const plainSamples: readonly (Omit<Sample, "start" | "derived"> & { readonly call: (pass: number) => number })[] = [
+const plainSamples: readonly PlainSample[] = [
   {
     name: "rows",
     call: copyRows({
@@ -335,23 +251,17 @@ const plainSamples: readonly (Omit<Sample, "start" | "derived"> & { readonly cal
   },
 ];
 
-testTable("what the kernel gets of calls without derived fields", plainSamples, (sample) => {
-  inPass((pass) => {
-    expectOk(scene, sample.call(pass));
-    expectArgument(pass, sample);
-  });
-});
+testArguments(scene, "what the kernel gets of calls without derived fields", plainSamples);
 
 describe("ma_pass_argument_bytes", () => {
   const pass = scene.pass();
   const [first, second] = [prefill(64, [35, 40], true), classify(512, [35, 40])];
   for (const { call } of [first, second]) expectOk(scene, call(pass));
-  const bytes = (name: string, fields: Fields) => bytesOf(name, fields) as Uint8Array<ArrayBuffer>;
 
   test("gives each dispatch's own, and nothing where the argument is a buffer or absent", () => {
-    expect(scene.argumentBytes(pass, 0, 4)).toEqual(bytes(first.struct, first.fields));
-    expect(scene.argumentBytes(pass, 0, 5)).toEqual(bytes("AttnMaskParams", { M_strides: [0, 0, 40] }));
-    expect(scene.argumentBytes(pass, 1, 2)).toEqual(bytes(second.struct, second.fields));
+    expect(scene.argumentBytes(pass, 0, 4)).toEqual(bytesOf(first.struct, first.fields));
+    expect(scene.argumentBytes(pass, 0, 5)).toEqual(bytesOf("AttnMaskParams", { M_strides: [0, 0, 40] }));
+    expect(scene.argumentBytes(pass, 1, 2)).toEqual(bytesOf(second.struct, second.fields));
     for (const [dispatch, index] of [
       [0, 0],
       [0, 7],
@@ -371,14 +281,14 @@ describe("ma_pass_argument_bytes", () => {
       expect(native.ma_pass_argument_bytes(pass, 0, 4, buffer, BigInt(capacity), needed.bytes)).toBe(statusCodes.ok);
       expect(needed.getU64(0)).toBe(160);
       const written = Math.min(capacity, 160);
-      expect(buffer.subarray(0, written)).toEqual(bytes(first.struct, first.fields).subarray(0, written));
+      expect(buffer.subarray(0, written)).toEqual(bytesOf(first.struct, first.fields).subarray(0, written));
       expect(buffer.subarray(written).every((byte) => byte === 0xa5)).toBe(true);
     }
   });
 
   test("after the commit too", () => {
     scene.commitAndWait(pass);
-    expect(scene.argumentBytes(pass, 1, 2)).toEqual(bytes(second.struct, second.fields));
+    expect(scene.argumentBytes(pass, 1, 2)).toEqual(bytesOf(second.struct, second.fields));
   });
 
   test("is refused for no such dispatch, for NULL and for no pass", () => {
