@@ -7,11 +7,9 @@
 
 using namespace metal;
 
-/// Keys of a block, which a threadgroup owns, at a multiple of it; those of a part of it, which
-/// one of its SIMD groups owns; and those of a leaf, whose scores that holds at once.
+/// Keys of a block, which one SIMD group owns, at a multiple of it; and those of
+/// a leaf, whose scores it holds at once.
 constant constexpr int kBlockKeys = 256;
-constant constexpr int kBlockParts = 2;
-constant constexpr int kPartKeys = kBlockKeys / kBlockParts;
 constant constexpr int kLeafKeys = 32;
 
 /// A sequence's keys: positions `first` to length - 1, as far as its cache has them.

@@ -1,8 +1,8 @@
 /// Rows of K and V as decode attention reads them: a SIMD group a row.
 ///
-/// `fetch` gives a lane its bits of a row, which lies as `Lanes<D>` says, and `decode` makes its values
-/// of them: apart, so that several rows can be on their way at once. `IS_ALIGNED`: rows begin at 16 bytes
-/// and can be read in whole words. `norms` numbers scale a row of codes; a dense row has none.
+/// `load<D, VALUES>` gives a lane its values of a row, laid out as `Lanes<D>`
+/// says; of the first VALUES coordinates where that is fewer. `norms` of them
+/// scale a row of codes; a dense row has none.
 #pragma once
 
 #include <metal_stdlib>
@@ -14,89 +14,58 @@
 
 using namespace metal;
 
-/// COUNT words of 32 bits, 1, 2 or 4, from an address that is a multiple of as many.
-template <int COUNT>
-inline void load_words(const device uchar *from, thread uint *words) {
-  if (COUNT == 4) {
-    const uint4 four = *(const device uint4 *)from;
-    words[0] = four.x;
-    words[1] = four.y;
-    words[2] = four.z;
-    words[3] = four.w;
-  } else if (COUNT == 2) {
-    const uint2 two = *(const device uint2 *)from;
-    words[0] = two.x;
-    words[1] = two.y;
-  } else {
-    words[0] = *(const device uint *)from;
-  }
-}
+/// Vectors with the alignment of an element: a tensor begins at any element.
+template <typename T, int N>
+struct Packed;
+template <>
+struct Packed<float, 2> {
+  typedef packed_float2 type;
+};
+template <>
+struct Packed<float, 4> {
+  typedef packed_float4 type;
+};
+template <>
+struct Packed<half, 2> {
+  typedef packed_half2 type;
+};
+template <>
+struct Packed<half, 4> {
+  typedef packed_half4 type;
+};
+template <>
+struct Packed<ushort, 2> {
+  typedef packed_ushort2 type;
+};
+template <>
+struct Packed<ushort, 4> {
+  typedef packed_ushort4 type;
+};
 
-/// The same from the address of any element: a tensor begins at any.
-template <int COUNT>
-inline void load_words_of_halves(const device uchar *from, thread uint *words) {
-#pragma clang loop unroll(full)
-  for (int i = 0; i < COUNT; i++) {
-    const packed_ushort2 halves = *(const device packed_ushort2 *)(from + 4 * i);
-    words[i] = uint(halves[0]) | uint(halves[1]) << 16;
-  }
-}
-
-/// Rows of f32 (format 1), f16 (2) or bf16 (3), STRIDE elements apart.
-template <int D, int STRIDE>
+/// Rows of elements E, STRIDE of them apart.
+template <typename E, int D, int STRIDE>
 struct DenseRows {
-  typedef Lanes<D> L;
   static constant constexpr int norms = 0;
-  /// As f32 takes them; of 16-bit elements the first half of each chunk is used.
-  static constant constexpr int words = L::values;
   const device uchar *rows;
-  uint format;
 
-  /// The row's address.
-  const device uchar *at(uint row) const { return rows + ulong(row) * row_bytes(); }
-  uint row_bytes() const { return format == 1 ? STRIDE * 4 : STRIDE * 2; }
-
-  template <bool IS_ALIGNED>
-  void fetch(const device uchar *row, uint lane, thread uint *bits) const {
+  void load(uint row, uint lane, thread float *values) const {
+    typedef Lanes<D> L;
+    typedef typename E::Bits Bits;
+    using Vector = typename Packed<Bits, L::width>::type;
+    const device Bits *first = (const device Bits *)rows + ulong(row) * STRIDE;
 #pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
-      thread uint *chunk = bits + c * L::width;
-#pragma clang loop unroll(full)
-      for (int i = 0; i < L::width; i++) {
-        chunk[i] = 0;
-      }
       if (L::holds(c, lane)) {
-        if (format != 1) {
-          const device uchar *from = row + L::first(c, lane) * 2;
-          if (IS_ALIGNED) {
-            load_words<L::width / 2>(from, chunk);
-          } else {
-            load_words_of_halves<L::width / 2>(from, chunk);
-          }
-        } else {
-          const device uchar *from = row + L::first(c, lane) * 4;
-          if (IS_ALIGNED) {
-            load_words<L::width>(from, chunk);
-          } else {
+        const Vector vector = *(const device Vector *)(first + L::first(c, lane));
 #pragma clang loop unroll(full)
-            for (int i = 0; i < L::width; i++) {
-              load_words<1>(from + 4 * i, chunk + i);
-            }
-          }
+        for (int i = 0; i < L::width; i++) {
+          values[c * L::width + i] = E::decode(Bits(vector[i]));
         }
-      }
-    }
-  }
-
-  void decode(const thread uint *bits, thread float *values) const {
+      } else {
 #pragma clang loop unroll(full)
-    for (int c = 0; c < L::chunks; c++) {
-#pragma clang loop unroll(full)
-      for (int i = 0; i < L::width; i++) {
-        const uint word = bits[c * L::width + (format == 1 ? i : i / 2)];
-        values[c * L::width + i] = format == 1   ? as_type<float>(word)
-                                   : format == 2 ? float(as_type<half2>(word)[i % 2])
-                                                 : as_type<float>(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
+        for (int i = 0; i < L::width; i++) {
+          values[c * L::width + i] = 0.0f;
+        }
       }
     }
   }
@@ -131,9 +100,7 @@ struct Centroids {
 /// Rows of codes. `format` is their bits, plus 8 where 5 or 6 of them have a byte of their own.
 template <int D>
 struct CodeRows {
-  typedef Lanes<D> L;
   static constant constexpr int norms = norms_of(D);
-  static constant constexpr int words = L::chunks;
   const device uchar *rows;
   uint width;  ///< bits of a row that a code takes
   uint mask;
@@ -145,38 +112,25 @@ struct CodeRows {
         mask(format == 8 ? 255 : (1u << (format & 7)) - 1),
         centroids(format == 8 ? 8 : format & 7, lane) {}
 
-  /// The row's address.
-  const device uchar *at(uint row) const { return rows + ulong(row) * row_bytes(); }
-  uint row_bytes() const { return D / 8 * width; }
-
-  template <bool IS_ALIGNED>
-  void fetch(const device uchar *row, uint lane, thread uint *bits) const {
+  void load(uint row, uint lane, thread float *values) const {
+    typedef Lanes<D> L;
+    const device uchar *first = rows + ulong(row) * (D / 8 * width);
 #pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
-      bits[c] = L::holds(c, lane) ? word_at<IS_ALIGNED>(row, uint(L::first(c, lane))) : 0;
-    }
-  }
-
-  void decode(const thread uint *bits, thread float *values) const {
-#pragma clang loop unroll(full)
-    for (int c = 0; c < L::chunks; c++) {
+      const uint word = L::holds(c, lane) ? word_at(first, uint(L::first(c, lane))) : 0;
 #pragma clang loop unroll(full)
       for (int i = 0; i < L::width; i++) {
         // All lanes take part in the look-up; those that hold nothing get some centroid.
-        values[c * L::width + i] = centroids.of_code(bits[c] >> (uint(i) * width) & mask);
+        values[c * L::width + i] = centroids.of_code(word >> (uint(i) * width) & mask);
       }
     }
   }
 
   /// 32 bits that begin with code i and hold the next ones of the lane. Rows are
   /// whole 16-bit words; the last lanes step back by what a shift makes good.
-  template <bool IS_ALIGNED>
   uint word_at(const device uchar *row, uint i) const {
-    if (width * L::width == 16) {
+    if (width * Lanes<D>::width == 16) {
       return *(const device ushort *)(row + i * width / 8);
-    }
-    if (IS_ALIGNED && width * L::width == 32) {
-      return *(const device uint *)(row + i * width / 8);
     }
     const uint bit = i * width;
     const uint start = min(bit / 16, D / 16 * width - 2);

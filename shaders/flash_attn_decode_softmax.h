@@ -21,7 +21,7 @@ struct ScoreRule {
     if (softcap != 0.0f) {
       score = softcap * precise::tanh(score / softcap);
     }
-    return slope == 0.0f ? score : score + slope * float(key - position);
+    return score + slope * float(key - position);
   }
 };
 

@@ -54,11 +54,8 @@ template <int D>
   }
   const uint row = (plane * params.n_kv_heads + kv_head) * params.capacity + slot_of_plane;
 
-  const CodeRows<D> rows(codes, code_format, lane);
-  uint bits[CodeRows<D>::words];
   float values[L::values];
-  rows.template fetch<false>(rows.at(row), lane, bits);
-  rows.decode(bits, values);
+  CodeRows<D>(codes, code_format, lane).load(row, lane, values);
   constexpr int norm_count = CodeRows<D>::norms;
   constexpr int values_a_norm = L::values / norm_count;
   constexpr float block = float(Head<D>::block);

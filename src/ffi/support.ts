@@ -24,7 +24,6 @@ export interface Support {
     readonly kernel: string;
     readonly queryTile: number;
     readonly keyTile: number;
-    readonly simdgroups: number;
     /** Bytes. */
     readonly threadgroupMemory: number;
   }[];

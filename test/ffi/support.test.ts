@@ -40,13 +40,7 @@ describe("the library's tables", () => {
       ({ k, v, headDim, valueDim, queryTile }) => `${k} ${v} ${headDim} ${valueDim} ${queryTile}`,
     );
     expect(found.toSorted()).toEqual([...promised, ...latent].toSorted());
-    for (const row of table.flashAttnDecode) {
-      const { queryTile, headDim, valueDim } = row;
-      // Queries, and of each SIMD group their sums of values, maxima and sums of weights.
-      const threadgroupMemory = 4 * queryTile * (headDim + 2 * (valueDim + 2));
-      expect(row).toMatchObject({ keyTile: 256, simdgroups: 2, threadgroupMemory });
-      expect(threadgroupMemory).toBeLessThanOrEqual(32 * 1024);
-    }
+    for (const row of table.flashAttnDecode) expect(row).toMatchObject({ keyTile: 256, threadgroupMemory: 0 });
     expect(flashAttnDecodeSupport()).toBe(flashAttnDecodeSupport());
     expect(flashAttnDecodeSupport()).toHaveLength(promised.length + latent.length);
     for (const row of flashAttnDecodeSupport()) {

@@ -124,7 +124,7 @@ const derived: readonly (readonly [field: string, right: number])[] = [
   ["q_dtype", dtypeCodes.f32],
   ["out_dtype", dtypeCodes.f32],
   // Lengths, sinks, slopes, tree and lse.
-  ["present", 1 | 2 | 4 | 8 | 16 | 64],
+  ["present", 1 | 2 | 4 | 8 | 16],
   ["n_blocks", 1],
   ["n_tiles", 1],
 ];

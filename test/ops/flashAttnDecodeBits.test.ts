@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { openWithThreads } from "../../scripts/lib/open-device.ts";
 import { type DecodeDType, Device, type FlashAttnDecodeArgs, flashAttnDecode, type Tensor } from "../../src/index.ts";
 import { type CacheFormat, cacheName, type DecodeCase, DecodeScene, runDecode } from "../helpers/decode.ts";
 import { headSizes } from "../helpers/quantized.ts";
@@ -25,9 +26,9 @@ const base = (k: CacheFormat, changes: Partial<DecodeCase> = {}): DecodeCase => 
 });
 
 /** The bits of the result of a case, of one sequence of it where it is told. */
-function bitsOfCase(entry: DecodeCase, sequence?: number): string {
-  const scene = new DecodeScene(device, entry);
-  runDecode(device, scene);
+function bitsOfCase(entry: DecodeCase, sequence?: number, on = device): string {
+  const scene = new DecodeScene(on, entry);
+  runDecode(on, scene);
   const [out, lse] = [scene.out, scene.lse].map(({ bytes }) => {
     const size = bytes.length / entry.lengths.length;
     const start = (sequence ?? 0) * size;
@@ -55,22 +56,28 @@ test.each(named)("neighbours in a batch, over %s", (_name, k) => {
   }
 });
 
-test.each(named)("splits, over %s", (_name, k) => {
+test.each(named)("splits, and SIMD groups of a threadgroup, over %s", (_name, k) => {
   const entry = base(k, { lengths: [300], hasLengths: true });
   const expected = bitsOfCase({ ...entry, capacity: 300 });
-  // Blocks of the capacity, those past the length without a key: a threadgroup of two SIMD groups each.
-  for (const blocks of [3, 80, 120, 160]) {
-    const split = { ...entry, capacity: 256 * blocks };
-    const scene = new DecodeScene(device, split);
-    using pass = device.pass();
-    flashAttnDecode(pass, scene.args);
-    const [attending, joining] = pass.describe();
-    expect(attending?.threadsPerThreadgroup).toEqual([32, 2, 1]);
-    expect(attending?.grid).toEqual([blocks, 2, 1]);
-    expect(joining?.threadsPerThreadgroup).toEqual([32, 4, 1]);
-    expect(joining?.grid).toEqual([6, 1, 1]);
-    scene.dispose();
-    expect(bitsOfCase(split)).toBe(expected);
+  // Blocks of the capacity, those past the length without a key; how many a threadgroup has follows from the cores.
+  for (const [cores, groups] of [
+    [40, [1, 2, 3, 4]],
+    [20, [1, 4, 4, 4]],
+    [1, [3, 4, 4, 4]],
+  ] as const) {
+    using on = openWithThreads(cores);
+    for (const [i, blocks] of [3, 80, 120, 160].entries()) {
+      const simdGroups = groups[i] as number;
+      const split = { ...entry, capacity: 256 * blocks };
+      const scene = new DecodeScene(on, split);
+      using pass = on.pass();
+      flashAttnDecode(pass, scene.args);
+      const [attending] = pass.describe();
+      expect(attending?.threadsPerThreadgroup).toEqual([32, simdGroups, 1]);
+      expect(attending?.grid).toEqual([Math.ceil(blocks / simdGroups), 2, 1]);
+      scene.dispose();
+      expect(bitsOfCase(split, undefined, on)).toBe(expected);
+    }
   }
 });
 

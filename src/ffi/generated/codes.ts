@@ -19,7 +19,6 @@ export const decodeCodes = {
   "tree-mask": 8,
   lse: 16,
   "coded-v": 32,
-  aligned: 64,
 } as const;
 
 /** (`MA_ERROR_*`) */

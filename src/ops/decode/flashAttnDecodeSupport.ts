@@ -16,11 +16,10 @@ export interface FlashAttnDecodeSupport {
   readonly valueDim: number;
   /** Entry point in `flash_attn_decode.metal`. */
   readonly kernel: string;
-  /** Queries, of heads that share K and V and of rows, of a threadgroup: 1 where there are no more. */
+  /** Queries, of heads that share K and V and of rows, of a SIMD group: 1 where there are no more. */
   readonly queryTile: number;
-  /** Keys of a block, which a threadgroup owns, half of them each of its SIMD groups. */
+  /** Keys of a block, which a SIMD group owns. */
   readonly keyTile: number;
-  readonly simdgroups: number;
   /** Bytes. */
   readonly threadgroupMemory: number;
   /**

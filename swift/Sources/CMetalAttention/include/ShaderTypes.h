@@ -256,7 +256,6 @@ enum {
   MA_DECODE_TREE_MASK = 8,
   MA_DECODE_LSE = 16,
   MA_DECODE_CODED_V = 32,  ///< V is quantized
-  MA_DECODE_ALIGNED = 64,  ///< K and V begin at multiples of 16 bytes
 };
 
 /// `flash_attn_vec*`: one to 16 query rows of each sequence over its cache. 80 bytes.

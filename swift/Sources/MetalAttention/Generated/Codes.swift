@@ -19,7 +19,6 @@ enum DecodePart: UInt32, CaseIterable {
   case treeMask = 8
   case lse = 16
   case codedV = 32
-  case aligned = 64
 }
 
 /// What `ma_last_error` gives of the thread's last failure. (`MA_FAILURE_*`)

@@ -44,14 +44,10 @@ extension DecodeKernel {
   private static func row(
     _ kernel: String, k: Bool, v: Bool, _ headDim: UInt32, _ valueDim: UInt32, tile: Int
   ) -> String {
-    // The queries, and of each SIMD group their sums, maxima and sums of weights: f32.
-    let queries = tileQueries(headDim, tile)
-    let floats = queries * (headDim + DecodeGeometry.simdgroups * (valueDim + 2))
-    return JSON.object([
+    JSON.object([
       ("k", JSON.string(k ? "codes" : "dense")), ("v", JSON.string(v ? "codes" : "dense")), ("headDim", "\(headDim)"),
-      ("valueDim", "\(valueDim)"), ("kernel", JSON.string(kernel)), ("queryTile", "\(queries)"),
-      ("keyTile", "\(DecodeGeometry.blockKeys)"), ("simdgroups", "\(DecodeGeometry.simdgroups)"),
-      ("threadgroupMemory", "\(4 * floats)"),
+      ("valueDim", "\(valueDim)"), ("kernel", JSON.string(kernel)), ("queryTile", "\(tileQueries(headDim, tile))"),
+      ("keyTile", "\(DecodeGeometry.blockKeys)"), ("threadgroupMemory", "0"),
     ])
   }
 }

@@ -56,7 +56,6 @@ struct DecodeArguments {
     func bit(_ part: DecodePart, _ isThere: Bool) -> UInt32 { isThere ? part.rawValue : 0 }
     return bit(.seqLens, seqLens != nil) | bit(.sinks, sinks != nil) | bit(.alibi, alibiSlopes != nil)
       | bit(.treeMask, treeMask != nil) | bit(.lse, lse != nil) | bit(.codedV, v.format.isCoded)
-      | bit(.aligned, (k.rows.offset | v.rows.offset) % 16 == 0)
   }
 
   /// Checks that each tensor holds what the parameters, which have been checked, say.

@@ -4,11 +4,6 @@ import CMetalAttention
 struct DecodeGeometry {
   /// Keys of a block, as the shader has it.
   static let blockKeys: UInt64 = 256
-  /// SIMD groups that share a block, as the shader has it: half of its keys each. A sequence has few blocks
-  /// and a device many places, and with more of them what they exchange costs more than it saves.
-  static let simdgroups: UInt32 = 2
-  /// SIMD groups that join the blocks of a query, as the shader has it.
-  static let joiners: UInt32 = 4
 
   /// Blocks that a sequence may have, those of the window and of the ring alone.
   let blocks: UInt32
@@ -16,15 +11,26 @@ struct DecodeGeometry {
   let tile: Int
   /// Tiles of the queries that share a head of K and V.
   let tiles: UInt32
+  /// SIMD groups of a threadgroup.
+  let simdgroups: UInt32
 
-  /// - Parameter hasLengths: whether the lengths are known to the device alone.
+  /// - Parameters:
+  ///   - hasLengths: whether the lengths are known to the device alone.
+  ///   - cores: of the device.
   @inline(__always)
-  init(_ params: FlashAttnDecodeParams, hasLengths: Bool) {
+  init(_ params: FlashAttnDecodeParams, batch: UInt32, hasLengths: Bool, cores: UInt32) {
     blocks = Self.blocks(params, hasLengths: hasLengths)
     let queries = params.n_heads / params.n_kv_heads * params.n_q
     tile = queries == 1 ? 0 : 1
     let size = DecodeKernel.tileQueries(params.head_dim, tile)
     tiles = (queries - 1) / size + 1
+    // SIMD groups exchange nothing. Side by side in a threadgroup they share the cache
+    // of one core, which the tiles of a block profit from, and cost one launch; while
+    // there are fewer of them than the device has places for, two threadgroups a core,
+    // each is better off with a core of its own.
+    let units = UInt64(blocks) * UInt64(tiles)
+    let all = units * UInt64(params.n_kv_heads) * UInt64(batch)
+    simdgroups = UInt32(min(4, units, max(1, all / (2 * UInt64(max(1, cores))))))
   }
 
   private static func blocks(_ params: FlashAttnDecodeParams, hasLengths: Bool) -> UInt32 {

@@ -17,7 +17,8 @@ enum FlashAttnDecode {
     }
     try tensors.requireRoom(params, batch: args.batch)
     try tensors.requireApart()
-    let geometry = DecodeGeometry(params, hasLengths: hasLengths)
+    let geometry = DecodeGeometry(
+      params, batch: args.batch, hasLengths: hasLengths, cores: pass.device.coreCount)
     try fill(&params, tensors, geometry)
 
     let slot = try DecodeKernel.attend(
@@ -31,7 +32,7 @@ enum FlashAttnDecode {
       encoder.bind(absent, offset: 0, at: 13)
       encoder.bind(absent, offset: 0, at: 14)
       note(tensors, in: encoder)
-      attend(params, geometry, batch: args.batch, in: encoder)
+      attend(pipeline, params, geometry, batch: args.batch, in: encoder)
       return nil
     }
 
@@ -45,7 +46,7 @@ enum FlashAttnDecode {
     attending.bind(states, offset: scratch.outputs, at: 14)
     note(tensors, in: attending, withOutputs: false)
     attending.note(scratch.access(isWrite: true))
-    attend(params, geometry, batch: args.batch, in: attending)
+    attend(pipeline, params, geometry, batch: args.batch, in: attending)
 
     let joining = pass.use(reduce)
     joining.bind(states, offset: 0, at: 0)
@@ -58,7 +59,7 @@ enum FlashAttnDecode {
     if let sinks = tensors.sinks { joining.note(sinks.whole(isWrite: false)) }
     noteOutputs(tensors, in: joining)
     joining.dispatch(
-      .flashAttnDecode, .threadgroups, grid: GridSize(queries, 1, 1), threads: GridSize(32, DecodeGeometry.joiners, 1))
+      .flashAttnDecode, .threadgroups, grid: GridSize(queries, 1, 1), threads: GridSize(32, 1, 1))
     return nil
   }
 
@@ -121,12 +122,16 @@ enum FlashAttnDecode {
 
   @inline(__always)
   private static func attend(
-    _ params: FlashAttnDecodeParams, _ geometry: DecodeGeometry, batch: UInt32, in encoder: DispatchEncoder
+    _ pipeline: Pipeline, _ params: FlashAttnDecodeParams, _ geometry: DecodeGeometry, batch: UInt32,
+    in encoder: DispatchEncoder
   ) {
+    let units = geometry.blocks * geometry.tiles
+    // Fewer where the pipeline allows fewer: the result does not depend on it.
+    let simdgroups = max(1, min(geometry.simdgroups, pipeline.maxTotalThreadsPerThreadgroup / 32))
     encoder.dispatch(
       .flashAttnDecode, .threadgroups,
-      grid: GridSize(geometry.blocks * geometry.tiles, params.n_kv_heads, batch),
-      threads: GridSize(32, DecodeGeometry.simdgroups, 1))
+      grid: GridSize((units - 1) / simdgroups + 1, params.n_kv_heads, batch),
+      threads: GridSize(32, simdgroups, 1))
   }
 }
 
