@@ -35,8 +35,11 @@ inline void halve_values(thread float *values, uint lane) {
   const bool is_upper = (lane & uint(DISTANCE)) != 0;
 #pragma clang loop unroll(full)
   for (int i = 0; i < DISTANCE; i++) {
-    const float kept = is_upper ? values[i + DISTANCE] : values[i];
-    const float given = is_upper ? values[i] : values[i + DISTANCE];
+    // Read first: a choice between two elements is one between their addresses, and keeps the array in memory.
+    const float low = values[i];
+    const float high = values[i + DISTANCE];
+    const float kept = is_upper ? high : low;
+    const float given = is_upper ? low : high;
     values[i] = kept + simd_shuffle_xor(given, ushort(DISTANCE));
   }
 }
