@@ -22,12 +22,13 @@ function dispatch(
   headDim: number,
   { bits }: CodeFormat,
   last: readonly number[],
+  more: Readonly<Record<number, Tensor>> = {},
 ): void {
   const params = new Uint32Array([headDim, nKvHeads, start, capacity, 1, 0, bits, nTokens, ...last]);
   new Float32Array(params.buffer)[5] = 1;
   using pass = device.pass();
   pass.dispatch(device.pipeline(kernel), {
-    buffers: { 0: first, 1: second, 2: third, 4: first, 5: second, 6: third },
+    buffers: { 0: first, 1: second, 2: third, 4: first, 5: second, 6: third, ...more },
     bytes: { 3: params },
     form: "threadgroups",
     grid: [nKvHeads * nTokens],
@@ -42,7 +43,10 @@ testTable("kernels for any size", cases, ({ headDim, format }) => {
   const values = sourceValues(headDim, nTokens * nKvHeads, headDim);
   using src = device.tensor("f32", [nTokens, nKvHeads, headDim]).set(values);
   const suffix = suffixes[format.packing];
-  dispatch(`hadamard_quantize_kv_seq${suffix}`, [src, cache.packed, cache.norms], headDim, format, [0, nTokens]);
+  const consecutive = [0, nTokens, 0, 0, 0, 0];
+  // Neither positions nor a block table are read.
+  const places = { 7: cache.norms, 8: cache.norms };
+  dispatch(`hadamard_quantize_kv_seq${suffix}`, [src, cache.packed, cache.norms], headDim, format, consecutive, places);
   expectRight(cache.compare(values, start, nTokens, 0));
 
   using out = device.tensor("f32", [nKvHeads, nTokens, headDim]);
