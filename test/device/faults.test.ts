@@ -75,8 +75,8 @@ if (backend === "SoftMetal")
         // Bun starts threads of its own at any time; one a fault would be 750.
         expect(second.holdings.threads - first.holdings.threads).toBeLessThan(8);
         expect(second.holdings.files).toBeLessThanOrEqual(first.holdings.files);
-        // The collector's own vary; a stack a fault would be a thousand.
-        expect(second.holdings.maps - first.holdings.maps).toBeLessThan(100);
+        // The collector's own vary by more than a hundred; one a fault would be 750.
+        expect(second.holdings.maps - first.holdings.maps).toBeLessThan(400);
         expect(second.holdings.rss - first.holdings.rss).toBeLessThan(32 * 1024);
       },
     );
