@@ -61,8 +61,9 @@ process.exitCode = await runProgram(
     summary: "Looks after an installation of metal-attention.",
     commands: [
       doctor,
-      script("demo", "Runs one attention layer over a text.", "attention-layer/main.ts"),
-      script("report", "Measures the error of the quantized cache.", "quantization/main.ts"),
+      script("demo", "Has a small language model answer questions about a text.", "attention-layer/main.ts"),
+      script("report", "Measures what each cache format does to a language model.", "report/main.ts"),
+      script("quantization", "Measures the error of the quantized cache.", "quantization/main.ts"),
       script("bench", "Runs the benchmarks.", "bench/main.ts"),
     ],
   },

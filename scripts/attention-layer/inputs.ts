@@ -28,12 +28,18 @@ export interface LayerInputs {
   readonly v: Float32Array<ArrayBuffer>;
 }
 
-/** The bytes of a file as tokens. */
-export async function inputsFromText(path: string): Promise<LayerInputs> {
+/** The bytes of a file, of which there is at least one. */
+export async function readText(path: string): Promise<Uint8Array> {
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`${path} cannot be read: ${error.message}`, { cause: error });
   });
   if (bytes.length === 0) throw new Error(`${path} is empty; a text of at least one byte is needed`);
+  return bytes;
+}
+
+/** The bytes of a file as tokens. */
+export async function inputsFromText(path: string): Promise<LayerInputs> {
+  const bytes = await readText(path);
   const tokens = Math.min(bytes.length, maxTokens);
   const decoded = Uint8Array.from({ length: decodeTokens }, (_, i) => bytes[(tokens + i) % bytes.length] ?? 0);
   const shape = { heads: 8, kvHeads: 4, headDim };

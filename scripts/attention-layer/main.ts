@@ -1,4 +1,7 @@
-/** One attention layer over a text, on the device: what `scripts/demo` and `metal-attention demo` run. */
+/**
+ * A language model that answers questions about a text, then one attention layer over the text, step by step: what
+ * `scripts/demo` and `metal-attention demo` run.
+ */
 import { join } from "node:path";
 import { Device } from "../../src/index.ts";
 import { type SafetensorsTensor, writeSafetensors } from "../../src/safetensors/index.ts";
@@ -9,6 +12,7 @@ import { formatBytes, formatTable, formatTime } from "../lib/table.ts";
 import { bitsOf, checkResults } from "./accuracy.ts";
 import { inputsFromSafetensors, inputsFromText, type LayerInputs, swapAxes } from "./inputs.ts";
 import { parseOptions, usage } from "./options.ts";
+import { runRecall } from "./recall.ts";
 import { type LayerResults, runLayer, type Step } from "./run.ts";
 
 const readme = join(import.meta.dir, "../../README.md");
@@ -23,7 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (options.output !== undefined) prepareFile(options.output, "--output");
   using progress = new Progress();
-  const { input } = options;
+  const { input, recall } = options;
   const start = performance.now();
   const inputs = await progress.wait("q, k, v", () =>
     input === undefined ? inputsFromText(options.text) : inputsFromSafetensors(input),
@@ -37,9 +41,12 @@ async function main(args: readonly string[]): Promise<number> {
   };
 
   using device = Device.open();
-  const { tokens, heads, kvHeads, headDim } = inputs;
-  console.log(`${inputs.description}; ${heads} query heads, ${kvHeads} K/V heads of ${headDim}`);
   console.log(`on ${device.info.name} (${device.info.backend})\n`);
+  if (recall !== undefined) await runRecall(device, options.text, recall, progress);
+  const { tokens, heads, kvHeads, headDim } = inputs;
+  console.log(
+    `One attention layer over ${inputs.description};\n${heads} query heads, ${kvHeads} K/V heads of ${headDim}\n`,
+  );
   const results = runLayer(device, inputs, options.attention, progress);
   console.log(stepTable([source, ...results.steps]));
 

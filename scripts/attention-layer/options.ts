@@ -1,7 +1,9 @@
 import { resolve } from "node:path";
+import { cacheFormat } from "../../examples/llama/model/cacheFormat.ts";
 import { parseArguments, UsageError } from "../lib/command.ts";
 import { type AttentionChoice, attentionDTypes, kvFormats, maskKinds } from "./choice.ts";
 import { decodeTokens, maxTokens, ringSlots } from "./inputs.ts";
+import { mostRead, type RecallOptions } from "./recall.ts";
 
 /** What the demo was asked to do. */
 export interface Options {
@@ -12,21 +14,34 @@ export interface Options {
   readonly input: string | undefined;
   /** Where the results go. */
   readonly output: string | undefined;
+  /** What the language model does; absent where it takes no part. */
+  readonly recall: RecallOptions | undefined;
   readonly attention: AttentionChoice;
 }
 
+const mostQuestions = 16;
+
 /** What `--help` prints. */
-export const usage = `usage: demo [FILE] [--input FILE.safetensors] [--output FILE.safetensors]
+export const usage = `usage: demo [FILE] [--cache FORMAT] [--questions N] [--layer]
+                    [--input FILE.safetensors] [--output FILE.safetensors]
                     [--dtype bf16|f16] [--mask none|additive|bool] [--window N] [--chunk N]
                     [--kv 2|3|4|5|6|8|f16|f32]
 
-Runs one attention layer on the device: causal prefill, K and V into a cache,
-then ${decodeTokens} decode tokens into a ring.
+Plants facts in a text, has a small language model read it, and asks for them:
+the answers come by the library's attention over its cache. Then runs one
+attention layer on the device: causal prefill, K and V into a cache, then
+${decodeTokens} decode tokens into a ring.
 
-  FILE      a text; each of its first ${maxTokens.toLocaleString("en")} bytes is a token. README.md unless given.
-            A byte embedding, RMS norm, projections with fixed seeded weights
+  FILE      a text; each byte is a token. README.md unless given. The model
+            (examples/recall, trained for this) reads its first ${mostRead.toLocaleString("en")} bytes, the
+            layer ${maxTokens.toLocaleString("en")}: a byte embedding, RMS norm, projections with fixed seeded weights
             and rotary positions make q (8 heads), k and v (4 heads) of size 256.
             The decode tokens are the bytes that follow, or the first ones again.
+  --cache   how the model's keys and values are kept: k8v4 unless given, other
+            bits of 2, 3, 4, 5, 6, 8 alike, f16, bf16 or f32
+  --questions
+            how many facts are planted and asked for; 8 unless given, at most ${mostQuestions}
+  --layer   no model, the layer alone; also with --input
   --input   takes q [H, L, 256], k and v [Hkv, L, 256] from a file (F64, F32, F16
             or BF16; a leading axis of 1 is allowed; H a multiple of Hkv; L up
             to ${maxTokens.toLocaleString("en")}). The decode tokens are the first rows of k and v again.
@@ -59,6 +74,9 @@ export function parseOptions(args: readonly string[], readme: string): Options {
     window: { type: "string" },
     chunk: { type: "string" },
     kv: { type: "string" },
+    cache: { type: "string" },
+    questions: { type: "string" },
+    layer: { type: "boolean", default: false },
   });
   const [file, second] = positionals;
   if (second !== undefined) throw new UsageError(`one FILE is expected, got also ${JSON.stringify(second)}`);
@@ -77,6 +95,13 @@ export function parseOptions(args: readonly string[], readme: string): Options {
     text: resolve(file ?? readme),
     input: values.input,
     output: values.output,
+    recall:
+      values.layer || values.input !== undefined
+        ? undefined
+        : {
+            cache: format(values.cache ?? "k8v4"),
+            questions: count(values.questions, "--questions", mostQuestions) ?? 8,
+          },
     attention: { dtype, mask, window, chunk: count(values.chunk, "--chunk"), kv },
   };
 }
@@ -87,12 +112,20 @@ function choose<T extends string>(value: string, choices: readonly T[], option: 
   return chosen;
 }
 
-/** A number of tokens. */
-function count(value: string | undefined, option: string): number | undefined {
+/** A whole number from 1 to `most`. */
+function count(value: string | undefined, option: string, most = maxTokens): number | undefined {
   if (value === undefined) return undefined;
   const number = Number(value);
-  if (!/^\d+$/.test(value) || number < 1 || number > maxTokens) {
-    throw new UsageError(`${option} is ${JSON.stringify(value)}; it is a number of tokens from 1 to ${maxTokens}`);
+  if (!/^\d+$/.test(value) || number < 1 || number > most) {
+    throw new UsageError(`${option} is ${JSON.stringify(value)}; it is a whole number from 1 to ${most}`);
   }
   return number;
+}
+
+function format(name: string): string {
+  try {
+    return cacheFormat(name).name;
+  } catch (error) {
+    throw new UsageError(`--${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }

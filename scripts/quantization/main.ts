@@ -1,6 +1,7 @@
-/** Error of the quantized KV cache: `bunx metal-attention report [--out DIR]`. */
+/** Error of the quantized KV cache: `bunx metal-attention quantization [--out DIR]`. */
 import { join } from "node:path";
 import { Device } from "../../src/index.ts";
+import { importCharts } from "../lib/charts.ts";
 import { parseArguments, runMain, UsageError } from "../lib/command.ts";
 import { prepareFolder } from "../lib/output.ts";
 import { Progress } from "../lib/progress.ts";
@@ -8,7 +9,7 @@ import { formatTable } from "../lib/table.ts";
 import { dataSets } from "./data.ts";
 import { compareSigns, formats, type RoundTrip, roundTrip, type SignsComparison } from "./measure.ts";
 
-const usage = `usage: metal-attention report [--out DIR]      (in a checkout: bun run report:quantization)
+const usage = `usage: metal-attention quantization [--out DIR]      (in a checkout: bun run report:quantization)
 
 Writes vectors into a quantized cache, reads them back, and prints the error of
 every format on Gaussian data, data with a channel of outliers, and keys and
@@ -28,7 +29,7 @@ const oneHotNote = `A one-hot vector becomes flat, every coordinate 1 or -1, and
 outweighs all others comes close to it: coordinates gather around 1 and -1, so that the error is
 the one of the codes there, and not the mean over N(0, 1).`;
 
-process.exitCode = await runMain("report", process.argv.slice(2), main);
+process.exitCode = await runMain("quantization", process.argv.slice(2), main);
 
 async function main(args: readonly string[]): Promise<number> {
   const { values: options, positionals } = parseArguments(args, {
@@ -40,7 +41,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (positionals.length > 0) throw new UsageError(`expected options alone, got ${positionals.join(" ")}`);
-  const charts = await importCharts();
+  const charts = await importCharts(() => import("./charts.ts"));
   if (charts === undefined && options.out !== undefined) {
     throw new Error("--out is for the charts, which echarts draws; it is not installed: bun add echarts");
   }
@@ -77,16 +78,6 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(`${path} is written`);
   }
   return 0;
-}
-
-/** Undefined without echarts, a development dependency. */
-async function importCharts() {
-  try {
-    await import("echarts");
-  } catch {
-    return undefined;
-  }
-  return await import("./charts.ts");
 }
 
 function errorTable(trips: readonly RoundTrip[]): string {

@@ -15,7 +15,12 @@ const folder = mkdtempSync(join(tmpdir(), "metal-attention-demo-"));
 const limit = 60_000;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+/** The layer alone: what the model does has tests of its own. */
 function demo(...args: string[]) {
+  return whole("--layer", ...args);
+}
+
+function whole(...args: string[]) {
   const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script, ...args], {
     cwd: folder,
     env: plainEnvironment,
@@ -213,10 +218,51 @@ describe("a run", () => {
     () => {
       const { exitCode, stdout } = demo("--help");
       expect(exitCode).toBe(0);
-      for (const part of ["usage: demo", "--input", "--output", "2,048", "1,024"]) expect(stdout).toContain(part);
+      for (const part of ["usage: demo", "--input", "--output", "2,048", "1,024", "--cache", "--questions", "--layer"])
+        expect(stdout).toContain(part);
     },
     limit,
   );
+});
+
+describe("the model", () => {
+  const readme = resolve(import.meta.dir, "../../README.md");
+  const license = resolve(import.meta.dir, "../../LICENSE");
+  const rightOf = (stdout: string) => Number(/^(\d+) of \d+ answers right/m.exec(stdout)?.[1]);
+
+  test.each([
+    ["README.md, k8v4", [readme], 8, 7],
+    ["a short text, f16", [license, "--cache", "f16"], 8, 7],
+    ["more questions than usual, bf16", [license, "--cache", "bf16", "--questions", "16"], 16, 15],
+    ["one question", [license, "--questions", "1"], 1, 1],
+  ] as const)(
+    "finds the facts: %s",
+    (_, args, questions, atLeast) => {
+      const { exitCode, stdout, stderr } = whole(...args);
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+      expect(stdout.match(/^Q {2}.*\?$/gm)).toHaveLength(questions);
+      expect(stdout.match(/^A {2}.+ {2}\((right|wrong, it was \w+); \d+ tokens back\)$/gm)).toHaveLength(questions);
+      expect(rightOf(stdout)).toBeGreaterThanOrEqual(atLeast);
+      // The layer's table follows.
+      expect(table(stdout).get("causal prefill")?.[1]).toBe("1");
+    },
+    60_000,
+  );
+
+  test("does not find them in a cache that kept too little", () => {
+    expect(rightOf(whole(readme, "--cache", "k2v2").stdout)).toBeLessThan(5);
+  }, 60_000);
+
+  test("reads bytes of every kind", () => {
+    const path = join(folder, "bytes");
+    writeFileSync(
+      path,
+      Uint8Array.from({ length: 3000 }, (_, i) => i % 256),
+    );
+    for (const file of [path, textFile("one", 1)]) {
+      expect(whole(file).stdout).toMatch(/^\d of 8 answers right/m);
+    }
+  }, 60_000);
 });
 
 describe("what it refuses, in one line", () => {
@@ -267,6 +313,8 @@ describe("what it refuses, in one line", () => {
         for (const value of ["0", "1.5", "2049", "x", ""])
           expectWrongUsage([option, value], option, `"${value}"`, "1 to 2048");
       }
+      expectWrongUsage(["--cache", "k7v4"], "--cache", "k7v4", "k8v4");
+      for (const value of ["0", "17", "x"]) expectWrongUsage(["--questions", value], "--questions", value, "1 to 16");
       expectWrongUsage(["a", "b"], '"b"');
       expectWrongUsage(["a", "--input", "b"], "--input");
       expectWrongUsage(["--output"], "--output");
@@ -285,7 +333,7 @@ describe("what it refuses, in one line", () => {
   }
 
   function expectStatus(status: number, args: readonly string[], ...parts: string[]): void {
-    const { exitCode, stdout, stderr } = demo(...args);
+    const { exitCode, stdout, stderr } = whole(...args);
     expect(stdout).toBe("");
     expect(stderr).toStartWith("demo: ");
     expect(stderr).not.toMatch(/^\s+at |node:internal|\.ts:\d+/m);

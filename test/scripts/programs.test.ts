@@ -18,6 +18,7 @@ const programs: [name: string, command: string[]][] = [
   ["bench", bun("scripts/metal-attention.ts", "bench")],
   ["demo", bun("scripts/metal-attention.ts", "demo")],
   ["report", bun("scripts/metal-attention.ts", "report")],
+  ["quantization", bun("scripts/metal-attention.ts", "quantization")],
   ["metal-attention-tool", [join(root, "build/bin/metal-attention-tool")]],
 ];
 
@@ -63,14 +64,15 @@ describe("a folder that is missing is made, with a word", () => {
       "a/b",
       (path) => ["metal-attention-fixtures.ts", "generate", "--case", "kvCacheCopy.f32-ring", "--out", path],
     ],
-    ["demo", "c/d/out.safetensors", (path) => ["metal-attention.ts", "demo", "--output", path]],
+    ["demo", "c/d/out.safetensors", (path) => ["metal-attention.ts", "demo", "--layer", "--output", path]],
     [
       "bench",
       "e/f/out.json",
       (path) => ["metal-attention.ts", "bench", "--quick", "--only", "op-host-cost", "--json", path],
     ],
     ["doctor", "g/h/report.md", (path) => ["metal-attention.ts", "doctor", "--report", path]],
-    ["report", "i/j", (path) => ["metal-attention.ts", "report", "--out", path]],
+    ["report", "i/j", (path) => ["metal-attention.ts", "report", "--formats", "k8v4", "--texts", "1", "--out", path]],
+    ["quantization", "k/l", (path) => ["metal-attention.ts", "quantization", "--out", path]],
   ];
   test.each(outputs)(
     "%s",
