@@ -22,5 +22,10 @@ export function cacheFormat(name: string): CacheFormat {
     const known = `f32, f16, bf16, or k8v4 and the like with ${bits.join(", ")} bits`;
     throw new ModelError("request", `cache: expected ${known}, got ${JSON.stringify(name)}`);
   }
-  return { name, k: { bits: bitsK }, v: { bits: bitsV }, attention: "f16" };
+  return { name, k: codes(bitsK), v: codes(bitsV), attention: "f16" };
+}
+
+/** Codes of 5 and 6 bits take a byte each unless they are packed densely. */
+function codes(bits: Bits): KvFormat {
+  return bits === 5 || bits === 6 ? { bits, packing: "dense" } : { bits };
 }
