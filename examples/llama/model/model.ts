@@ -17,12 +17,12 @@ import { loadWeights, type OnProgress, type Weights } from "./weights.ts";
 import { Workspace } from "./workspace.ts";
 
 /** Tokens of a sequence beyond which the library attends as over a prompt. */
-const mostDecodeTokens = 16;
+export const mostDecodeTokens = 16;
 /** Any longer prompt can be cut into parts of more than {@link mostDecodeTokens} and at most so many tokens. */
 const leastChunk = 2 * (mostDecodeTokens + 1);
 
 /** Tokens of a page of a pool. */
-const pageTokens = 32;
+export const pageTokens = 32;
 
 /** How a model keeps keys and values. */
 export interface ModelOptions {
@@ -36,7 +36,7 @@ export interface ModelOptions {
   readonly chunk?: number;
   /** Sequences at once; 1 unless given. */
   readonly sequences?: number;
-  /** Tokens in all sequences, which then lie in pages and share those of a common beginning; without a window. */
+  /** Without a window: sequences lie in pages, share those of a common beginning, and so many may be full at once. */
   readonly pool?: number;
 }
 
@@ -83,11 +83,16 @@ export class Model {
   readonly format: CacheFormat;
   readonly context: number;
   readonly chunk: number;
+  /** Most of the cache's sequences at once. */
+  readonly sequences: number;
+  /** Whether sequences share the pages of a common beginning. */
+  readonly isShared: boolean;
   readonly #device: Device;
   readonly #kernels: Kernels;
   readonly #weights: Weights;
   readonly #workspace: Workspace;
-  readonly #ring: number | undefined;
+  /** A token sees the last so many, and the cache keeps no more. */
+  readonly window: number | undefined;
   readonly #embeddingScale: number;
 
   private constructor(device: Device, config: ModelConfig, kernels: Kernels, weights: Weights, options: ModelOptions) {
@@ -105,7 +110,9 @@ export class Model {
       );
     }
     this.chunk = window === undefined ? Math.min(chunk, this.context) : chunk;
-    this.#ring = window;
+    this.window = window;
+    this.sequences = sequences;
+    this.isShared = pool !== undefined;
     this.cache = new KvCache(device, {
       layers: config.layers.length,
       nKvHeads: config.nKvHeads,
@@ -116,7 +123,9 @@ export class Model {
       v: this.format.v,
       sequences,
       ...(window !== undefined && { window }),
-      ...(pool !== undefined && { pages: { tokens: pageTokens, count: Math.ceil(pool / pageTokens) } }),
+      ...(pool !== undefined && {
+        pages: { tokens: pageTokens, count: pool * Math.ceil(this.context / pageTokens) },
+      }),
     });
     this.#workspace = new Workspace(device, config, this.format.attention);
     this.#embeddingScale = config.isGemma ? rounded(Math.sqrt(config.hiddenSize), weights.embedding.dtype) : 1;
@@ -158,7 +167,10 @@ export class Model {
   async step(parts: readonly StepPart[], options: StepOptions = {}): Promise<StepResult> {
     const { trace } = options;
     const ids = parts.flatMap(({ tokens }) => tokens);
-    this.#checkTokens(parts, ids);
+    if (parts.length === 0 || parts.some(({ tokens }) => tokens.length === 0)) {
+      throw new ModelError("request", "a step without tokens");
+    }
+    this.checkTokens(ids);
     const counts = parts.map(({ tokens }) => tokens.length);
     const isPrompt = parts.map((part) => part.isPrompt ?? options.isPrompt ?? part.tokens.length > mostDecodeTokens);
     const activations = this.#workspace.activations(ids.length);
@@ -168,7 +180,7 @@ export class Model {
     const rows = rowsOfLogits(parts, options.logits);
     using pass = this.#device.pass({ profile: trace !== undefined });
     const { config, cache } = this;
-    const [kernels, ring] = [this.#kernels, this.#ring];
+    const [kernels, ring] = [this.#kernels, this.window];
     const runs = runsOf(counts, isPrompt);
     try {
       kernels.gather(pass, this.#weights.embedding, activations.ids, activations.x, this.#embeddingScale);
@@ -213,6 +225,13 @@ export class Model {
     return result;
   }
 
+  /** Errors: `request` for a token that is not in the vocabulary. */
+  checkTokens(ids: readonly number[]): void {
+    const { vocabSize } = this.config;
+    const odd = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+    if (odd !== undefined) throw new ModelError("request", `token ${odd} is not in the vocabulary of ${vocabSize}`);
+  }
+
   /**
    * The longest beginning of a prompt that a sequence has with the bits that the prompt would give it, and after which
    * the rest has the bits of the whole: at least one token remains, and more than 16 of a prompt that has as many.
@@ -251,15 +270,6 @@ export class Model {
       kernels.sample(pass, logits, sampling, tokens);
     }
     return outputs;
-  }
-
-  #checkTokens(parts: readonly StepPart[], ids: readonly number[]): void {
-    if (parts.length === 0 || parts.some(({ tokens }) => tokens.length === 0)) {
-      throw new ModelError("request", "a step without tokens");
-    }
-    const { vocabSize } = this.config;
-    const odd = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-    if (odd !== undefined) throw new ModelError("request", `token ${odd} is not in the vocabulary of ${vocabSize}`);
   }
 
   /** What tokens are found again by: those of a prompt and those of an answer have keys and values of other bits. */

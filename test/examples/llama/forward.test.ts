@@ -72,7 +72,7 @@ describe.each(names)("%s", (name) => {
       const last = await lastOf(alone.prompt(sequence, prompt));
       return [last, await lastOf(alone.step([{ sequence, tokens: [9] }]))] as const;
     };
-    using model = await load(folderOf(name), { cache: "k8v4", chunk: 60, sequences: 3, pool: 3 * 256 });
+    using model = await load(folderOf(name), { cache: "k8v4", chunk: 60, sequences: 3, pool: 3 });
     const one = model.cache.sequence();
     await model.prompt(one, first);
     // An answer's token is no part of a prompt, though it be the same.
