@@ -1,5 +1,5 @@
-/** What of a model is at fault. */
-export type ModelErrorCode = "architecture" | "config" | "weights" | "tokenizer" | "request";
+/** What is at fault: a part of a model, what was asked for, or the address of a server. */
+export type ModelErrorCode = "architecture" | "config" | "weights" | "tokenizer" | "request" | "serve";
 
 /** The only error that the example throws on purpose; those of the library pass through. */
 export class ModelError extends Error {

@@ -1,24 +1,48 @@
-/** Continues a text: see `--help`, or run/options.ts. */
+/** Continues a text, or answers requests: see `--help`, or run/options.ts. */
+import { basename, resolve } from "node:path";
 import { Device, MetalAttentionError } from "metal-attention";
 import { ModelError } from "./errors.ts";
 import { TextStream, Tokenizer } from "./files/tokenizer.ts";
 import { Model } from "./model/model.ts";
 import { generate } from "./run/generate.ts";
-import { help, parseRun, type RunOptions } from "./run/options.ts";
+import { help, parseCommand, type RunOptions, type ServeCommand } from "./run/options.ts";
 import { bytesText, ProgressBar } from "./run/progress.ts";
+import { memoryOfSlots } from "./serve/sequences.ts";
+import { serve } from "./serve/serve.ts";
 
-/** The answer goes to standard output, all else to standard error. */
-async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
-  const tokenizer = await Tokenizer.read(options.folder);
-  const { cache, context, window, prompt } = options;
-  using device = Device.open();
+type Command = NonNullable<ReturnType<typeof parseCommand>>;
+
+/** Reads the model that is asked for, with a bar on standard error. */
+function loadModel(device: Device, options: Command, signal: AbortSignal): Promise<Model> {
+  const { folder, cache, context, window } = options;
   const weights = new ProgressBar("weights", (done, total) => `${bytesText(done)} of ${bytesText(total)}`);
   const onWeights = (done: number, total: number) => {
     signal.throwIfAborted();
     weights.update(done, total);
   };
-  const choice = { cache, ...(context && { context }), ...(window && { window }) };
-  using model = await Model.load(device, options.folder, choice, onWeights);
+  const memory = options.command === "serve" ? memoryOfSlots(options.slots, window) : {};
+  const choice = { cache, ...(context && { context }), ...(window && { window }), ...memory };
+  return Model.load(device, folder, choice, onWeights);
+}
+
+/** Answers requests until `signal`. */
+async function runServer(options: ServeCommand, signal: AbortSignal): Promise<void> {
+  const tokenizer = await Tokenizer.read(options.folder);
+  using device = Device.open();
+  using model = await loadModel(device, options, signal);
+  const name = basename(resolve(options.folder));
+  const server = serve(model, tokenizer, { ...options, name });
+  console.error(`serving ${JSON.stringify(name)} at ${new URL("/v1", server.url)}, ${options.slots} requests at once`);
+  if (!signal.aborted) await new Promise((stop) => signal.addEventListener("abort", stop, { once: true }));
+  await server.close();
+}
+
+/** The answer goes to standard output, all else to standard error. */
+async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
+  const tokenizer = await Tokenizer.read(options.folder);
+  const { window, prompt } = options;
+  using device = Device.open();
+  using model = await loadModel(device, options, signal);
   const tokens = options.isChat ? tokenizer.encodeChat([{ role: "user", content: prompt }]) : tokenizer.encode(prompt);
   if (tokens.length === 0) throw new ModelError("request", "the prompt has no tokens");
   const room = window === undefined ? model.context - tokens.length : Number.POSITIVE_INFINITY;
@@ -63,8 +87,9 @@ async function main(args: readonly string[]): Promise<number> {
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   try {
-    const options = parseRun(args);
+    const options = parseCommand(args);
     if (options === undefined) console.log(help);
+    else if (options.command === "serve") await runServer(options, stop.signal);
     else await run(options, stop.signal);
     return stop.signal.aborted ? 130 : 0;
   } catch (error) {

@@ -20,6 +20,13 @@ export interface SampleRow {
   readonly uniform: number;
 }
 
+/** Rows `from` up to `to` of a matrix product: of a prompt, or of sequences that decode. */
+export interface RowRun {
+  readonly from: number;
+  readonly to: number;
+  readonly isPrompt: boolean;
+}
+
 const gatherArgs = struct({ width: "u32", scale: "f32" });
 const normArgs = struct({ width: "u32", eps: "f32", adds: "u32" });
 const matrixArgs = struct({ inputs: "u32", outputs: "u32", rows: "u32", hasBias: "u32", adds: "u32" });
@@ -75,28 +82,26 @@ export class Kernels {
     });
   }
 
-  /** y = x weights^T + bias, or with `adds` y += that: by SIMD-group matrices for a prompt, else an output at a time. */
+  /**
+   * y = x weights^T + bias, or with `adds` y += that: rows of a prompt by SIMD-group matrices, others an output at a time,
+   * all of them unless `runs` are given.
+   */
   product(
     pass: Pass,
     x: Tensor<FloatDType>,
-    { weights, bias }: Projection,
+    projection: Projection,
     y: Tensor<"f32">,
-    { isPrompt = false, adds = false } = {},
+    { runs = [], adds = false }: { readonly runs?: readonly RowRun[]; readonly adds?: boolean } = {},
   ): void {
-    const [outputs, inputs] = weights.shape as readonly [number, number];
-    const rows = x.length / inputs;
-    const rowsAtOnce = rows === 1 ? 1 : 4;
-    const name = isPrompt ? "matmul" : `matvec${rowsAtOnce}`;
-    const hasBias = Number(bias !== undefined);
-    pass.dispatch(this.#pipeline(`${name}_${weights.dtype}_${x.dtype}`), {
-      buffers: [read(weights), read(x), read(bias ?? this.#nothing), y],
-      bytes: { 4: matrixArgs.pack({ inputs, outputs, rows, hasBias, adds: Number(adds) }) },
-      grid: isPrompt
-        ? [Math.ceil(outputs / matmulTile.outputs), Math.ceil(rows / matmulTile.rows)]
-        : [Math.ceil(outputs / matvecOutputs), Math.ceil(rows / rowsAtOnce)],
-      threads: isPrompt ? matmulTile.threads : matvecThreads,
-      form: "threadgroups",
-    });
+    if (runs.length < 2) {
+      this.#product(pass, x, projection, y, runs[0]?.isPrompt ?? false, adds);
+      return;
+    }
+    for (const { from, to, isPrompt } of runs) {
+      using rowsOfX = x.slice(from, to);
+      using rowsOfY = y.slice(from, to);
+      this.#product(pass, rowsOfX, projection, rowsOfY, isPrompt, adds);
+    }
   }
 
   /** gate = activation(gate) * up. */
@@ -126,6 +131,30 @@ export class Kernels {
   dispose(): void {
     for (const pipeline of this.#pipelines.values()) pipeline.dispose();
     this.#nothing.dispose();
+  }
+
+  #product(
+    pass: Pass,
+    x: Tensor<FloatDType>,
+    { weights, bias }: Projection,
+    y: Tensor<"f32">,
+    isPrompt: boolean,
+    adds: boolean,
+  ): void {
+    const [outputs, inputs] = weights.shape as readonly [number, number];
+    const rows = x.length / inputs;
+    const rowsAtOnce = rows === 1 ? 1 : 4;
+    const name = isPrompt ? "matmul" : `matvec${rowsAtOnce}`;
+    const hasBias = Number(bias !== undefined);
+    pass.dispatch(this.#pipeline(`${name}_${weights.dtype}_${x.dtype}`), {
+      buffers: [read(weights), read(x), read(bias ?? this.#nothing), y],
+      bytes: { 4: matrixArgs.pack({ inputs, outputs, rows, hasBias, adds: Number(adds) }) },
+      grid: isPrompt
+        ? [Math.ceil(outputs / matmulTile.outputs), Math.ceil(rows / matmulTile.rows)]
+        : [Math.ceil(outputs / matvecOutputs), Math.ceil(rows / rowsAtOnce)],
+      threads: isPrompt ? matmulTile.threads : matvecThreads,
+      form: "threadgroups",
+    });
   }
 
   #pipeline(name: string): Pipeline {

@@ -11,15 +11,18 @@ import {
 import { ModelError } from "../errors.ts";
 import { type ModelConfig, readConfig } from "../files/config.ts";
 import { type CacheFormat, cacheFormat } from "./cacheFormat.ts";
-import { type FloatDType, Kernels, type SampleRow } from "./kernels.ts";
+import { type FloatDType, Kernels, type RowRun, type SampleRow } from "./kernels.ts";
 import { encodeLayer, type LayerCall } from "./layers.ts";
 import { loadWeights, type OnProgress, type Weights } from "./weights.ts";
 import { Workspace } from "./workspace.ts";
 
 /** Tokens of a sequence beyond which the library attends as over a prompt. */
-const mostDecodeTokens = 16;
+export const mostDecodeTokens = 16;
 /** Any longer prompt can be cut into parts of more than {@link mostDecodeTokens} and at most so many tokens. */
 const leastChunk = 2 * (mostDecodeTokens + 1);
+
+/** Tokens of a page of a pool. */
+export const pageTokens = 32;
 
 /** How a model keeps keys and values. */
 export interface ModelOptions {
@@ -33,20 +36,28 @@ export interface ModelOptions {
   readonly chunk?: number;
   /** Sequences at once; 1 unless given. */
   readonly sequences?: number;
+  /** Without a window: sequences lie in pages, share those of a common beginning, and so many may be full at once. */
+  readonly pool?: number;
 }
+
+/** Whose logits of a part are computed. */
+type LogitsOf = "last" | "all" | "none";
 
 /** New tokens of a sequence. */
 export interface StepPart {
   readonly sequence: KvSequence;
   readonly tokens: readonly number[];
+  /** As of the step unless given. */
+  readonly logits?: LogitsOf;
+  readonly isPrompt?: boolean;
 }
 
 export interface StepOptions {
-  /** Whose logits are computed: of the last token of each part unless given. */
-  readonly logits?: "last" | "all" | "none";
+  /** Of the last token of each part unless given. */
+  readonly logits?: LogitsOf;
   /** Chooses a token for each row of the logits. */
   readonly sample?: readonly SampleRow[];
-  /** The step is part of a prompt that has more than 16 tokens: its products are those of prompts. */
+  /** A part is of a prompt that has more than 16 tokens, so that its products are those of prompts. */
   readonly isPrompt?: boolean;
   /** Where the times of this step are written, for Perfetto. */
   readonly trace?: string | undefined;
@@ -55,8 +66,14 @@ export interface StepOptions {
 export interface StepResult {
   /** [rows, vocabSize], until the next step. */
   readonly logits: Tensor<"f32"> | undefined;
-  /** A token of each row, where they were to be sampled. */
-  readonly tokens: readonly number[];
+  /** A token of each row, where they were to be sampled; undefined for logits that are not numbers. */
+  readonly tokens: readonly (number | undefined)[];
+}
+
+/** A beginning of a prompt that a sequence has. */
+export interface KnownPrefix {
+  readonly sequence: KvSequence;
+  readonly length: number;
 }
 
 /** A model on a device, with the cache of its sequences. One step at a time. */
@@ -66,15 +83,20 @@ export class Model {
   readonly format: CacheFormat;
   readonly context: number;
   readonly chunk: number;
+  /** Most of the cache's sequences at once. */
+  readonly sequences: number;
+  /** Whether sequences share the pages of a common beginning. */
+  readonly isShared: boolean;
   readonly #device: Device;
   readonly #kernels: Kernels;
   readonly #weights: Weights;
   readonly #workspace: Workspace;
-  readonly #ring: number | undefined;
+  /** A token sees the last so many, and the cache keeps no more. */
+  readonly window: number | undefined;
   readonly #embeddingScale: number;
 
   private constructor(device: Device, config: ModelConfig, kernels: Kernels, weights: Weights, options: ModelOptions) {
-    const { cache = "k8v4", window, sequences = 1, chunk = 256 } = options;
+    const { cache = "k8v4", window, sequences = 1, chunk = 256, pool } = options;
     this.#device = device;
     this.config = config;
     this.#kernels = kernels;
@@ -88,7 +110,9 @@ export class Model {
       );
     }
     this.chunk = window === undefined ? Math.min(chunk, this.context) : chunk;
-    this.#ring = window;
+    this.window = window;
+    this.sequences = sequences;
+    this.isShared = pool !== undefined;
     this.cache = new KvCache(device, {
       layers: config.layers.length,
       nKvHeads: config.nKvHeads,
@@ -99,6 +123,9 @@ export class Model {
       v: this.format.v,
       sequences,
       ...(window !== undefined && { window }),
+      ...(pool !== undefined && {
+        pages: { tokens: pageTokens, count: pool * Math.ceil(this.context / pageTokens) },
+      }),
     });
     this.#workspace = new Workspace(device, config, this.format.attention);
     this.#embeddingScale = config.isGemma ? rounded(Math.sqrt(config.hiddenSize), weights.embedding.dtype) : 1;
@@ -138,30 +165,36 @@ export class Model {
    * they were.
    */
   async step(parts: readonly StepPart[], options: StepOptions = {}): Promise<StepResult> {
-    const { logits: wanted = "last", trace } = options;
+    const { trace } = options;
     const ids = parts.flatMap(({ tokens }) => tokens);
-    this.#checkTokens(parts, ids);
+    if (parts.length === 0 || parts.some(({ tokens }) => tokens.length === 0)) {
+      throw new ModelError("request", "a step without tokens");
+    }
+    this.checkTokens(ids);
     const counts = parts.map(({ tokens }) => tokens.length);
+    const isPrompt = parts.map((part) => part.isPrompt ?? options.isPrompt ?? part.tokens.length > mostDecodeTokens);
     const activations = this.#workspace.activations(ids.length);
     activations.ids.set(ids);
     activations.positions.set(parts.flatMap(({ sequence, tokens }) => tokens.map((_, i) => sequence.length + i)));
-    const isPrompt = options.isPrompt ?? counts.some((count) => count > mostDecodeTokens);
     const sequences = parts.map(({ sequence }) => sequence);
-    const rows = wanted === "none" ? [] : wanted === "all" ? [...ids.keys()] : lastRows(counts);
+    const rows = rowsOfLogits(parts, options.logits);
     using pass = this.#device.pass({ profile: trace !== undefined });
     const { config, cache } = this;
-    const [kernels, ring] = [this.#kernels, this.#ring];
+    const [kernels, ring] = [this.#kernels, this.window];
+    const runs = runsOf(counts, isPrompt);
     try {
       kernels.gather(pass, this.#weights.embedding, activations.ids, activations.x, this.#embeddingScale);
-      const call: LayerCall = { pass, kernels, config, cache, sequences, counts, isPrompt, ring, activations };
+      const call: LayerCall = { pass, kernels, config, cache, sequences, counts, runs, ring, activations };
       for (const [layer, weights] of this.#weights.layers.entries()) encodeLayer(call, layer, weights);
       const result = rows.length > 0 ? this.#encodeOutputs(call, rows, options.sample) : undefined;
       await pass.commit();
-      cache.advance(ids.length, ids);
+      const keys = parts.flatMap(({ tokens }, i) => this.#matchKeys(tokens, isPrompt[i] as boolean));
+      cache.advance(ids.length, keys);
       if (trace !== undefined) await pass.trace(trace);
       const tokens = options.sample === undefined ? [] : [...(result?.tokens.view() ?? [])];
-      this.#checkSampled(tokens);
-      return { logits: result?.logits, tokens };
+      // The kernel's word for a row without a number in it is a larger one.
+      const known = tokens.map((token) => (token < config.vocabSize ? token : undefined));
+      return { logits: result?.logits, tokens: known };
     } catch (error) {
       if (!cache.disposed) cache.abandon();
       throw error;
@@ -190,6 +223,23 @@ export class Model {
       onProgress(to, tokens.length);
     }
     return result;
+  }
+
+  /** Errors: `request` for a token that is not in the vocabulary. */
+  checkTokens(ids: readonly number[]): void {
+    const { vocabSize } = this.config;
+    const odd = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+    if (odd !== undefined) throw new ModelError("request", `token ${odd} is not in the vocabulary of ${vocabSize}`);
+  }
+
+  /**
+   * The longest beginning of a prompt that a sequence has with the bits that the prompt would give it, and after which
+   * the rest has the bits of the whole: at least one token remains, and more than 16 of a prompt that has as many.
+   */
+  match(tokens: readonly number[]): KnownPrefix | undefined {
+    const isPrompt = tokens.length > mostDecodeTokens;
+    const most = tokens.length - (isPrompt ? mostDecodeTokens + 1 : 1);
+    return this.cache.match(this.#matchKeys(tokens, isPrompt).slice(0, most));
   }
 
   dispose(): void {
@@ -222,20 +272,15 @@ export class Model {
     return outputs;
   }
 
-  #checkTokens(parts: readonly StepPart[], ids: readonly number[]): void {
-    if (parts.length === 0 || parts.some(({ tokens }) => tokens.length === 0)) {
-      throw new ModelError("request", "a step without tokens");
-    }
-    const { vocabSize } = this.config;
-    const odd = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-    if (odd !== undefined) throw new ModelError("request", `token ${odd} is not in the vocabulary of ${vocabSize}`);
+  /** What tokens are found again by: those of a prompt and those of an answer have keys and values of other bits. */
+  #matchKeys(tokens: readonly number[], isPrompt: boolean): number[] {
+    return tokens.map((token) => (isPrompt ? token + this.config.vocabSize : token));
   }
+}
 
-  #checkSampled(tokens: readonly number[]): void {
-    // The kernel's word for a row without a number in it.
-    if (tokens.every((token) => token < this.config.vocabSize)) return;
-    throw new ModelError("weights", "the logits are not numbers: the weights, or the range of the cache's dtype");
-  }
+/** Of logits that no token can be chosen by. */
+export function notNumbers(): ModelError {
+  return new ModelError("weights", "the logits are not numbers: the weights, or the range of the cache's dtype");
 }
 
 /** The reference multiplies embeddings by a factor in their own dtype. */
@@ -246,12 +291,30 @@ function rounded(value: number, dtype: FloatDType): number {
   return one[0] as number;
 }
 
-function lastRows(counts: readonly number[]): number[] {
+/** Rows of the step whose logits are computed. */
+function rowsOfLogits(parts: readonly StepPart[], ofStep: LogitsOf = "last"): number[] {
   let end = 0;
-  return counts.map((count) => {
-    end += count;
-    return end - 1;
+  return parts.flatMap(({ tokens, logits = ofStep }) => {
+    const start = end;
+    end += tokens.length;
+    if (logits === "none") return [];
+    return logits === "last" ? [end - 1] : tokens.map((_, i) => start + i);
   });
+}
+
+/** Rows after one another whose products are of one kind, of parts of so many tokens. */
+function runsOf(counts: readonly number[], isPrompt: readonly boolean[]): RowRun[] {
+  const runs: RowRun[] = [];
+  let from = 0;
+  for (const [i, count] of counts.entries()) {
+    const to = from + count;
+    const last = runs.at(-1);
+    const kind = isPrompt[i] as boolean;
+    if (last?.isPrompt === kind) runs[runs.length - 1] = { ...last, to };
+    else runs.push({ from, to, isPrompt: kind });
+    from = to;
+  }
+  return runs;
 }
 
 /** Cuts a prompt into nearly equal parts of at most `chunk` tokens, and of more than 16 if it has as many. */

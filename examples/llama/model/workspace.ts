@@ -2,65 +2,51 @@ import type { Device, DType, Tensor } from "metal-attention";
 import type { ModelConfig } from "../files/config.ts";
 import type { FloatDType } from "./kernels.ts";
 
-/** What layers hand to each other, of a step of `rows` tokens. */
-export interface Activations {
-  readonly ids: Tensor<"u32">;
-  readonly positions: Tensor<"i32">;
-  /** The sum that layers add to, [rows, hiddenSize]. */
-  readonly x: Tensor<"f32">;
-  /** Of the same shape, for what goes into or comes out of a part of a layer. */
-  readonly h: Tensor<"f32">;
-  /** [rows, heads, headDim] */
-  readonly q: Tensor<"f32">;
-  /** [rows, nKvHeads, headDim] */
-  readonly k: Tensor<"f32">;
-  readonly v: Tensor<"f32">;
-  /** q once turned, and what attention gives, in the dtype of attention. */
-  readonly turned: Tensor<FloatDType>;
-  readonly attended: Tensor<FloatDType>;
-  /** [rows, intermediateSize] */
-  readonly gate: Tensor<"f32">;
-  readonly up: Tensor<"f32">;
-}
+/** Dtype and axes of tensors by name, but for the first axis, the rows of a step. */
+type Parts = Readonly<Record<string, readonly [dtype: DType, axes: readonly number[]]>>;
+
+type TensorsOf<P extends Parts> = { readonly [K in keyof P]: Tensor<P[K][0]> };
+
+/** What layers hand to each other. */
+const activationParts = (config: ModelConfig, attention: FloatDType) =>
+  ({
+    ids: ["u32", []],
+    positions: ["i32", []],
+    // The sum that layers add to, and what goes into or comes out of a part of a layer.
+    x: ["f32", [config.hiddenSize]],
+    h: ["f32", [config.hiddenSize]],
+    q: ["f32", [config.heads, config.headDim]],
+    k: ["f32", [config.nKvHeads, config.headDim]],
+    v: ["f32", [config.nKvHeads, config.headDim]],
+    // q once turned, and what attention gives.
+    turned: [attention, [config.heads, config.headDim]],
+    attended: [attention, [config.heads, config.headDim]],
+    gate: ["f32", [config.intermediateSize]],
+    up: ["f32", [config.intermediateSize]],
+  }) as const satisfies Parts;
 
 /** What the rows whose logits are asked for need. */
-export interface Outputs {
-  readonly rows: Tensor<"u32">;
-  readonly x: Tensor<"f32">;
-  /** [rows, vocabSize] */
-  readonly logits: Tensor<"f32">;
-  /** Temperature, top-p and a random number, [rows, 3]. */
-  readonly sampling: Tensor<"f32">;
-  readonly tokens: Tensor<"u32">;
-}
+const outputParts = (config: ModelConfig) =>
+  ({
+    rows: ["u32", []],
+    x: ["f32", [config.hiddenSize]],
+    logits: ["f32", [config.vocabSize]],
+    // Temperature, top-p and a random number.
+    sampling: ["f32", [3]],
+    tokens: ["u32", []],
+  }) as const satisfies Parts;
+
+export type Activations = TensorsOf<ReturnType<typeof activationParts>>;
+export type Outputs = TensorsOf<ReturnType<typeof outputParts>>;
 
 /** Tensors of steps: made for the most rows so far, and shown as those of a step. */
 export class Workspace {
-  readonly #activations: Views<Activations>;
-  readonly #outputs: Views<Outputs>;
+  readonly #activations: Views<ReturnType<typeof activationParts>>;
+  readonly #outputs: Views<ReturnType<typeof outputParts>>;
 
   constructor(device: Device, config: ModelConfig, attention: FloatDType) {
-    const { hiddenSize, intermediateSize, heads, nKvHeads, headDim, vocabSize } = config;
-    this.#activations = new Views<Activations>(device, {
-      ids: ["u32", []],
-      positions: ["i32", []],
-      x: ["f32", [hiddenSize]],
-      h: ["f32", [hiddenSize]],
-      q: ["f32", [heads, headDim]],
-      k: ["f32", [nKvHeads, headDim]],
-      v: ["f32", [nKvHeads, headDim]],
-      turned: [attention, [heads, headDim]],
-      attended: [attention, [heads, headDim]],
-      gate: ["f32", [intermediateSize]],
-      up: ["f32", [intermediateSize]],
-    });
-    this.#outputs = new Views<Outputs>(device, {
-      rows: ["u32", []],
-      x: ["f32", [hiddenSize]],
-      logits: ["f32", [vocabSize]],
-      sampling: ["f32", [3]],
-      tokens: ["u32", []],
-    });
+    this.#activations = new Views(device, activationParts(config, attention));
+    this.#outputs = new Views(device, outputParts(config));
   }
 
   get bytes(): number {
@@ -82,15 +68,15 @@ export class Workspace {
 }
 
 /** Tensors whose first axis is the rows of a step. */
-class Views<T extends { readonly [K in keyof T]: Tensor }> {
+class Views<P extends Parts> {
   readonly #device: Device;
-  readonly #parts: Readonly<Record<keyof T, readonly [dtype: DType, axes: readonly number[]]>>;
-  #whole: Partial<Record<keyof T, Tensor>> = {};
+  readonly #parts: P;
+  #whole: Partial<Record<keyof P, Tensor>> = {};
   #capacity = 0;
-  #views: T | undefined;
+  #views: TensorsOf<P> | undefined;
   #rows = 0;
 
-  constructor(device: Device, parts: Readonly<Record<keyof T, readonly [DType, readonly number[]]>>) {
+  constructor(device: Device, parts: P) {
     this.#device = device;
     this.#parts = parts;
   }
@@ -99,20 +85,20 @@ class Views<T extends { readonly [K in keyof T]: Tensor }> {
     return tensorsOf(this.#whole).reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
-  of(rows: number): T {
+  of(rows: number): TensorsOf<P> {
     if (this.#views !== undefined && this.#rows === rows) return this.#views;
     this.#drop();
-    const names = Object.keys(this.#parts) as (keyof T)[];
+    const names = Object.keys(this.#parts) as (keyof P)[];
     if (rows > this.#capacity) {
       this.dispose();
       for (const name of names) {
-        const [dtype, axes] = this.#parts[name];
+        const [dtype, axes] = this.#parts[name] as Parts[string];
         this.#whole[name] = this.#device.tensor(dtype, [rows, ...axes]);
       }
       this.#capacity = rows;
     }
     const views = Object.fromEntries(names.map((name) => [name, (this.#whole[name] as Tensor).slice(0, rows)]));
-    this.#views = views as unknown as T;
+    this.#views = views as unknown as TensorsOf<P>;
     this.#rows = rows;
     return this.#views;
   }

@@ -1,5 +1,5 @@
 import type { KvSequence } from "metal-attention";
-import type { Model } from "../model/model.ts";
+import { type Model, notNumbers } from "../model/model.ts";
 import type { OnProgress } from "../model/weights.ts";
 import { Sampler, type Sampling } from "./sampling.ts";
 
@@ -27,7 +27,8 @@ export async function* generate(
   let { tokens } = await model.prompt(sequence, prompt, first, onPrompt);
   for (let count = 0; count < maxTokens; count++) {
     const [token] = tokens;
-    if (token === undefined || ends.has(token) || signal?.aborted) return;
+    if (token === undefined) throw notNumbers();
+    if (ends.has(token) || signal?.aborted) return;
     yield token;
     if (count + 1 === maxTokens || signal?.aborted) return;
     const trace = count === 0 ? options.trace : undefined;

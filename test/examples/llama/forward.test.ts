@@ -62,6 +62,45 @@ describe.each(names)("%s", (name) => {
     const width = together.length / parts.length;
     for (const [i, logits] of alone.entries()) expect(together.slice(i * width, (i + 1) * width)).toEqual(logits);
   });
+
+  test("answers beside parts of prompts, in pages and behind a shared beginning, have the bits of each by itself", async () => {
+    using alone = await load(folderOf(name), { cache: "k8v4" });
+    const [first, other, short] = [ids.slice(0, 90), [...ids.slice(0, 50), ...ids.slice(120, 160)], ids.slice(7, 12)];
+    /** The last logits of a prompt, and those after one token more. */
+    const expected = async (prompt: readonly number[]) => {
+      using sequence = alone.cache.sequence();
+      const last = await lastOf(alone.prompt(sequence, prompt));
+      return [last, await lastOf(alone.step([{ sequence, tokens: [9] }]))] as const;
+    };
+    using model = await load(folderOf(name), { cache: "k8v4", chunk: 60, sequences: 3, pool: 3 });
+    const one = model.cache.sequence();
+    await model.prompt(one, first);
+    // An answer's token is no part of a prompt, though it be the same.
+    await model.step([{ sequence: one, tokens: [other[50] as number] }]);
+    expect(model.match(other)).toEqual({ sequence: one, length: 50 });
+    expect(model.match(other.slice(0, 60))?.length).toBe(43);
+    expect(model.match(first.slice(0, 16))).toBeUndefined();
+    one.trim(1);
+    const two = one.fork(50);
+    const three = model.cache.sequence();
+    const together = await lastOf(
+      model.step([
+        { sequence: three, tokens: short },
+        { sequence: two, tokens: other.slice(50, 70), logits: "none" },
+        { sequence: one, tokens: [9] },
+      ]),
+    );
+    const last = await lastOf(
+      model.step([
+        { sequence: two, tokens: other.slice(70) },
+        { sequence: three, tokens: [9] },
+      ]),
+    );
+    const width = together.length / 2;
+    const rowsOf = (logits: Float32Array) => [logits.slice(0, width), logits.slice(width)];
+    expect(rowsOf(together)).toEqual([(await expected(short))[0], (await expected(first))[1]]);
+    expect(rowsOf(last)).toEqual([(await expected(other))[0], (await expected(short))[1]]);
+  });
 });
 
 describe("a mistake in what config.json says is seen", () => {
