@@ -38,6 +38,21 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  test("lanes that own a row access it as vectors; those that part gather", async () => {
+    const source = join(import.meta.dir, "ir/runs.ll");
+    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    const count = (what: RegExp) => regular.match(what)?.length ?? 0;
+    // By the odd lanes alone.
+    expect(count(/call [^\n]*masked\.gather\.v32/g)).toBe(1);
+    expect(count(/call [^\n]*masked\.scatter\.v32/g)).toBe(1);
+    expect(count(/call [^\n]*masked\.load/g)).toBeGreaterThan(0);
+    // 8 rows, and not 32 lanes, divide.
+    expect(regular).not.toContain("urem <32 x i32>");
+  });
+
+if (isLinux && process.arch === "x64")
   describe("lanes that ask for others at run time", () => {
     test("get the same through memory", async () => {
       const program = await compileProgram("permute", lanesPlugin(), folder, "x86-64-v3");

@@ -21,8 +21,8 @@ const mistakes: readonly Mistake[] = [
   {
     what: "a mask not applied to a store",
     file: "Memory.cpp",
-    find: "CreateMaskedStore(all, base, access.align, wideMask(access))",
-    replace: "CreateAlignedStore(all, base, access.align)",
+    find: "CreateMaskedStore(elementsOf(access, values), base, access.align, wideMask(access))",
+    replace: "CreateAlignedStore(elementsOf(access, values), base, access.align)",
   },
   {
     what: "a loop left when the first lane leaves",
@@ -41,6 +41,18 @@ const mistakes: readonly Mistake[] = [
     file: "Shapes.cpp",
     find: "if (value != first) return Shape::different();",
     replace: "(void)first;",
+  },
+  {
+    what: "lanes of a run taken to be there together",
+    file: "RunShapes.cpp",
+    find: "condition.isUniformInRuns() ? condition.lanesOfRun() : 1);\n        }",
+    replace: "width);\n        }",
+  },
+  {
+    what: "a run accessed where the first of them lies",
+    file: "Runs.cpp",
+    find: "inLane(pointer, lane / access.run * access.run)",
+    replace: "inLane(pointer, 0)",
   },
   {
     what: "a loop that begins an iteration anew",

@@ -50,6 +50,30 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     // All bits of a lane that is not there are set.
     return perLane(lanes, (place) => sum + (place < lanes ? 6 * place : -1 + 0xffff));
   },
+  quads: (lanes) =>
+    perLane(lanes, (value) => {
+      let quads = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => [0, 1, 2, 3].map((k) => Math.fround(value * (4 * i + k + 1))));
+      for (const step of [1, 2, 4])
+        quads = quads.map((quad, i) =>
+          quad.map((low, k) => {
+            const other = quads[i ^ step]?.[k] ?? 0;
+            return (i & step) === 0 ? Math.fround(low + other) : Math.fround(other - low);
+          }),
+        );
+      return quads.flat().reduce((sum, x, i) => (Math.imul(sum, 3) + x * (i + 1)) | 0, 0);
+    }),
+  runs: (lanes) => {
+    const words = padded([]);
+    for (let lane = 0; lane < lanes && lane < width; lane++) {
+      const row = lane >> 2;
+      const quad = lane & 3;
+      if (row % 3 === 1) continue;
+      const at = (i: number) => input[((row * 3) & 3) * 4 + i] as number;
+      const sum = [0, 1, 2, 3].reduce((total, i) => total + at(4 * quad + i) * 30 ** i, at(0) * 1000000);
+      words[(row ^ 3) * 4 + quad] = lane % 2 === 0 ? sum : sum + at(quad);
+    }
+    return words;
+  },
   strides: (lanes) =>
     perLane(lanes, (_, lane) => (input[lane & 7] as number) + 100 * (input[4 * (lane & 7) + 1] as number)),
   uniform: (lanes) => {
@@ -60,6 +84,15 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     const ballot = active.filter((each) => each % 2 === 0).reduce((bits, each) => bits | (1 << each), 0);
     return padded([input[last] as number, sum, ballot]);
   },
+  words: (lanes) =>
+    perLane(lanes, (_, lane) => {
+      const low = BigInt(input[lane ^ 1] as number);
+      const bits = BigInt.asUintN(64, ((BigInt.asUintN(32, low * 1000003n) << 32n) | low) ^ 4886718345n);
+      // All bits of a lane that is not there are set.
+      const other = (lane ^ 1) < lanes ? bits : BigInt.asUintN(64, -1n);
+      const top = BigInt.asUintN(64, other * 11400714819323198485n) >> 40n;
+      return Number(BigInt.asIntN(32, ((other + (other >> 32n)) ^ ((other >> 20n) & 0xffffn)) + top));
+    }),
   wrap: (lanes) => perLane(lanes - 5, (value) => value),
 };
 

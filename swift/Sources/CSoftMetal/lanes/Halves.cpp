@@ -1,8 +1,10 @@
 #include "Halves.hpp"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
 
@@ -30,6 +32,63 @@ bool becomesFloats(const Value &value) {
     if (isa<BitCastInst>(user)) return areFloats(user->getType(), 2) || areFloats(user->getType(), 4);
     return isa<InsertElementInst>(user) && isTwoHalves(user->getType()) && becomesFloats(*user);
   });
+}
+
+constexpr uint64_t vectorBytes = 16;  ///< of a float4
+
+/// The type of all words of 32 bits that `type` consists of; null where it has others.
+Type *wordOf(Type *type) {
+  if (type->isFloatTy() || type->isIntegerTy(32)) return type;
+  if (type->isArrayTy()) return wordOf(type->getArrayElementType());
+  if (auto *vector = dyn_cast<FixedVectorType>(type)) return wordOf(vector->getElementType());
+  auto *structure = dyn_cast<StructType>(type);
+  Type *word = nullptr;
+  for (Type *element : structure ? structure->elements() : ArrayRef<Type *>()) {
+    Type *own = wordOf(element);
+    if (!own || (word && own != word)) return nullptr;
+    word = own;
+  }
+  return word;
+}
+
+/// Loads and stores by `pointer`, and copies of a vector from or to it.
+void findAccesses(Instruction &pointer, SmallSetVector<Instruction *, 8> &accesses) {
+  for (User *user : pointer.users()) {
+    if (auto *gep = dyn_cast<GetElementPtrInst>(user)) {
+      findAccesses(*gep, accesses);
+      continue;
+    }
+    auto *load = dyn_cast<LoadInst>(user);
+    auto *store = dyn_cast<StoreInst>(user);
+    auto *copy = dyn_cast<MemCpyInst>(user);
+    const auto *length = copy ? dyn_cast<ConstantInt>(copy->getLength()) : nullptr;
+    if ((load && load->isSimple()) || (store && store->isSimple()) ||
+        (length && length->equalsInt(vectorBytes) && !copy->isVolatile()))
+      accesses.insert(cast<Instruction>(user));
+  }
+}
+
+/// The same by words.
+void accessWords(Instruction &access, Type *word) {
+  auto *load = dyn_cast<LoadInst>(&access);
+  auto *store = dyn_cast<StoreInst>(&access);
+  IRBuilder<> builder(&access);
+  if (auto *copy = dyn_cast<MemCpyInst>(&access)) {
+    Type *words = FixedVectorType::get(word, 4);
+    Value *loaded = builder.CreateAlignedLoad(words, copy->getSource(), copy->getSourceAlign().valueOrOne());
+    builder.CreateAlignedStore(loaded, copy->getDest(), copy->getDestAlign().valueOrOne());
+  } else {
+    Type *type = load ? load->getType() : store->getValueOperand()->getType();
+    if (!isHalf(type) && !isTwoHalves(type)) return;
+    Type *words = FixedVectorType::get(word, isHalf(type) ? 2 : 4);
+    if (load)
+      load->replaceAllUsesWith(
+          builder.CreateBitCast(builder.CreateAlignedLoad(words, load->getPointerOperand(), load->getAlign()), type));
+    else
+      builder.CreateAlignedStore(builder.CreateBitCast(store->getValueOperand(), words), store->getPointerOperand(),
+                                 store->getAlign());
+  }
+  access.eraseFromParent();
 }
 
 class Halves {
@@ -114,6 +173,18 @@ class Halves {
 
 void pairHalves(Function &function) {
   if (function.getParent()->getDataLayout().isLittleEndian()) Halves(function).run();
+}
+
+void accessWords(Function &function) {
+  SmallVector<AllocaInst *, 16> variables;
+  for (Instruction &instruction : instructions(function))
+    if (auto *variable = dyn_cast<AllocaInst>(&instruction)) variables.push_back(variable);
+  for (AllocaInst *variable : variables) {
+    Type *word = wordOf(variable->getAllocatedType());
+    SmallSetVector<Instruction *, 8> accesses;
+    if (word) findAccesses(*variable, accesses);
+    for (Instruction *access : accesses) accessWords(*access, word);
+  }
 }
 
 }  // namespace lanes

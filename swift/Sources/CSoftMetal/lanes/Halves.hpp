@@ -10,4 +10,8 @@ namespace lanes {
 
 void pairHalves(llvm::Function &function);
 
+/// Private variables that consist of words of 32 bits alone are accessed by vectors of words, of which LLVM makes
+/// values, and not by halves of 64 bits.
+void accessWords(llvm::Function &function);
+
 }  // namespace lanes

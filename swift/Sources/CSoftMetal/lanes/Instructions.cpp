@@ -45,6 +45,7 @@ Value *oddElements(IRBuilder<> &builder, Value *vector) {
 
 void Widener::widen(Instruction &instruction) {
   if (isLazy(&instruction)) return;
+  if (widenWords(instruction)) return;
   if (auto *call = dyn_cast<CallBase>(&instruction)) return widenCall(*call);
   if (isa<FenceInst>(instruction)) {
     builder_.Insert(instruction.clone());
@@ -178,6 +179,7 @@ Value *Widener::element(Instruction &instruction, ArrayRef<Value *> operands, Va
     Value *a = widerFloat(operands[0], type), *b = widerFloat(operands[1], type);
     if (operation->isIntDivRem() && mask && !isa<Constant>(b))
       b = builder_.CreateSelect(mask, b, ConstantInt::get(b->getType(), 1));
+    if (Value *quotient = mask && operation->isIntDivRem() ? divideInRuns(instruction, a, b) : nullptr) return quotient;
     result = builder_.CreateBinOp(operation->getOpcode(), a, b);
   } else if (auto *unary = dyn_cast<UnaryOperator>(&instruction)) {
     result = builder_.CreateUnOp(unary->getOpcode(), widerFloat(operands[0], type));

@@ -99,27 +99,38 @@ Value *Widener::lastActive(Value *value) {
 /// What lanes that are not active have is undefined: all bits set, a NaN, so that whoever uses it finds out.
 Value *Widener::shuffle(CallBase &call) {
   Value *value = call.getArgOperand(0), *lane = call.getArgOperand(1);
-  const Shape place = shapes_.of(lane);
   if (shapes_.of(value).isUniform()) return scalar(value);
+  if (!shapes_.of(lane).isUniform()) return exchange(vector(value), lane);
   Value *from = vector(value);
   from = builder_.CreateSelect(mask_, from, Constant::getAllOnesValue(from->getType()));
-  if (place.isUniform()) {
-    Value *index = builder_.CreateAnd(scalar(lane), width - 1);
-    return builder_.CreateExtractElement(from, index);
-  }
+  return builder_.CreateExtractElement(from, builder_.CreateAnd(scalar(lane), width - 1));
+}
+
+/// Whether each lane gets what a lane of its own run has, of which all are there if it is.
+bool Widener::staysInRun(ArrayRef<int> places) const {
+  const unsigned together = shapes_.lanesTogether(blocks_.order[size_t(index_)]);
+  for (unsigned i = 0; i < width; ++i)
+    if (unsigned(places[i]) / together != i / together) return false;
+  return together > 1;
+}
+
+/// What the lanes have whose numbers are `lane`'s.
+Value *Widener::exchange(Value *values, Value *lane) {
+  Value *from = builder_.CreateSelect(mask_, values, Constant::getAllOnesValue(values->getType()));
   Value *indices = builder_.CreateAnd(vector(lane), ConstantInt::get(vectorType(lane->getType()), width - 1));
   // A permutation known at compile time.
   if (auto *known = dyn_cast<ConstantDataVector>(indices)) {
     SmallVector<int, width> places;
     for (unsigned i = 0; i < width; ++i) places.push_back(int(known->getElementAsInteger(i)));
-    return builder_.CreateShuffleVector(from, places);
+    return builder_.CreateShuffleVector(staysInRun(places) ? values : from, places);
   }
   // Lane l asks for lane l ^ m, with one m for all: exchanges by one bit of m after another.
   if (auto *exchange = dyn_cast<BinaryOperator>(lane); exchange && exchange->getOpcode() == Instruction::Xor) {
     for (unsigned i = 0; i < 2; ++i) {
       Value *own = exchange->getOperand(i), *distance = exchange->getOperand(1 - i);
       const Shape lanes = shapes_.of(own);
-      if (lanes.stride != 1 || lanes.limit != width - 1 || !shapes_.of(distance).isUniform()) continue;
+      if (!lanes.isScalar() || lanes.stride != 1 || lanes.limit != width - 1 || !shapes_.of(distance).isUniform())
+        continue;
       for (unsigned bit = 1; bit < width; bit *= 2) {
         SmallVector<int, width> places;
         for (unsigned l = 0; l < width; ++l) places.push_back(int(l ^ bit));

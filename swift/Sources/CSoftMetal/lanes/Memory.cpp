@@ -10,23 +10,19 @@ using namespace llvm;
 
 namespace lanes {
 
-/// `count` neighbouring elements in each lane, `step` elements from lane to lane; 0: no such step.
-struct Widener::Access {
-  Type *element;
-  unsigned count, step;
-  Align align;
-  uint64_t size;
-};
-
 Widener::Access Widener::accessOf(Value *pointer, Type *type, Align align) {
   Type *element = laneType(type);
   const auto *vector = dyn_cast<FixedVectorType>(type);
   if (element->isIntegerTy() && element->getIntegerBitWidth() % 8 != 0) throw Declined{"memory of odd bits"};
   const uint64_t size = layout_.getTypeStoreSize(element).getFixedValue();
-  Access access{element, vector ? vector->getNumElements() : 1, 0, align, size};
+  Access access{element, vector ? vector->getNumElements() : 1, 0, align, size, 0};
   if (size != layout_.getTypeAllocSize(element).getFixedValue()) return access;
   const Shape shape = shapes_.of(pointer);
-  if (!shape.isScalar() || shape.stride <= 0 || uint64_t(shape.stride) % size != 0) return access;
+  const BasicBlock *source = blocks_.order[size_t(index_)];
+  const unsigned run = shape.isScalar() ? width : std::min(shape.lanesOfRun(), shapes_.lanesTogether(source));
+  if (run == 1) return access;
+  access.run = run;
+  if (shape.stride <= 0 || uint64_t(shape.stride) % size != 0) return access;
   const uint64_t step = uint64_t(shape.stride) / size;
   // Wider steps waste more of the vector than lane by lane costs.
   if (step < access.count || step > (size <= 2 ? 8u : 4u)) return access;
@@ -44,47 +40,17 @@ Value *Widener::wideMask(const Access &access) {
   return builder_.CreateShuffleVector(mask_, Constant::getNullValue(mask_->getType()), places);
 }
 
-/// Lanes' components of 32 bits that lie four by four, where a register holds sixteen: a permutation of two registers
-/// leaves half a register of each of two components, another one puts the halves together. LLVM would need as many for
-/// every component alone.
-Widener::Parts Widener::loadFourByFour(const Access &access, Value *base) {
-  constexpr unsigned size = 16, four = 4, held = size / four;  // held: lanes
-  Type *type = FixedVectorType::get(access.element, size);
-  Parts registers;
-  for (unsigned i = 0; i < width / held; ++i) {
-    SmallVector<int, size> places;
-    for (unsigned k = 0; k < size; ++k)
-      places.push_back(int(i * held + k / four + (k % four < access.count ? 0 : width)));
-    Value *mask = builder_.CreateShuffleVector(mask_, Constant::getNullValue(mask_->getType()), places);
-    Value *place = builder_.CreateConstGEP1_32(access.element, base, i * size);
-    registers.push_back(builder_.CreateMaskedLoad(type, place, commonAlignment(access.align, i * size * access.size),
-                                                  mask, PoisonValue::get(type)));
-  }
-  Parts results;
-  for (unsigned pair = 0; pair < access.count; pair += 2) {
-    SmallVector<int, size> places;
-    for (unsigned k = 0; k < size; ++k) places.push_back(int(k % (2 * held) * four + pair + k / (2 * held)));
-    Parts halves;
-    for (unsigned i = 0; i < registers.size(); i += 2)
-      halves.push_back(builder_.CreateShuffleVector(registers[i], registers[i + 1], places));
-    for (unsigned component = 0; component < std::min(2u, access.count - pair); ++component) {
-      places.clear();
-      for (unsigned k = 0; k < size; ++k)
-        places.push_back(int(component * size / 2 + k % (size / 2) + k / (size / 2) * size));
-      Parts wholes;
-      for (unsigned i = 0; i < halves.size(); i += 2)
-        wholes.push_back(builder_.CreateShuffleVector(halves[i], halves[i + 1], places));
-      results.push_back(concatenateVectors(builder_, wholes));
-    }
-  }
-  return results;
-}
-
 Widener::Parts Widener::loadStrided(const Access &access, Value *base) {
-  if (access.size == 4 && access.step == 4 && access.count > 1 && registerBits_ >= 512)
-    return loadFourByFour(access, base);
+  if (isFourByFour(access))
+    return loadFourByFour(access,
+                          [&](unsigned lane) { return builder_.CreateConstGEP1_32(access.element, base, lane * 4); });
   Type *type = FixedVectorType::get(access.element, width * access.step);
   Value *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(access), PoisonValue::get(type));
+  return componentsOf(access, all);
+}
+
+/// The components of all lanes' elements, `step` elements a lane.
+Widener::Parts Widener::componentsOf(const Access &access, Value *all) {
   if (access.step == 1) return {all};
   Parts results;
   for (unsigned i = 0; i < access.count; ++i) {
@@ -95,17 +61,22 @@ Widener::Parts Widener::loadStrided(const Access &access, Value *base) {
   return results;
 }
 
+/// The inverse; elements between those of the lanes are poison.
+Value *Widener::elementsOf(const Access &access, const Parts &values) {
+  if (access.step == 1) return values[0];
+  Parts components = values;
+  Value *all = values.size() == 1 ? values[0] : concatenateVectors(builder_, components);
+  SmallVector<int, 128> places;
+  for (unsigned lane = 0; lane < width; ++lane)
+    for (unsigned i = 0; i < access.step; ++i) places.push_back(i < access.count ? int(i * width + lane) : -1);
+  return builder_.CreateShuffleVector(all, places);
+}
+
 void Widener::storeStrided(const Access &access, Value *base, const Parts &values) {
-  Value *all = values[0];
-  if (access.step > 1) {
-    Parts components = values;
-    all = values.size() == 1 ? values[0] : concatenateVectors(builder_, components);
-    SmallVector<int, 128> places;
-    for (unsigned lane = 0; lane < width; ++lane)
-      for (unsigned i = 0; i < access.step; ++i) places.push_back(i < access.count ? int(i * width + lane) : -1);
-    all = builder_.CreateShuffleVector(all, places);
-  }
-  builder_.CreateMaskedStore(all, base, access.align, wideMask(access));
+  if (isFourByFour(access))
+    return storeFourByFour(access, values,
+                           [&](unsigned lane) { return builder_.CreateConstGEP1_32(access.element, base, lane * 4); });
+  builder_.CreateMaskedStore(elementsOf(access, values), base, access.align, wideMask(access));
 }
 
 /// The words that a lane's components of 8 or 16 bits are moved by where each lane has its own address, since
@@ -136,15 +107,15 @@ Widener::Parts Widener::recut(const Parts &parts, Type *element, unsigned to) {
   return results;
 }
 
-Widener::Parts Widener::gather(const Access &access, Value *pointers) {
+Widener::Parts Widener::gather(const Access &access, Value *pointers, Value *mask) {
   const auto [count, size] = wordsOf(access);
   const bool isRecut = size != access.size;
   Type *element = isRecut ? builder_.getIntNTy(unsigned(size * 8)) : access.element;
   Parts results;
   for (unsigned i = 0; i < count; ++i) {
     Value *places = i ? builder_.CreateGEP(element, pointers, builder_.getInt64(i)) : pointers;
-    Type *type = FixedVectorType::get(element, width);
-    results.push_back(builder_.CreateMaskedGather(type, places, commonAlignment(access.align, i * size), mask_,
+    Type *type = FixedVectorType::get(element, cast<FixedVectorType>(mask->getType())->getNumElements());
+    results.push_back(builder_.CreateMaskedGather(type, places, commonAlignment(access.align, i * size), mask,
                                                   PoisonValue::get(type)));
   }
   return isRecut ? recut(results, access.element, access.count) : results;
@@ -186,15 +157,21 @@ void Widener::branch(Value *condition, const std::function<Parts()> &then, const
 
 void Widener::widenLoad(LoadInst &load) {
   if (load.isAtomic() || load.isVolatile()) return serial(load);
-  Value *pointer = load.getPointerOperand();
-  const Access access = accessOf(pointer, load.getType(), load.getAlign());
-  if (access.step == 0) return set(load, gather(access, vector(pointer)));
+  set(load, loadParts(load.getPointerOperand(), load.getType(), load.getAlign()));
+}
+
+Widener::Parts Widener::loadParts(Value *pointer, Type *type, Align align) {
+  const Access access = accessOf(pointer, type, align);
+  const Shape shape = shapes_.of(pointer);
+  if (shape.kind == Shape::varying && access.step > 0) return loadRuns(access, pointer);
+  if (shape.kind == Shape::varying && access.run > 1 && shape.stride == 0) return loadOncePerRun(access, pointer);
+  if (access.step == 0) return gather(access, vector(pointer), mask_);
   Value *base = scalar(pointer);
-  if (!shapes_.of(pointer).isAssumed) return set(load, loadStrided(access, base));
+  if (!shape.isAssumed) return loadStrided(access, base);
   Value *pointers = vector(pointer), *holds = check(pointer);
   Parts results;
-  branch(holds, [&] { return loadStrided(access, base); }, [&] { return gather(access, pointers); }, results);
-  set(load, std::move(results));
+  branch(holds, [&] { return loadStrided(access, base); }, [&] { return gather(access, pointers, mask_); }, results);
+  return results;
 }
 
 void Widener::widenStore(StoreInst &store) {
@@ -223,9 +200,19 @@ void Widener::widenStore(StoreInst &store) {
     return;
   }
   if (store.isAtomic() || store.isVolatile()) return serial(store);
-  const Access access = accessOf(pointer, value->getType(), store.getAlign());
+  const Parts *words = knownWords(value);
+  if (words && !isa<Constant>(value))
+    return storeParts(pointer, FixedVectorType::get(builder_.getInt32Ty(), unsigned(words->size())), store.getAlign(),
+                      Parts(*words));
   Parts values;
-  for (unsigned i = 0; i < access.count; ++i) values.push_back(vector(value, i));
+  for (unsigned i = 0; i < (type ? type->getNumElements() : 1); ++i) values.push_back(vector(value, i));
+  storeParts(pointer, value->getType(), store.getAlign(), values);
+}
+
+void Widener::storeParts(Value *pointer, Type *type, Align align, const Parts &values) {
+  const Access access = accessOf(pointer, type, align);
+  const Shape shape = shapes_.of(pointer);
+  if (shape.kind == Shape::varying && access.step > 0) return storeRuns(access, pointer, values);
   if (access.step == 0) return scatter(access, vector(pointer), values);
   Value *base = scalar(pointer);
   if (!shape.isAssumed) return storeStrided(access, base, values);

@@ -117,6 +117,7 @@ void simplify(Function &function, FunctionAnalysisManager &analyses, PassBuilder
     parse(builder, text).run(function, analyses);
     analyses.clear(function, function.getName());
   };
+  accessWords(function);
   run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>");
   takeWholeShares(function);
   run("loop-mssa(loop-rotate<no-header-duplication>),"

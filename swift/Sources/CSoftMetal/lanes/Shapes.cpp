@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "Primitives.hpp"
+#include "ShapeBits.hpp"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/GetElementPtrTypeIterator.h"
@@ -15,14 +16,6 @@ using namespace llvm;
 
 namespace lanes {
 namespace {
-
-constexpr uint64_t noLimit = ~uint64_t(0);
-
-unsigned bitsOf(const Type *type) { return type->isIntegerTy() ? type->getIntegerBitWidth() : 64; }
-uint64_t largest(unsigned bits) { return bits >= 64 ? noLimit : (uint64_t(1) << bits) - 1; }
-
-/// A stride counts modulo 2^bits.
-int64_t wrapped(int64_t stride, unsigned bits) { return bits >= 64 ? stride : SignExtend64(uint64_t(stride), bits); }
 
 /// How far lane 31 is from lane 0, at least 0; no value where the stride is negative.
 bool span(const Shape &shape, uint64_t &result) {
@@ -51,6 +44,7 @@ Shapes::Shapes(Function &function, Blocks &blocks, bool mayAssume)
       if (condition.kind != Shape::unknown && !condition.isUniform()) changed |= blocks_.addDivergentBranch(block);
     }
   }
+  findTogether();
 }
 
 /// Shapes only go from unknown to strided to varying; what a stride says of bits and bounds only shrinks.
@@ -60,8 +54,12 @@ void Shapes::update(const Instruction &instruction, bool &changed) {
   if (next.kind == Shape::unknown) return;
   Shape &known = shapes_[&instruction];
   if (known.kind != Shape::unknown) {
-    if (known.kind == Shape::varying || (next.kind == Shape::strided && next.stride != known.stride))
-      next = Shape::different();
+    if (known.kind == Shape::varying || next.kind == Shape::varying || next.stride != known.stride) {
+      const bool isSame = next.stride == known.stride;
+      next = Shape::inRuns(isSame ? std::min(known.lanesOfRun(), next.lanesOfRun()) : 1, next.stride,
+                           next.lanesOfRun() == known.lanesOfRun() ? std::min(next.zeros, known.zeros) : 0,
+                           next.limit == known.limit ? next.limit : noLimit);
+    }
     if (next.kind == Shape::strided) {
       next.isAssumed |= known.isAssumed;
       next.zeros = std::min(next.zeros, known.zeros);
@@ -90,20 +88,24 @@ Shape Shapes::of(const Value *value) const {
 
 Shape Shapes::fromOperands(const Instruction &instruction) const {
   bool differs = false;
+  unsigned run = width;
   for (const Value *operand : instruction.operands()) {
     if (isa<BasicBlock>(operand) || isa<Function>(operand)) continue;
     const Shape shape = of(operand);
     if (shape.kind == Shape::unknown) return {};
     differs |= !shape.isUniform();
+    run = std::min(run, shape.isUniformInRuns() ? shape.lanesOfRun() : 1);
   }
-  return differs ? Shape::different() : Shape::uniform();
+  return differs ? Shape::inRuns(run, 0) : Shape::uniform();
 }
 
 Shape Shapes::compute(const Instruction &instruction) const {
   if (isa<PHINode>(instruction)) return phi(instruction);
   if (isa<AllocaInst>(instruction)) return Shape::uniform(5);
-  if (instruction.isAtomic() && !isa<FenceInst>(instruction))
-    return isa<LoadInst>(instruction) ? fromOperands(instruction) : Shape::different();
+  if ((instruction.isAtomic() || instruction.isVolatile()) && !isa<FenceInst>(instruction)) {
+    const Shape shape = isa<LoadInst>(instruction) ? fromOperands(instruction) : Shape::different();
+    return shape.kind == Shape::varying ? Shape::different() : shape;
+  }
   if (const auto *operation = dyn_cast<BinaryOperator>(&instruction)) {
     if (instruction.getType()->isIntegerTy() && !instruction.getType()->isIntegerTy(1)) return arithmetic(*operation);
     return fromOperands(instruction);
@@ -120,6 +122,8 @@ Shape Shapes::compute(const Instruction &instruction) const {
     if (a.kind == Shape::unknown || b.kind == Shape::unknown) return {};
     const bool exact = !a.isAssumed && !b.isAssumed && a.isScalar() && b.isScalar();
     if (compare->isEquality() && exact && a.stride == b.stride) return Shape::uniform();
+    if (compare->isEquality() && a.stride == b.stride && !exact)
+      return Shape::inRuns(std::min(a.lanesOfRun(), b.lanesOfRun()), 0);
     return fromOperands(instruction);
   }
   if (isa<SelectInst>(instruction)) {
@@ -129,7 +133,10 @@ Shape Shapes::compute(const Instruction &instruction) const {
     if (a.kind == Shape::unknown || b.kind == Shape::unknown) return {};
     if (!condition.isUniform() || !a.isScalar() || !b.isScalar() || a.stride != b.stride || a.isAssumed ||
         b.isAssumed || !(instruction.getType()->isIntegerTy() || instruction.getType()->isPointerTy())) {
-      return condition.isUniform() && a.isUniform() && b.isUniform() ? Shape::uniform() : Shape::different();
+      if (condition.isUniform() && a.isUniform() && b.isUniform()) return Shape::uniform();
+      const unsigned run = std::min(a.lanesOfRun(), b.lanesOfRun());
+      return Shape::inRuns(
+          condition.isUniformInRuns() && a.stride == b.stride ? std::min(run, condition.lanesOfRun()) : 1, a.stride);
     }
     Shape shape = a;
     shape.zeros = std::min(a.zeros, b.zeros);
@@ -147,7 +154,7 @@ Shape Shapes::phi(const Instruction &instruction) const {
   for (const Value *value : phi.incoming_values()) {
     const Shape shape = of(value);
     if (shape.kind == Shape::unknown) continue;
-    if (shape.kind == Shape::varying || shape.isAssumed) return Shape::different();
+    if (shape.isAssumed || shape.lanesOfRun() < 2) return Shape::different();
     if (result.kind == Shape::unknown) {
       result = shape;
       continue;
@@ -155,9 +162,11 @@ Shape Shapes::phi(const Instruction &instruction) const {
     if (result.stride != shape.stride) return Shape::different();
     result.zeros = std::min(result.zeros, shape.zeros);
     result.limit = result.limit == noLimit || shape.limit == noLimit ? noLimit : std::max(result.limit, shape.limit);
+    if (result.kind == Shape::varying || shape.kind == Shape::varying)
+      result = Shape::inRuns(std::min(result.lanesOfRun(), shape.lanesOfRun()), result.stride, 0, result.limit);
   }
   const bool isInteger = phi.getType()->isIntegerTy() || phi.getType()->isPointerTy();
-  if (result.kind == Shape::strided && result.stride != 0 && !isInteger) return Shape::different();
+  if (result.stride != 0 && !isInteger) return Shape::different();
   if (result.kind == Shape::unknown || !blocks_.isJoin(phi.getParent())) return result;
   // All lanes have the same value still if it is one that none of them computes anew in a loop they leave apart.
   const Value *first = phi.getIncomingValue(0);
@@ -171,7 +180,7 @@ Shape Shapes::phi(const Instruction &instruction) const {
 Shape Shapes::arithmetic(const BinaryOperator &operation) const {
   const Shape a = of(operation.getOperand(0)), b = of(operation.getOperand(1));
   if (a.kind == Shape::unknown || b.kind == Shape::unknown) return {};
-  if (!a.isScalar() || !b.isScalar()) return Shape::different();
+  if (!a.isScalar() || !b.isScalar()) return arithmeticInRuns(operation);
   const unsigned bits = bitsOf(operation.getType());
   const auto *constant = dyn_cast<ConstantInt>(operation.getOperand(1));
   Shape result = Shape::uniform();
@@ -249,12 +258,14 @@ Shape Shapes::arithmetic(const BinaryOperator &operation) const {
       result.limit = a.limit;
     return result;
   }
-  return Shape::different();
+  return arithmeticInRuns(operation);
 }
 
 Shape Shapes::conversion(const CastInst &cast) const {
   const Shape from = of(cast.getOperand(0));
-  if (from.kind != Shape::strided) return from;
+  if (from.kind == Shape::unknown || from.lanesOfRun() == 1) {
+    if (from.kind != Shape::strided) return from;
+  }
   const Type *source = cast.getSrcTy(), *target = cast.getDestTy();
   const bool isInteger = source->isIntegerTy() && !source->isIntegerTy(1);
   switch (cast.getOpcode()) {
@@ -283,13 +294,13 @@ Shape Shapes::conversion(const CastInst &cast) const {
         return result;
       }
       if (isProven) return result;
-      if (!mayAssume_) return Shape::different();
+      if (!mayAssume_ || from.kind == Shape::varying) return Shape::different();
       result.isAssumed = true;
       result.limit = noLimit;
       return result;
     }
     default:
-      return from.isUniform() ? Shape::uniform() : Shape::different();
+      return fromOperands(cast);
   }
 }
 
@@ -297,23 +308,28 @@ Shape Shapes::address(const Instruction &instruction) const {
   const auto &gep = cast<GetElementPtrInst>(instruction);
   if (gep.getType()->isVectorTy()) throw Declined{"a vector of addresses"};
   Shape result = of(gep.getPointerOperand());
-  if (result.kind != Shape::strided) return result;
+  if (result.kind == Shape::unknown) return result;
+  unsigned run = result.lanesOfRun();
+  bool isVarying = result.kind == Shape::varying;
   result.limit = noLimit;
   for (auto step = gep_type_begin(gep); step != gep_type_end(gep); ++step) {
     Shape index = of(step.getOperand());
-    if (index.kind != Shape::strided) return index;
+    if (index.kind == Shape::unknown) return index;
     if (step.isStruct()) continue;
+    isVarying |= index.kind == Shape::varying;
+    run = std::min(run, index.lanesOfRun());
     const uint64_t size = step.getSequentialElementStride(layout_).getFixedValue();
     // An index of fewer than 64 bits is widened, as a cast would.
     if (bitsOf(step.getOperand()->getType()) < 64 && index.stride != 0 && index.limit == noLimit) {
       if (!mayAssume_) return Shape::different();
       index.isAssumed = true;
+      run = 1;
     }
     result.stride += index.stride * int64_t(size);
     result.isAssumed |= index.isAssumed;
     result.zeros = std::min(result.zeros, std::min(63u, index.zeros + unsigned(countr_zero(size ? size : 1))));
   }
-  return result;
+  return isVarying ? Shape::inRuns(run, result.stride) : result;
 }
 
 Shape Shapes::call(const CallBase &call) const {
@@ -358,7 +374,7 @@ Shape Shapes::call(const CallBase &call) const {
   if (callee && callee->isIntrinsic() && call.getType()->isVoidTy()) return result;
   const bool isPure = call.doesNotAccessMemory() || call.onlyReadsMemory();
   const Shape operands = fromOperands(call);
-  return operands.isUniform() && !isPure ? Shape::different() : operands;
+  return operands.kind != Shape::unknown && !isPure ? Shape::different() : operands;
 }
 
 }  // namespace lanes

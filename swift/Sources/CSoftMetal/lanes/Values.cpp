@@ -53,6 +53,8 @@ void Widener::set(Instruction &instruction, Parts parts) {
 const Widener::Parts &Widener::parts(Value *value) {
   const auto known = current_.find(value);
   if (known != current_.end()) return known->second;
+  if (const auto words = words_.find(value); words != words_.end())
+    return current_[value] = wholeOf(Parts(words->second), value->getType());
   const auto place = slots_.find(value);
   if (place == slots_.end()) throw Declined{"a value that is not at hand"};
   Parts loaded;

@@ -101,6 +101,8 @@ void Widener::emitBlock(int index) {
     if (!isa<Argument>(here->first)) current_.erase(here);
   }
   loadedRows_.clear();
+  words_.clear();
+  inLane_.clear();
   builder_.SetInsertPoint(state.head);
   if (state.equivalent) {
     mask_ = builder_.CreateLoad(maskType, states_[state.equivalent].mask);

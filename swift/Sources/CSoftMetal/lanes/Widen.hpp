@@ -70,20 +70,47 @@ class Widener {
   void widenCall(llvm::CallBase &call);
   void widenBitcast(llvm::Instruction &cast);
   void widenShuffle(llvm::Instruction &instruction);
+  llvm::Value *divideInRuns(llvm::Instruction &instruction, llvm::Value *a, llvm::Value *b);
   llvm::Value *element(llvm::Instruction &instruction, llvm::ArrayRef<llvm::Value *> operands, llvm::Value *mask);
   llvm::Value *widerFloat(llvm::Value *value, llvm::Type *type);
   llvm::Value *narrowFloat(llvm::Value *value, llvm::Type *type);
 
-  // Memory (Memory.cpp, Serial.cpp)
-  struct Access;
+  // Values of 64 bits made of words (Words.cpp)
+  const Parts *knownWords(llvm::Value *value);
+  Parts wholeOf(const Parts &words, llvm::Type *type);
+  void setWords(llvm::Instruction &instruction, Parts words);
+  bool widenWords(llvm::Instruction &instruction);
+
+  // Memory (Memory.cpp, Runs.cpp, Serial.cpp)
+  /// `count` neighbouring elements in each lane, `step` elements from lane to lane of a run; 0: no such step.
+  struct Access {
+    llvm::Type *element;
+    unsigned count, step;
+    llvm::Align align;
+    uint64_t size;
+    unsigned run;  ///< lanes that are there together and whose addresses go together; 0: not known
+  };
   Access accessOf(llvm::Value *pointer, llvm::Type *type, llvm::Align align);
   void widenLoad(llvm::LoadInst &load);
   void widenStore(llvm::StoreInst &store);
+  Parts loadParts(llvm::Value *pointer, llvm::Type *type, llvm::Align align);
+  void storeParts(llvm::Value *pointer, llvm::Type *type, llvm::Align align, const Parts &values);
   Parts loadStrided(const Access &access, llvm::Value *base);
-  Parts loadFourByFour(const Access &access, llvm::Value *base);
+  Parts loadFourByFour(const Access &access, const std::function<llvm::Value *(unsigned)> &placeOf);
+  void storeFourByFour(const Access &access, const Parts &values,
+                       const std::function<llvm::Value *(unsigned)> &placeOf);
+  bool isFourByFour(const Access &access) const;
+  llvm::Value *inLane(llvm::Value *value, unsigned lane, unsigned depth = 0);
+  llvm::Value *maskOfRun(unsigned first, unsigned count);
+  llvm::Value *placeInRun(const Access &access, llvm::Value *pointer, unsigned lane);
+  Parts loadRuns(const Access &access, llvm::Value *pointer);
+  void storeRuns(const Access &access, llvm::Value *pointer, const Parts &values);
+  Parts loadOncePerRun(const Access &access, llvm::Value *pointer);
   static std::pair<unsigned, uint64_t> wordsOf(const Access &access);
   Parts recut(const Parts &parts, llvm::Type *element, unsigned to);
-  Parts gather(const Access &access, llvm::Value *pointers);
+  Parts componentsOf(const Access &access, llvm::Value *all);
+  llvm::Value *elementsOf(const Access &access, const Parts &values);
+  Parts gather(const Access &access, llvm::Value *pointers, llvm::Value *mask);
   void storeStrided(const Access &access, llvm::Value *base, const Parts &values);
   void scatter(const Access &access, llvm::Value *pointers, const Parts &values);
   llvm::Value *wideMask(const Access &access);
@@ -95,6 +122,8 @@ class Widener {
   void widenPrimitive(llvm::CallBase &call, Primitive primitive);
   llvm::Value *holdsInAll(llvm::Value *condition);
   llvm::Value *shuffle(llvm::CallBase &call);
+  llvm::Value *exchange(llvm::Value *values, llvm::Value *lane);
+  bool staysInRun(llvm::ArrayRef<int> places) const;
   llvm::Value *permute(llvm::Value *from, llvm::Value *indices);  // Permute.cpp
   llvm::Value *reduce(llvm::CallBase &call);
   llvm::Value *prefix(llvm::CallBase &call);
@@ -134,6 +163,8 @@ class Widener {
   llvm::DenseMap<const llvm::BasicBlock *, Block> states_;
   llvm::DenseMap<const llvm::Value *, llvm::SmallVector<llvm::AllocaInst *, 4>> slots_;
   llvm::DenseMap<const llvm::Value *, Parts> current_;  ///< known in the block under way
+  llvm::DenseMap<const llvm::Value *, Parts> words_;    ///< likewise, of values of 64 bits
+  llvm::DenseMap<std::pair<const llvm::Value *, unsigned>, llvm::Value *> inLane_;  ///< likewise, by lane
   llvm::DenseSet<const llvm::Value *> matrices_;
   llvm::DenseMap<const llvm::Value *, Parts> loadedRows_;  ///< of matrices loaded in the block under way
   llvm::Value *mask_ = nullptr;  ///< of the block under way; never empty

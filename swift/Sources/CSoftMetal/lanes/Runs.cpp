@@ -1,0 +1,211 @@
+/// What neighbouring lanes do together, where all 32 do not: 8 lanes own a row, say, and go through it side by side.
+#include "Widen.hpp"
+#include "llvm/Analysis/VectorUtils.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace lanes {
+namespace {
+
+constexpr unsigned deepestCopy = 12;         ///< operations of an address
+constexpr unsigned four = 4, sixteen = 16;   ///< components of 32 bits a lane; a register
+
+/// `count` numbers from `first` on, each as `of` makes it a place.
+template <typename Of>
+SmallVector<int, 128> placesFor(unsigned count, Of of) {
+  SmallVector<int, 128> places;
+  for (unsigned i = 0; i < count; ++i) places.push_back(int(of(i)));
+  return places;
+}
+
+}  // namespace
+
+/// What a value is in one lane, without those of the others.
+Value *Widener::inLane(Value *value, unsigned lane, unsigned depth) {
+  if (isa<Constant>(value)) return value;
+  const auto known = inLane_.find({value, lane});
+  if (known != inLane_.end()) return known->second;
+  const Shape shape = shapes_.of(value);
+  auto *instruction = dyn_cast<Instruction>(value);
+  Value *result;
+  if (shape.isUniform() || (shape.isScalar() && !shape.isAssumed)) {
+    result = scalar(value);
+    const uint64_t distance = uint64_t(shape.stride) * lane;
+    if (distance != 0)
+      result = value->getType()->isPointerTy()
+                   ? builder_.CreateGEP(builder_.getInt8Ty(), result, builder_.getInt64(distance))
+                   : builder_.CreateAdd(result, ConstantInt::get(value->getType(), distance));
+  } else if (instruction && instruction->getParent() == blocks_.order[size_t(index_)] && depth < deepestCopy &&
+             !value->getType()->isVectorTy() &&
+             (isa<GetElementPtrInst, CastInst>(instruction) ||
+              (isa<BinaryOperator>(instruction) && !instruction->isIntDivRem()))) {
+    SmallVector<Value *, 3> operands;
+    bool isScalar = true;
+    for (Value *operand : instruction->operands()) {
+      isScalar &= !operand->getType()->isVectorTy();
+      if (isScalar) operands.push_back(inLane(operand, lane, depth + 1));
+    }
+    if (isScalar) {
+      Instruction *copy = instruction->clone();
+      for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
+      copy->dropPoisonGeneratingFlags();
+      copy->dropUnknownNonDebugMetadata();
+      result = builder_.Insert(copy);
+    } else {
+      result = builder_.CreateExtractElement(vector(value), uint64_t(lane));
+    }
+  } else {
+    result = builder_.CreateExtractElement(vector(value), uint64_t(lane));
+  }
+  return inLane_[{value, lane}] = result;
+}
+
+/// `count` times whether the run of lane `first` is there.
+Value *Widener::maskOfRun(unsigned first, unsigned count) {
+  return builder_.CreateShuffleVector(mask_, placesFor(count, [&](unsigned) { return first; }));
+}
+
+/// Lanes' components of 32 bits that lie four by four, where a register holds sixteen.
+bool Widener::isFourByFour(const Access &access) const {
+  return access.size == 4 && access.step == four && access.count > 1 && registerBits_ >= 512;
+}
+
+/// A permutation of two registers leaves half a register of each of two components, another one puts the halves
+/// together. LLVM would need as many for every component alone. `placeOf`: where the elements of a lane, a multiple of
+/// four, and the three after it begin.
+Widener::Parts Widener::loadFourByFour(const Access &access, const std::function<Value *(unsigned)> &placeOf) {
+  Type *type = FixedVectorType::get(access.element, sixteen);
+  Parts registers;
+  for (unsigned lane = 0; lane < width; lane += four) {
+    Value *mask = builder_.CreateShuffleVector(
+        mask_, Constant::getNullValue(mask_->getType()),
+        placesFor(sixteen, [&](unsigned k) { return lane + k / four + (k % four < access.count ? 0 : width); }));
+    registers.push_back(builder_.CreateMaskedLoad(type, placeOf(lane), access.align, mask, PoisonValue::get(type)));
+  }
+  Parts results;
+  for (unsigned pair = 0; pair < access.count; pair += 2) {
+    const auto places = placesFor(sixteen, [&](unsigned k) { return k % 8 * four + pair + k / 8; });
+    Parts halves;
+    for (unsigned i = 0; i < registers.size(); i += 2)
+      halves.push_back(builder_.CreateShuffleVector(registers[i], registers[i + 1], places));
+    for (unsigned component = 0; component < std::min(2u, access.count - pair); ++component) {
+      Parts wholes;
+      for (unsigned i = 0; i < halves.size(); i += 2)
+        wholes.push_back(builder_.CreateShuffleVector(halves[i], halves[i + 1], placesFor(sixteen, [&](unsigned k) {
+                                                        return component * 8 + k % 8 + k / 8 * sixteen;
+                                                      })));
+      results.push_back(concatenateVectors(builder_, wholes));
+    }
+  }
+  return results;
+}
+
+/// The inverse.
+void Widener::storeFourByFour(const Access &access, const Parts &values,
+                              const std::function<Value *(unsigned)> &placeOf) {
+  const auto pairOf = [&](unsigned component, unsigned half, unsigned part) {
+    Value *none = PoisonValue::get(values[0]->getType());
+    Value *a = values[component], *b = component + 1 < values.size() ? values[component + 1] : none;
+    return builder_.CreateShuffleVector(
+        a, b, placesFor(sixteen, [&](unsigned k) { return half * sixteen + part * 8 + k / 2 + k % 2 * width; }));
+  };
+  for (unsigned half = 0; half < 2; ++half)
+    for (unsigned part = 0; part < 2; ++part) {
+      Value *low = pairOf(0, half, part);
+      Value *high = values.size() > 2 ? pairOf(2, half, part) : PoisonValue::get(low->getType());
+      for (unsigned quarter = 0; quarter < 2; ++quarter) {
+        Value *all = builder_.CreateShuffleVector(low, high, placesFor(sixteen, [&](unsigned k) {
+                                                    return quarter * 8 + k / four * 2 + k % 2 + k % four / 2 * sixteen;
+                                                  }));
+        const unsigned lane = half * sixteen + part * 8 + quarter * four;
+        Value *mask = builder_.CreateShuffleVector(
+            mask_, Constant::getNullValue(mask_->getType()),
+            placesFor(sixteen, [&](unsigned k) { return lane + k / four + (k % four < access.count ? 0 : width); }));
+        builder_.CreateMaskedStore(all, placeOf(lane), access.align, mask);
+      }
+    }
+}
+
+/// Where a lane's elements are, by the address of the first lane of its run.
+Value *Widener::placeInRun(const Access &access, Value *pointer, unsigned lane) {
+  Value *base = inLane(pointer, lane / access.run * access.run);
+  return builder_.CreateConstGEP1_32(access.element, base, lane % access.run * access.step);
+}
+
+/// One access a run.
+Widener::Parts Widener::loadRuns(const Access &access, Value *pointer) {
+  const auto placeOf = [&](unsigned lane) { return placeInRun(access, pointer, lane); };
+  if (isFourByFour(access)) return loadFourByFour(access, placeOf);
+  const unsigned count = access.run * access.step;
+  Type *type = FixedVectorType::get(access.element, count);
+  // Few processors have masks of elements of 8 or 16 bits.
+  const bool isWhole = access.step == access.count && count * access.size % 4 == 0;
+  Type *loadedType = isWhole ? FixedVectorType::get(builder_.getInt32Ty(), unsigned(count * access.size / 4)) : type;
+  Value *wide = isWhole ? nullptr : wideMask(access);
+  Parts runs;
+  for (unsigned lane = 0; lane < width; lane += access.run) {
+    Value *mask = isWhole ? maskOfRun(lane, cast<FixedVectorType>(loadedType)->getNumElements())
+                          : builder_.CreateShuffleVector(
+                                wide, placesFor(count, [&](unsigned k) { return lane * access.step + k; }));
+    Value *loaded =
+        builder_.CreateMaskedLoad(loadedType, placeOf(lane), access.align, mask, PoisonValue::get(loadedType));
+    runs.push_back(builder_.CreateBitCast(loaded, type));
+  }
+  return componentsOf(access, concatenateVectors(builder_, runs));
+}
+
+void Widener::storeRuns(const Access &access, Value *pointer, const Parts &values) {
+  const auto placeOf = [&](unsigned lane) { return placeInRun(access, pointer, lane); };
+  if (isFourByFour(access)) return storeFourByFour(access, values, placeOf);
+  const unsigned count = access.run * access.step;
+  const bool isWhole = access.step == access.count && count * access.size % 4 == 0;
+  Value *wide = isWhole ? nullptr : wideMask(access), *all = elementsOf(access, values);
+  for (unsigned lane = 0; lane < width; lane += access.run) {
+    const auto places = placesFor(count, [&](unsigned k) { return lane * access.step + k; });
+    Value *own = builder_.CreateShuffleVector(all, places), *mask;
+    if (isWhole) {
+      own = builder_.CreateBitCast(own, FixedVectorType::get(builder_.getInt32Ty(), unsigned(count * access.size / 4)));
+      mask = maskOfRun(lane, cast<FixedVectorType>(own->getType())->getNumElements());
+    } else {
+      mask = builder_.CreateShuffleVector(wide, places);
+    }
+    builder_.CreateMaskedStore(own, placeOf(lane), access.align, mask);
+  }
+}
+
+/// Lanes of a run that read one place read it once.
+Widener::Parts Widener::loadOncePerRun(const Access &access, Value *pointer) {
+  const unsigned runs = width / access.run;
+  const auto firsts = placesFor(runs, [&](unsigned i) { return i * access.run; });
+  Value *pointers = builder_.CreateShuffleVector(vector(pointer), firsts);
+  Value *mask = builder_.CreateShuffleVector(mask_, firsts);
+  Parts results;
+  for (unsigned i = 0; i < access.count; ++i) {
+    Type *type = FixedVectorType::get(access.element, runs);
+    Value *places = i ? builder_.CreateGEP(access.element, pointers, builder_.getInt64(i)) : pointers;
+    Value *loaded = builder_.CreateMaskedGather(type, places, commonAlignment(access.align, i * access.size), mask,
+                                                PoisonValue::get(type));
+    results.push_back(
+        builder_.CreateShuffleVector(loaded, placesFor(width, [&](unsigned lane) { return lane / access.run; })));
+  }
+  return results;
+}
+
+/// Divisions are done one by one: once for each run, where its lanes divide the same.
+Value *Widener::divideInRuns(Instruction &instruction, Value *a, Value *b) {
+  const Shape shape = shapes_.of(&instruction);
+  if (instruction.getType()->isVectorTy() || shape.kind != Shape::varying || !shape.isUniformInRuns()) return nullptr;
+  const unsigned run = std::min(shape.lanesOfRun(), shapes_.lanesTogether(blocks_.order[size_t(index_)]));
+  if (run < 2) return nullptr;
+  const auto firsts = placesFor(width / run, [&](unsigned i) { return i * run; });
+  Value *quotient =
+      builder_.CreateBinOp(cast<BinaryOperator>(instruction).getOpcode(), builder_.CreateShuffleVector(a, firsts),
+                           builder_.CreateShuffleVector(b, firsts));
+  return builder_.CreateShuffleVector(quotient, placesFor(width, [&](unsigned lane) { return lane / run; }));
+}
+
+}  // namespace lanes
