@@ -6,6 +6,7 @@ import {
   float32ToFloat16,
   KvCache,
   type KvSequence,
+  type Pass,
   type Tensor,
 } from "metal-attention";
 import { ModelError } from "../errors.ts";
@@ -14,7 +15,7 @@ import { type CacheFormat, cacheFormat } from "./cacheFormat.ts";
 import { type FloatDType, Kernels, type RowRun, type SampleRow } from "./kernels.ts";
 import { encodeLayer, type LayerCall } from "./layers.ts";
 import { loadWeights, type OnProgress, type Weights } from "./weights.ts";
-import { Workspace } from "./workspace.ts";
+import { type Activations, type Outputs, Workspace } from "./workspace.ts";
 
 /** Tokens of a sequence beyond which the library attends as over a prompt. */
 export const mostDecodeTokens = 16;
@@ -91,6 +92,8 @@ export class Model {
   readonly #kernels: Kernels;
   readonly #weights: Weights;
   readonly #workspace: Workspace;
+  /** Of recorded steps. */
+  readonly #recorded: Workspace[] = [];
   /** A token sees the last so many, and the cache keeps no more. */
   readonly window: number | undefined;
   readonly #embeddingScale: number;
@@ -157,7 +160,8 @@ export class Model {
 
   /** Bytes on the device by what they are for. */
   get memory(): { readonly weights: number; readonly cache: number; readonly activations: number } {
-    return { weights: this.#weights.bytes, cache: this.cache.bytes, activations: this.#workspace.bytes };
+    const activations = [this.#workspace, ...this.#recorded].reduce((sum, { bytes }) => sum + bytes, 0);
+    return { weights: this.#weights.bytes, cache: this.cache.bytes, activations };
   }
 
   /**
@@ -178,23 +182,22 @@ export class Model {
     activations.positions.set(parts.flatMap(({ sequence, tokens }) => tokens.map((_, i) => sequence.length + i)));
     const sequences = parts.map(({ sequence }) => sequence);
     const rows = rowsOfLogits(parts, options.logits);
+    const outputs = rows.length > 0 ? this.#outputs(this.#workspace, rows, options.sample) : undefined;
     using pass = this.#device.pass({ profile: trace !== undefined });
-    const { config, cache } = this;
-    const [kernels, ring] = [this.#kernels, this.window];
-    const runs = runsOf(counts, isPrompt);
+    const { cache } = this;
     try {
-      kernels.gather(pass, this.#weights.embedding, activations.ids, activations.x, this.#embeddingScale);
-      const call: LayerCall = { pass, kernels, config, cache, sequences, counts, runs, ring, activations };
-      for (const [layer, weights] of this.#weights.layers.entries()) encodeLayer(call, layer, weights);
-      const result = rows.length > 0 ? this.#encodeOutputs(call, rows, options.sample) : undefined;
+      this.#encode(
+        pass,
+        { sequences, counts, runs: runsOf(counts, isPrompt) },
+        activations,
+        outputs,
+        options.sample !== undefined,
+      );
       await pass.commit();
       const keys = parts.flatMap(({ tokens }, i) => this.#matchKeys(tokens, isPrompt[i] as boolean));
       cache.advance(ids.length, keys);
       if (trace !== undefined) await pass.trace(trace);
-      const tokens = options.sample === undefined ? [] : [...(result?.tokens.view() ?? [])];
-      // The kernel's word for a row without a number in it is a larger one.
-      const known = tokens.map((token) => (token < config.vocabSize ? token : undefined));
-      return { logits: result?.logits, tokens: known };
+      return { logits: outputs?.logits, tokens: options.sample === undefined ? [] : this.#tokensOf(outputs) };
     } catch (error) {
       if (!cache.disposed) cache.abandon();
       throw error;
@@ -225,6 +228,34 @@ export class Model {
     return result;
   }
 
+  /**
+   * A step of one token of a sequence, recorded: a run of it costs little of the host's time, and gives the token that
+   * `step` would. The one that was recorded last can be run; its memory stays as long as the model.
+   */
+  recordStep(sequence: KvSequence): (token: number, sample: SampleRow) => Promise<number | undefined> {
+    const workspace = new Workspace(this.#device, this.config, this.format.attention);
+    this.#recorded.push(workspace);
+    const activations = workspace.activations(1);
+    const outputs = workspace.outputs(1);
+    const rows = { sequences: [sequence], counts: [1], runs: runsOf([1], [false]) };
+    const recorded = this.#device.record((pass) => this.#encode(pass, rows, activations, outputs, true));
+    const { cache } = this;
+    return async (token, sample) => {
+      this.checkTokens([token]);
+      activations.ids.set([token]);
+      activations.positions.set([sequence.length]);
+      outputs.sampling.set(samplingOf([sample]));
+      try {
+        await recorded.commit(cache.prepare());
+        cache.advance(1, this.#matchKeys([token], false));
+      } catch (error) {
+        if (!cache.disposed) cache.abandon();
+        throw error;
+      }
+      return this.#tokensOf(outputs)[0];
+    };
+  }
+
   /** Errors: `request` for a token that is not in the vocabulary. */
   checkTokens(ids: readonly number[]): void {
     const { vocabSize } = this.config;
@@ -244,7 +275,7 @@ export class Model {
 
   dispose(): void {
     this.cache.dispose();
-    this.#workspace.dispose();
+    for (const workspace of [this.#workspace, ...this.#recorded]) workspace.dispose();
     this.#weights.dispose();
     this.#kernels.dispose();
   }
@@ -253,29 +284,52 @@ export class Model {
     this.dispose();
   }
 
-  #encodeOutputs({ pass, kernels, activations }: LayerCall, rows: readonly number[], sample?: readonly SampleRow[]) {
-    const { eps, finalSoftcap } = this.config;
-    const outputs = this.#workspace.outputs(rows.length);
-    const { x, logits, sampling, tokens } = outputs;
-    outputs.rows.set(rows);
-    kernels.gather(pass, activations.x, outputs.rows, x);
-    kernels.norm(pass, x, this.#weights.lastNorm, x, eps);
-    kernels.product(pass, x, this.#weights.head, logits);
-    if (finalSoftcap !== undefined) kernels.softcap(pass, logits, finalSoftcap);
-    if (sample !== undefined) {
-      if (sample.length !== rows.length) {
-        throw new ModelError("request", `${sample.length} ways to sample ${rows.length} rows of logits`);
-      }
-      sampling.set(sample.flatMap(({ temperature, topP, uniform }) => [temperature, topP, uniform]));
-      kernels.sample(pass, logits, sampling, tokens);
+  /** Tensors for the rows whose logits are computed, and what they are sampled by. */
+  #outputs(workspace: Workspace, rows: readonly number[], sample: readonly SampleRow[] | undefined): Outputs {
+    if (sample !== undefined && sample.length !== rows.length) {
+      throw new ModelError("request", `${sample.length} ways to sample ${rows.length} rows of logits`);
     }
+    const outputs = workspace.outputs(rows.length);
+    outputs.rows.set(rows);
+    if (sample !== undefined) outputs.sampling.set(samplingOf(sample));
     return outputs;
+  }
+
+  /** Encodes a step: embeddings, layers, and logits with their tokens where there are any. */
+  #encode(
+    pass: Pass,
+    rows: Pick<LayerCall, "sequences" | "counts" | "runs">,
+    activations: Activations,
+    outputs: Outputs | undefined,
+    isSampled: boolean,
+  ): void {
+    const { config, cache, window: ring } = this;
+    const [kernels, weights] = [this.#kernels, this.#weights];
+    kernels.gather(pass, weights.embedding, activations.ids, activations.x, this.#embeddingScale);
+    const call: LayerCall = { pass, kernels, config, cache, ...rows, ring, activations };
+    for (const [layer, layerWeights] of weights.layers.entries()) encodeLayer(call, layer, layerWeights);
+    if (outputs === undefined) return;
+    const { x, logits, sampling, tokens } = outputs;
+    kernels.gather(pass, activations.x, outputs.rows, x);
+    kernels.norm(pass, x, weights.lastNorm, x, config.eps);
+    kernels.product(pass, x, weights.head, logits);
+    if (config.finalSoftcap !== undefined) kernels.softcap(pass, logits, config.finalSoftcap);
+    if (isSampled) kernels.sample(pass, logits, sampling, tokens);
+  }
+
+  /** The tokens that were chosen; undefined for the kernel's word for a row without a number in it. */
+  #tokensOf(outputs: Outputs | undefined): (number | undefined)[] {
+    return Array.from(outputs?.tokens.view() ?? [], (token) => (token < this.config.vocabSize ? token : undefined));
   }
 
   /** What tokens are found again by: those of a prompt and those of an answer have keys and values of other bits. */
   #matchKeys(tokens: readonly number[], isPrompt: boolean): number[] {
     return tokens.map((token) => (isPrompt ? token + this.config.vocabSize : token));
   }
+}
+
+function samplingOf(sample: readonly SampleRow[]): number[] {
+  return sample.flatMap(({ temperature, topP, uniform }) => [temperature, topP, uniform]);
 }
 
 /** Of logits that no token can be chosen by. */

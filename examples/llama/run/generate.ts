@@ -24,14 +24,20 @@ export async function* generate(
   const ends = new Set([...model.config.endTokens, ...endTokens]);
   const sampler = new Sampler(options);
   const first = { sample: [sampler.next()], ...(signal && { signal }) };
-  let { tokens } = await model.prompt(sequence, prompt, first, onPrompt);
+  const { tokens } = await model.prompt(sequence, prompt, first, onPrompt);
+  let [token] = tokens;
+  let step: ReturnType<Model["recordStep"]> | undefined;
   for (let count = 0; count < maxTokens; count++) {
-    const [token] = tokens;
     if (token === undefined) throw notNumbers();
     if (ends.has(token) || signal?.aborted) return;
     yield token;
     if (count + 1 === maxTokens || signal?.aborted) return;
     const trace = count === 0 ? options.trace : undefined;
-    ({ tokens } = await model.step([{ sequence, tokens: [token] }], { sample: [sampler.next()], trace }));
+    if (trace !== undefined) {
+      [token] = (await model.step([{ sequence, tokens: [token] }], { sample: [sampler.next()], trace })).tokens;
+    } else {
+      step ??= model.recordStep(sequence);
+      token = await step(token, sampler.next());
+    }
   }
 }

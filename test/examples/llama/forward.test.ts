@@ -63,6 +63,24 @@ describe.each(names)("%s", (name) => {
     for (const [i, logits] of alone.entries()) expect(together.slice(i * width, (i + 1) * width)).toEqual(logits);
   });
 
+  test("a recorded step gives the tokens and leaves the keys of one that is encoded", async () => {
+    using model = await load(folderOf(name), { cache: "k8v4", sequences: 2 });
+    const sequences = [model.cache.sequence(), model.cache.sequence()] as const;
+    for (const sequence of sequences) await model.prompt(sequence, ids.slice(0, 30));
+    const [one, other] = sequences;
+    const step = model.recordStep(other);
+    for (const [i, id] of ids.slice(30, 70).entries()) {
+      const sample = { temperature: (i % 3) / 2, topP: 0.9, uniform: ((i * 37) % 64) / 64 };
+      const { tokens } = await model.step([{ sequence: one, tokens: [id] }], { sample: [sample] });
+      expect(await step(id, sample)).toBe(tokens[0] as number);
+    }
+    const last = await lastOf(model.step([{ sequence: one, tokens: [7] }]));
+    expect(await lastOf(model.step([{ sequence: other, tokens: [7] }]))).toEqual(last);
+    for (const token of [300, -1, 0.5])
+      await expect(step(token, { temperature: 0, topP: 1, uniform: 0 })).rejects.toThrow("vocab");
+    expect(other.length).toBe(71);
+  });
+
   test("answers beside parts of prompts, in pages and behind a shared beginning, have the bits of each by itself", async () => {
     using alone = await load(folderOf(name), { cache: "k8v4" });
     const [first, other, short] = [ids.slice(0, 90), [...ids.slice(0, 50), ...ids.slice(120, 160)], ids.slice(7, 12)];
