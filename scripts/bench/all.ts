@@ -19,6 +19,7 @@ import { quantizeBenchmarks } from "./quantize.ts";
 import { recordedSteps } from "./recorded-step.ts";
 import { rope } from "./rope.ts";
 import { shaderCold } from "./shader-cold.ts";
+import { shaderLargeSources } from "./shader-large.ts";
 import { shaderWarm } from "./shader-warm.ts";
 import { simdgroupLoops } from "./simdgroup-loops.ts";
 import { barrier256, simdSum } from "./synchronisation.ts";
@@ -44,6 +45,7 @@ export const benchmarks: readonly Benchmark[] = [
   ...decodeBenchmarks,
   shaderCold,
   shaderWarm,
+  ...shaderLargeSources,
   loadToFirstResult,
   barrier256,
   simdSum,

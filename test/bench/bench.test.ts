@@ -117,6 +117,8 @@ describe("rounds", () => {
       "decode-host-cost-2",
       "shader-cold",
       "shader-warm",
+      "shader-1920-kernels",
+      "shader-690-kernels",
       "load-to-first-result",
       "barrier-256",
       "simd-sum",

@@ -1,5 +1,6 @@
 /** Threadgroup variables of branches that a constant excludes: they take no memory. Each kernel has more than fits in all. */
 import { expect, test } from "bun:test";
+import { thrownBy } from "../helpers/errors.ts";
 import { countCase, device, floats, type KernelCase, kernelSuite, range } from "./harness.ts";
 
 const steps = range(8, (k) => k + 1);
@@ -90,4 +91,37 @@ test("excludedBranches: bytes of the variables that are left", () => {
     expect([8, 2].map((n) => bytes(`${name}_${n}`))).toEqual(words.map((count) => 4 * count));
   }
   done();
+});
+
+// A Mac's compiler replaces a function constant by its value; here it is a variable.
+const chosen = `#include <metal_stdlib>
+using namespace metal;
+constant bool wide [[function_constant(0)]];
+kernel void chosen_small(${parameters}) { if (wide) ${turn("100", 2)} else ${turn("50", 3)} }
+kernel void chosen_large(${parameters}) { if (wide) ${turn("8000", 2)} else ${turn("7000", 3)} }
+`;
+
+const constants = (value: boolean) => ({ constants: [{ index: 0, dtype: "bool", value } as const] });
+
+const counted = countCase();
+test("excludedBranches: those of a function constant are counted, and refused where they are too many", () => {
+  const software = device();
+  software.registerSource("chosenBranches", chosen);
+  using out = software.tensor("f32", [8]);
+  using numbers = software.tensor("f32", [8]);
+  numbers.set(steps);
+  for (const [value, factor] of [
+    [true, 2],
+    [false, 3],
+  ] as const) {
+    using pipeline = software.pipeline("chosen_small", constants(value));
+    expect(pipeline.info.staticThreadgroupMemoryLength).toBe(4 * (100 + 50));
+    using pass = software.pass();
+    pass.dispatch(pipeline, { buffers: [out, numbers], grid: 8, threads: 8 });
+    pass.commitAndWait();
+    expect([...out.toFloat32Array()]).toEqual(turned(factor));
+    const refused = thrownBy(() => software.pipeline("chosen_large", constants(value)));
+    expect(refused.message).toContain("'chosen_large' has 60000 bytes of threadgroup variables; the limit is 32768");
+  }
+  counted();
 });

@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { manyInstances, manyLines } from "../../scripts/bench/large-sources.ts";
 import { countCase, range } from "./harness.ts";
-import { manyInstances, manyLines } from "./large.ts";
 
 interface Result {
   readonly kernel: string;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { type CaseResult, type Examination, examine } from "../../scripts/doctor/examine.ts";
@@ -153,6 +153,43 @@ describe("doctor says what is wrong and how to mend it", () => {
   });
 
   // An Apple device compiles with Apple's compiler.
+  if (isSoftware)
+    test("a clang of another version: which is supported, and how kernels run with this one", () => {
+      // It says that it is another, and compiles as the real one does.
+      const bin = mkdtempSync(join(folder, "bin-"));
+      if (compiler === null) throw new Error("no C compiler: scripts/setup installs one");
+      const script = `#!/bin/sh
+[ "$1" = --version ] && { echo 'clang version 21.1.0'; exit; }
+exec ${compiler} "$@"
+`;
+      writeFileSync(join(bin, "clang"), script, { mode: 0o700 });
+      const child = `import { inspectInstallation } from ${JSON.stringify(join(root, "scripts/doctor/installation.ts"))};
+import { formatInstallation } from ${JSON.stringify(join(root, "scripts/doctor/text.ts"))};
+const { installation, device } = inspectInstallation();
+console.log(formatInstallation(installation));
+device?.dispose();`;
+      const inspect = (environment: Record<string, string>) => {
+        const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, "-e", child], {
+          env: {
+            ...plainEnvironment,
+            SOFTMETAL_LANES: undefined,
+            SOFTMETAL_CACHE_DIR: join(folder, "cache"),
+            ...environment,
+          },
+        });
+        expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
+        return stdout.toString();
+      };
+      const supported =
+        /^clang\n {2}19 is supported, since all tests ran with it; another from 18 on is taken, untested, and runs kernels with lanes one thread at a time/m;
+      const other = inspect({ SOFTMETAL_CLANG: "clang", PATH: `${bin}:${process.env["PATH"] ?? ""}` });
+      expect(other).toMatch(supported);
+      expect(other).toMatch(/^ {2}threads \(softmetal-lanes-21\.so.*this is clang 21, and clang 19 is supported\)$/m);
+      const own = inspect({});
+      expect(own).toMatch(supported);
+      expect(own).toMatch(/^ {2}vectors$/m);
+    }, 60_000);
+
   if (isSoftware)
     test("no compiler", () => {
       const environment = {

@@ -1,6 +1,4 @@
 /** Sources of the size of published libraries, and what their kernels compute. */
-import { range } from "./harness.ts";
-
 const types = ["float", "half", "int", "uint", "short", "ushort", "char", "uchar", "long", "ulong", "bfloat", "bool"];
 const operations = ["Add", "Sub", "Mul", "Max", "Min", "First", "Second", "Twice", "Same", "Mean"];
 const formulas: Readonly<Record<string, string>> = {
@@ -97,4 +95,8 @@ template [[host_name("kernel_${k}_int")]] kernel void body_${k}<int>(device int 
   const lines = `#include <metal_stdlib>\nusing namespace metal;\n${parts.join("\n")}`.split("\n");
   const padding = range(15_000 - lines.length, (k) => `// ${k}`);
   return { source: `${[...lines, ...padding].join("\n")}\n`, count: 690 };
+}
+
+function range<T>(count: number, of: (k: number) => T): T[] {
+  return Array.from({ length: count }, (_, k) => of(k));
 }
