@@ -25,6 +25,8 @@ export interface RunObserver {
 export interface Run {
   readonly state: PassState | undefined;
   readonly disposed: boolean;
+  /** Refuses a commit that is still to come. */
+  withdraw?(reason: string): void;
 }
 
 /** Of the pass that the operation at work encodes into; undefined where that is not recorded. */

@@ -1,38 +1,31 @@
 import { disposedError } from "../device/lifetime.ts";
 import type { RecordingPass, RunValues } from "../device/recording.ts";
 import type { Tensor } from "../device/tensor.ts";
-import type { MetalAttentionError } from "../errors.ts";
 import type { Recorder, Run } from "../parameter.ts";
 import { checkRoom, checkUsual } from "./appendArgs.ts";
 import type { KvMemory } from "./memory.ts";
 import { checkRecordable, RecordedStep } from "./recordedStep.ts";
 import { Step, type StepEntry } from "./step.ts";
+import { invalidState, type StepUnderWay } from "./stepUnderWay.ts";
 
 /** Caches of this process: their parameters have names of their own. */
 let count = 0;
-
-/** What recorded steps need of their cache. */
-export interface StepOwner {
-  /** The step under way. */
-  current(): Step | undefined;
-  invalid(reason: string): MetalAttentionError;
-}
 
 /** The steps of a cache that were recorded, and which of them a run does. */
 export class RecordedSteps {
   /** Tensors that recorded passes use. */
   readonly kept: Tensor[] = [];
   readonly #memory: KvMemory;
-  readonly #owner: StepOwner;
+  readonly #underWay: StepUnderWay;
   readonly #name = `kvCache${++count}`;
   /** The newest last. */
   readonly #all: RecordedStep[] = [];
   /** What `prepare` gave values for. */
   #prepared: { readonly recorded: RecordedStep; readonly step: Step } | undefined;
 
-  constructor(memory: KvMemory, owner: StepOwner) {
+  constructor(memory: KvMemory, underWay: StepUnderWay) {
     this.#memory = memory;
-    this.#owner = owner;
+    this.#underWay = underWay;
   }
 
   /** Bytes on the device, beside those of the cache. */
@@ -63,7 +56,7 @@ export class RecordedSteps {
     const recorded = this.#all.findLast(({ step }) => nTokens === undefined || step.rows === nTokens);
     if (recorded === undefined || recorded.step.layers.size < layers) {
       const what = recorded === undefined ? "nothing such" : `${recorded.step.layers.size} of ${layers} layers`;
-      throw this.#owner.invalid(`${what} was recorded; append to all layers in device.record() first`);
+      throw invalidState(`${what} was recorded; append to all layers in device.record() first`);
     }
     for (const entry of recorded.step.entries) {
       if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
@@ -83,12 +76,12 @@ export class RecordedSteps {
 
   /** Refuses a run that would not do the step under way. */
   #beforeRun(recorded: RecordedStep): void {
-    const step = this.#owner.current();
+    const step = this.#underWay.current;
     if (step === undefined || step !== this.#prepared?.step || recorded !== this.#prepared.recorded) {
-      throw this.#owner.invalid("a run of a recorded step that is not prepared; call prepare() before each run");
+      throw invalidState("a run of a recorded step that is not prepared; call prepare() before each run");
     }
     if (step.passes.size > 0 && !step.isDead) {
-      throw this.#owner.invalid("the step was run already; end it by advance(), or by abandon()");
+      throw invalidState("the step was run already; end it by advance(), or by abandon()");
     }
   }
 
