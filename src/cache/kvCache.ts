@@ -198,9 +198,11 @@ export class KvCache {
    * Begins a step that a run of a recorded pass will do, and gives the values for that run: the pass was recorded with
    * `append` and `attend` of all layers, of one to 16 tokens of each sequence. `advance` ends it when the run has completed,
    * `abandon`, or whatever comes next, forgets it when it has failed. A run without `prepare` is refused, and a second one of a
-   * step that has not failed. `nTokens` chooses among several recorded passes; the newest is meant unless given.
+   * step that has not failed. `nTokens` and `sequences` choose among several recorded passes; the newest is meant unless
+   * given.
    *
-   * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`.
+   * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`. A run is refused
+   * with the values of another `prepare`.
    *
    * @example
    * using step = device.record((pass) => {
@@ -210,9 +212,10 @@ export class KvCache {
    * await step.commit(cache.prepare());
    * cache.advance();
    */
-  prepare(nTokens?: number): RunValues {
+  prepare(nTokens?: number, sequences?: readonly KvSequence[]): RunValues {
     this.#checkIdle("prepare");
-    const recorded = this.#recorded.find(nTokens);
+    const states = sequences && namedStates(this, this.#sequences, sequences);
+    const recorded = this.#recorded.find(nTokens, states);
     this.#sequences.reserve(recorded.step.entries);
     const { step, values } = this.#recorded.prepare(recorded);
     this.#underWay.beginRecorded(step);
