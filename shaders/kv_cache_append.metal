@@ -9,11 +9,12 @@
 /// in device memory. A token whose position is below 0 or beyond the last slot, or
 /// whose page there is not, is left out: no number there leads outside.
 ///
-/// Grid: (headDim / 2, batch * nTokens, groups of heads); a thread moves one pair
-/// of all heads of its group. Any threadgroup size; no threadgroup memory, no
-/// barriers.
-/// Work: bound by memory bandwidth; an angle a thread, then 4 multiplications a
-/// pair of K. 32 lanes read and write two runs of 64 (16-bit) or 128 bytes.
+/// Grid: (headDim / 2 / N, batch * nTokens, groups of heads); a thread moves N
+/// neighbouring pairs of all heads of its group, N being 2 where constant `is_wide`
+/// says so, else 1. Any threadgroup size; no threadgroup memory, no barriers.
+/// Work: bound by memory bandwidth; an angle a thread and pair, then 4
+/// multiplications a pair of K. 32 lanes read and write two runs of 128 bytes, in
+/// 16 bits one pair at a time of 64.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
@@ -32,6 +33,8 @@ constant bool turns [[function_constant(503)]];
 constant bool interleaved [[function_constant(504)]];
 /// K turns, in its first rotaryDim coordinates alone.
 constant bool has_rest [[function_constant(505)]];
+/// A thread has two neighbouring pairs: vectors and tensors begin at multiples of 4 bytes, and if K turns, all of it.
+constant bool is_wide [[function_constant(506)]];
 
 /// The first slot of head 0 that a token goes to, in head vectors, or -1: it is left out.
 inline long place_of(constant KvCacheAppendParams &params, const device int *block_table, uint batch, long position) {
@@ -46,6 +49,36 @@ inline long place_of(constant KvCacheAppendParams &params, const device int *blo
   return page < params.nPages ? long(page) * params.nHeads * params.pageTokens + slot % params.pageTokens : -1;
 }
 
+/// N pairs of the heads of a group. `row` is that of the sources, `place` that of the caches, p the position.
+template <typename From, typename To, int N>
+inline void append_group(const device typename From::Bits *source_k, device typename To::Bits *cache_k,
+                         const device typename From::Bits *source_v, device typename To::Bits *cache_v,
+                         constant float *inv_freq, constant KvCacheAppendParams &params, long place, long p,
+                         uint3 position, uint groups) {
+  const uint index = position.x;
+  const uint row = position.y;
+  const uint slots = has_pages ? params.pageTokens : params.capacity;
+  const uint group = (params.nHeads + groups - 1) / groups;
+  const uint first = min(position.z * group, params.nHeads);
+  const ulong head_dim = params.headDim / N;
+  const HeadWalk walk = {(ulong(row) * params.nHeads + first) * head_dim, head_dim,
+                         (ulong(place) + ulong(first) * slots) * head_dim, slots * head_dim,
+                         min(group, params.nHeads - first)};
+
+  const uint half_dim = params.headDim / 2 / N;
+  if (has_v) {
+    keep_heads<From, To, N>(source_v, cache_v, walk, index, half_dim);
+  }
+  if (!turns) {
+    keep_heads<From, To, N>(source_k, cache_k, walk, index, half_dim);
+    return;
+  }
+  const uint runs = params.rotaryDim / 2 / N;
+  const Angles<N> angles = angles_of(Angles<N>(), float(int(p) + params.ropeOffset), inv_freq,
+                                     N == 1 && has_rest ? min(index, runs - 1) : index, params.attentionScale);
+  turn_or_keep_heads<From, To, N>(source_k, cache_k, walk, index, runs, interleaved, N == 1 && has_rest, angles);
+}
+
 template <typename From, typename To>
 [[kernel]] void kv_cache_append(const device typename From::Bits *source_k [[buffer(0)]],
                                 device typename To::Bits *cache_k [[buffer(1)]],
@@ -56,7 +89,6 @@ template <typename From, typename To>
                                 constant float *inv_freq [[buffer(6), function_constant(turns)]],
                                 constant KvCacheAppendParams &params [[buffer(7)]],
                                 uint3 position [[thread_position_in_grid]], uint3 grid [[threads_per_grid]]) {
-  const uint index = position.x;
   const uint row = position.y;
   const uint batch = row / params.nTokens;
   const uint token = row % params.nTokens;
@@ -68,26 +100,11 @@ template <typename From, typename To>
   if (place < 0) {
     return;
   }
-  const uint slots = has_pages ? params.pageTokens : params.capacity;
-  const uint group = (params.nHeads + grid.z - 1) / grid.z;
-  const uint first = min(position.z * group, params.nHeads);
-  const ulong head_dim = params.headDim;
-  const HeadWalk walk = {(ulong(row) * params.nHeads + first) * head_dim, head_dim,
-                         (ulong(place) + ulong(first) * slots) * head_dim, slots * head_dim,
-                         min(group, params.nHeads - first)};
-
-  const uint half_dim = params.headDim / 2;
-  if (has_v) {
-    each_head<From, To, false>(source_v, cache_v, walk, index, half_dim, float2(0.0f));
+  if (is_wide) {
+    append_group<From, To, 2>(source_k, cache_k, source_v, cache_v, inv_freq, params, place, p, position, grid.z);
+  } else {
+    append_group<From, To, 1>(source_k, cache_k, source_v, cache_v, inv_freq, params, place, p, position, grid.z);
   }
-  if (!turns) {
-    each_head<From, To, false>(source_k, cache_k, walk, index, half_dim, float2(0.0f));
-    return;
-  }
-  const uint pairs = params.rotaryDim / 2;
-  const float2 angle = params.attentionScale *
-                       rotation(float(int(p) + params.ropeOffset), inv_freq[has_rest ? min(index, pairs - 1) : index]);
-  turn_or_keep_heads<From, To>(source_k, cache_k, walk, index, pairs, interleaved, has_rest, angle);
 }
 
 // Entry points.

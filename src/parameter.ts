@@ -15,8 +15,10 @@ export interface Recorder {
 
 /** Who wants to know of the runs of a recorded pass. */
 export interface RunObserver {
-  /** A run is asked for; what this throws refuses it. */
-  beforeRun(): void;
+  /** The recording has ended well: there is a pass to run. */
+  noteRecorded(): void;
+  /** A run with these values is asked for; what this throws refuses it. */
+  beforeRun(values: Readonly<Record<string, unknown>>): void;
   /** A run was committed. */
   noteRun(run: Run): void;
 }
@@ -25,6 +27,8 @@ export interface RunObserver {
 export interface Run {
   readonly state: PassState | undefined;
   readonly disposed: boolean;
+  /** Refuses a commit that is still to come. */
+  withdraw?(reason: string): void;
 }
 
 /** Of the pass that the operation at work encodes into; undefined where that is not recorded. */

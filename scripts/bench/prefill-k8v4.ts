@@ -1,5 +1,6 @@
 import {
   type Device,
+  flashAttnDecode,
   flashAttnPrefill,
   hadamardQuantizeKvSeq,
   kvCacheBytes,
@@ -10,6 +11,8 @@ import { normalArray } from "../lib/random.ts";
 import { type Benchmark, secondsOf } from "./benchmark.ts";
 
 const [headDim, nKvHeads, heads] = [128, 1, 4];
+/** Rows that decode attention takes at once. */
+const decodeRows = 16;
 
 /** K or V of so many tokens as codes. */
 function quantized(device: Device, tokens: number, bits: QuantizedBits, seed: number) {
@@ -50,17 +53,34 @@ function besideDense(name: string, rows: number, tokens: number, text: string): 
           flashAttnPrefill(pass, { q, ...cache, out, causal: true, qOffsetInK: nK - nQ });
           pass.commitAndWait();
         });
+      // The other way to read codes: decoded as they are loaded, by each call anew, and never written.
+      const [some, someOut] = [1, 2].map(() => device.tensor("f16", [heads, decodeRows, headDim])) as [
+        typeof q,
+        typeof q,
+      ];
+      some.set(normalArray(some.length, 1, 1));
+      const inTiles = () =>
+        1000 *
+        secondsOf(() => {
+          using pass = device.pass();
+          for (let seqLen = nK - nQ + decodeRows; seqLen <= nK; seqLen += decodeRows) {
+            flashAttnDecode(pass, { q: some, ...codes, out: someOut, seqLen });
+          }
+          pass.commitAndWait();
+        });
       return {
         measure: () => milliseconds(codes),
         baseline: () => milliseconds({ k, v }),
+        ...(rows <= 128 && { others: { "flashAttnDecode over the codes, 16 rows a call": inTiles } }),
         dispose: () => device.dispose(),
       };
     },
   };
 }
 
-/** A whole prompt, and the last chunk of one. */
+/** A whole prompt, and the last chunk of one; a small chunk is read either way. */
 export const prefillCodes: readonly Benchmark[] = [
   besideDense("prefill-k8v4", 4096, 4096, "4,096 tokens (1,024 in a quick run)"),
+  besideDense("prefill-k8v4-rows", 64, 4096, "a chunk of 64 behind 4,032 tokens (a quarter of both in a quick run)"),
   besideDense("prefill-k8v4-chunk", 256, 4096, "a chunk of 256 behind 3,840 tokens (a quarter of both in a quick run)"),
 ];

@@ -1,9 +1,9 @@
-/// Rotary positions: the angle of a pair, and the pair turned by it.
+/// Rotary positions: the angle of a pair, and pairs of head vectors turned by theirs.
 #pragma once
 
 #include <metal_stdlib>
 
-#include "common/element.h"
+#include "common/element_run.h"
 
 using namespace metal;
 
@@ -38,38 +38,37 @@ inline float2 rotation(float position, float frequency) {
   return float2(((quarter + 1) & 2) != 0 ? -at.x : at.x, (quarter & 2) != 0 ? -at.y : at.y);
 }
 
-/// Turns the coordinates at `from` and `from_second`; cosine and sine are those of the angle.
-template <typename From, typename To>
-inline void turn_pair(const device typename From::Bits *from, const device typename From::Bits *from_second,
-                      device typename To::Bits *to, device typename To::Bits *to_second, float2 angle) {
-  const float x = From::decode(*from);
-  const float y = From::decode(*from_second);
-  *to = To::encode(fma(x, angle.x, -(y * angle.y)));
-  *to_second = To::encode(fma(y, angle.x, x * angle.y));
+/// Cosine and sine of the angles of N pairs that are neighbours.
+template <int N>
+struct Angles {
+  typename FloatRun<N>::Value cosine;
+  typename FloatRun<N>::Value sine;
+};
+
+/// Those of pair `index`.
+inline Angles<1> angles_of(Angles<1>, float position, constant float *inv_freq, uint index, float scale) {
+  const float2 angle = scale * rotation(position, inv_freq[index]);
+  return {angle.x, angle.y};
 }
 
-/// An element as it is: its bits where the dtype stays, any NaN's too.
-template <typename From, typename To>
-struct Kept {
-  static typename To::Bits apply(typename From::Bits bits) { return To::encode(From::decode(bits)); }
-};
-template <typename Same>
-struct Kept<Same, Same> {
-  static typename Same::Bits apply(typename Same::Bits bits) { return bits; }
-};
+/// Those of pairs 2 `index` and 2 `index` + 1.
+inline Angles<2> angles_of(Angles<2>, float position, constant float *inv_freq, uint index, float scale) {
+  const float2 frequencies = ((constant float2 *)inv_freq)[index];
+  const float2 first = scale * rotation(position, frequencies.x);
+  const float2 second = scale * rotation(position, frequencies.y);
+  return {float2(first.x, second.x), float2(first.y, second.y)};
+}
 
-/// Two coordinates that do not turn.
-template <typename From, typename To>
-inline void keep_pair(const device typename From::Bits *from, const device typename From::Bits *from_second,
-                      device typename To::Bits *to, device typename To::Bits *to_second) {
-  const typename From::Bits x = *from;
-  const typename From::Bits y = *from_second;
-  *to = Kept<From, To>::apply(x);
-  *to_second = Kept<From, To>::apply(y);
+/// x and y of pairs that lie one after another, out of two runs of elements; and back.
+inline void transpose_pairs(thread float &, thread float &) {}
+inline void transpose_pairs(thread float2 &a, thread float2 &b) {
+  const float y = a.y;
+  a.y = b.x;
+  b.x = y;
 }
 
 /// The heads of a thread: where its vectors begin in what is read and what is
-/// written, in elements, how far apart they are, and how many.
+/// written, how far apart they are, and how many. In runs of elements.
 struct HeadWalk {
   ulong from;
   ulong from_step;
@@ -78,44 +77,71 @@ struct HeadWalk {
   uint count;
 };
 
-/// Coordinates `column` and column + `apart` of each head, turned or kept.
-template <typename From, typename To, bool TURNS>
-inline void each_head(const device typename From::Bits *from, device typename To::Bits *to, HeadWalk walk, ulong column,
-                      ulong apart, float2 angle) {
-  from += walk.from + column;
-  to += walk.to + column;
+/// Runs `column` and column + `apart` of each head as they are.
+template <typename From, typename To, int N>
+inline void keep_heads(const device typename From::Bits *source, device typename To::Bits *target, HeadWalk walk,
+                       ulong column, ulong apart) {
+  typedef ElementRun<From, N> Source;
+  typedef ElementRun<To, N> Target;
+  const device typename Source::Bits *from = (const device typename Source::Bits *)source + walk.from + column;
+  device typename Target::Bits *to = (device typename Target::Bits *)target + walk.to + column;
   for (uint i = 0; i < walk.count; i++) {
-    if (TURNS) {
-      turn_pair<From, To>(from, from + apart, to, to + apart, angle);
-    } else {
-      keep_pair<From, To>(from, from + apart, to, to + apart);
-    }
+    const typename Source::Bits first = from[0];
+    const typename Source::Bits second = from[apart];
+    KeptRuns<Source, Target>::store(to, to + apart, first, second);
     from += walk.from_step;
     to += walk.to_step;
   }
 }
 
-/// Pair `index` of `pairs` of each head. Neighbours in the pair where it is interleaved, else half of what turns apart.
-template <typename From, typename To>
-inline void turn_heads(const device typename From::Bits *from, device typename To::Bits *to, HeadWalk walk, uint index,
-                       uint pairs, bool is_interleaved, float2 angle) {
-  if (is_interleaved) {
-    each_head<From, To, true>(from, to, walk, 2 * ulong(index), 1, angle);
-  } else {
-    each_head<From, To, true>(from, to, walk, index, pairs, angle);
+/// The same, turned. They hold x and y of N pairs, or where it is interleaved the pairs one after another.
+template <typename From, typename To, int N, bool IS_INTERLEAVED>
+inline void turn_runs(const device typename From::Bits *source, device typename To::Bits *target, HeadWalk walk,
+                      ulong column, ulong apart, Angles<N> angles) {
+  typedef ElementRun<From, N> Source;
+  typedef ElementRun<To, N> Target;
+  typedef typename FloatRun<N>::Value Value;
+  const device typename Source::Bits *from = (const device typename Source::Bits *)source + walk.from + column;
+  device typename Target::Bits *to = (device typename Target::Bits *)target + walk.to + column;
+  for (uint i = 0; i < walk.count; i++) {
+    Value x = Source::decode(from[0]);
+    Value y = Source::decode(from[apart]);
+    if (IS_INTERLEAVED) {
+      transpose_pairs(x, y);
+    }
+    Value a = fma(x, angles.cosine, -(y * angles.sine));
+    Value b = fma(y, angles.cosine, x * angles.sine);
+    if (IS_INTERLEAVED) {
+      transpose_pairs(a, b);
+    }
+    Target::store(to, to + apart, a, b);
+    from += walk.from_step;
+    to += walk.to_step;
   }
 }
 
-/// The same where pairs from `pairs` on may be there, which do not turn: `has_rest`.
-/// Apart from it, since lanes go two ways then.
-template <typename From, typename To>
-inline void turn_or_keep_heads(const device typename From::Bits *from, device typename To::Bits *to, HeadWalk walk,
-                               uint index, uint pairs, bool is_interleaved, bool has_rest, float2 angle) {
-  if (!has_rest) {
-    turn_heads<From, To>(from, to, walk, index, pairs, is_interleaved, angle);
-  } else if (index < pairs) {
-    turn_heads<From, To>(from, to, walk, index, pairs, is_interleaved, angle);
+/// N pairs from N * `index` on of each head, where N * `runs` turn. Neighbours in the pair where it is interleaved,
+/// else half of what turns apart.
+template <typename From, typename To, int N>
+inline void turn_heads(const device typename From::Bits *from, device typename To::Bits *to, HeadWalk walk, uint index,
+                       uint runs, bool is_interleaved, Angles<N> angles) {
+  if (is_interleaved) {
+    turn_runs<From, To, N, true>(from, to, walk, 2 * ulong(index), 1, angles);
   } else {
-    each_head<From, To, false>(from, to, walk, 2 * ulong(index), 1, angle);
+    turn_runs<From, To, N, false>(from, to, walk, index, runs, angles);
+  }
+}
+
+/// The same where pairs behind those may be there, which do not turn: `has_rest`.
+/// Apart from it, since lanes go two ways then.
+template <typename From, typename To, int N>
+inline void turn_or_keep_heads(const device typename From::Bits *from, device typename To::Bits *to, HeadWalk walk,
+                               uint index, uint runs, bool is_interleaved, bool has_rest, Angles<N> angles) {
+  if (!has_rest) {
+    turn_heads<From, To, N>(from, to, walk, index, runs, is_interleaved, angles);
+  } else if (index < runs) {
+    turn_heads<From, To, N>(from, to, walk, index, runs, is_interleaved, angles);
+  } else {
+    keep_heads<From, To, N>(from, to, walk, 2 * ulong(index), 1);
   }
 }

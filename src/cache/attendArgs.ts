@@ -61,7 +61,8 @@ export function useAttendArgs(
   if (alibiSlopes !== undefined && (tail > 0 || keep > 0)) {
     throw refused(
       "alibiSlopes",
-      "not over a tail or kept tokens; make the cache without `tail` and `keep`",
+      "not over a tail or kept tokens: each part counts distances from its own last key, and what joins the parts knows " +
+        "no slopes; make the cache without `tail` and `keep`",
       "unsupported",
     );
   }

@@ -3,14 +3,12 @@ import { Device } from "../device/device.ts";
 import { disposedError, type PassLifetime } from "../device/lifetime.ts";
 import { Pass } from "../device/pass.ts";
 import type { RecordingPass, RunValues } from "../device/recording.ts";
-import { MetalAttentionError } from "../errors.ts";
 import type { Recorder } from "../parameter.ts";
 import { type AppendCall, appendStep } from "./append.ts";
-import { checkRoom, entriesOf, type KvAppendArgs, namedStates, useAppendArgs } from "./appendArgs.ts";
+import { entriesOf, type KvAppendArgs, namedStates, useAppendArgs } from "./appendArgs.ts";
 import { attendStep } from "./attend.ts";
 import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
 import { checkOptions, fillMemory, readCache, saveCache, unlike } from "./file.ts";
-import { LongStep } from "./longStep.ts";
 import { type KvCacheMemory, KvMemory } from "./memory.ts";
 import { type KvCacheConfig, type KvCacheOptions, useOptions } from "./options.ts";
 import { RecordedSteps } from "./recordedSteps.ts";
@@ -18,7 +16,8 @@ import { checkRopeNote, ropeNoteOf } from "./ropeNote.ts";
 import { KvSequence, type SequenceOwner } from "./sequence.ts";
 import { Sequences } from "./sequences.ts";
 import type { SequenceState } from "./state.ts";
-import { advanceState, checkCounts, Step, type StepEntry } from "./step.ts";
+import { Step, type StepEntry } from "./step.ts";
+import { invalidState, StepUnderWay } from "./stepUnderWay.ts";
 import { Views } from "./views.ts";
 
 /**
@@ -50,7 +49,7 @@ export class KvCache {
   readonly #handles = new Map<SequenceState, KvSequence>();
   /** How the keys of each layer are turned. */
   readonly #ropeNotes: (string | undefined)[] = [];
-  #step: Step | undefined;
+  readonly #underWay: StepUnderWay;
   readonly #recorded: RecordedSteps;
   #isDisposed = false;
 
@@ -60,10 +59,8 @@ export class KvCache {
     this.#config = useOptions(options);
     this.#memory = new KvMemory(device, this.#config);
     this.#sequences = new Sequences(this.#config, this.#memory);
-    this.#recorded = new RecordedSteps(this.#memory, {
-      current: () => this.#step,
-      invalid: (reason) => this.#invalid(reason),
-    });
+    this.#underWay = new StepUnderWay(device, this.#memory, this.#sequences);
+    this.#recorded = new RecordedSteps(this.#memory, this.#underWay);
     this.#owner = {
       cache: this,
       sequences: this.#sequences,
@@ -82,15 +79,14 @@ export class KvCache {
   get memory(): KvCacheMemory {
     this.#checkUsable();
     const memory = this.#memory.bytes;
-    const scratch = memory.scratch + (this.#step?.long?.bytes ?? 0);
+    const scratch = memory.scratch + this.#underWay.bytes;
     return { ...memory, tables: memory.tables + this.#recorded.bytes, scratch };
   }
 
   /** Tokens of its only sequence. Errors: `invalid-state` where there are several. */
   get length(): number {
     const { live } = this.#sequences;
-    if (live.length > 1)
-      throw this.#invalid(`it has ${live.length} sequences; ask one of \`sequences\` for its length`);
+    if (live.length > 1) throw invalidState(`it has ${live.length} sequences; ask one of \`sequences\` for its length`);
     return live[0]?.length ?? 0;
   }
 
@@ -138,10 +134,10 @@ export class KvCache {
       using views = new Views(this.#recorded.kept);
       return this.#record({ pass, layer, views, k, v, rope }, lifetime.recorder, entries, note);
     }
-    if (this.#step?.isDead) this.#end();
+    this.#underWay.endDead();
     const isOpened = this.#sequences.live.length === 0;
     const states = namedStates(this, this.#sequences, sequences);
-    const before = this.#step;
+    const before = this.#underWay.current;
     let isEncoding = false;
     try {
       const entries = entriesOf(states, counts, rows);
@@ -150,17 +146,17 @@ export class KvCache {
         throw refused("k", `the step began with ${step.text} tokens, not ${new Step(entries, false).text}`);
       }
       if (step.layers.has(layer)) {
-        throw this.#invalid(`layer ${layer} was appended to in this step; end it by advance(), or by abandon()`);
+        throw invalidState(`layer ${layer} was appended to in this step; end it by advance(), or by abandon()`);
       }
       checkRopeNote(this.#ropeNotes[layer], note, layer);
       isEncoding = true;
-      using views = new Views(undefined);
-      appendStep(step.long?.memory ?? this.#memory, { pass, layer, views, k, v, rope }, step);
       lifetime.isWatched = true;
       step.passes.add(lifetime);
+      using views = new Views(undefined);
+      appendStep(step.long?.memory ?? this.#memory, { pass, layer, views, k, v, rope }, step);
       step.layers.add(layer);
     } catch (error) {
-      if (before === undefined) this.#end(isEncoding);
+      if (before === undefined) this.#underWay.end(isEncoding);
       if (isOpened) for (const state of states) this.#sequences.drop(state);
       throw error;
     }
@@ -182,9 +178,9 @@ export class KvCache {
     this.#checkLayer(layer);
     const { recorder } = lifetime;
     const recorded = recorder && this.#recorded.of(recorder);
-    const step = recorder === undefined ? this.#step : recorded?.step;
+    const step = recorder === undefined ? this.#underWay.current : recorded?.step;
     if (!step?.layers.has(layer)) {
-      throw this.#invalid(`layer ${layer} has nothing appended in this step; append its keys and values first`);
+      throw invalidState(`layer ${layer} has nothing appended in this step; append its keys and values first`);
     }
     const checked = useAttendArgs(args, this.#config, step.rows, lifetime.device);
     using views = new Views(recorder && this.#recorded.kept);
@@ -202,9 +198,11 @@ export class KvCache {
    * Begins a step that a run of a recorded pass will do, and gives the values for that run: the pass was recorded with
    * `append` and `attend` of all layers, of one to 16 tokens of each sequence. `advance` ends it when the run has completed,
    * `abandon`, or whatever comes next, forgets it when it has failed. A run without `prepare` is refused, and a second one of a
-   * step that has not failed. `nTokens` chooses among several recorded passes; the newest is meant unless given.
+   * step that has not failed. `nTokens` and `sequences` choose among several recorded passes; the newest is meant unless
+   * given.
    *
-   * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`.
+   * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`. A run is refused
+   * with the values of another `prepare`.
    *
    * @example
    * using step = device.record((pass) => {
@@ -214,12 +212,13 @@ export class KvCache {
    * await step.commit(cache.prepare());
    * cache.advance();
    */
-  prepare(nTokens?: number): RunValues {
+  prepare(nTokens?: number, sequences?: readonly KvSequence[]): RunValues {
     this.#checkIdle("prepare");
-    const recorded = this.#recorded.find(nTokens);
+    const states = sequences && namedStates(this, this.#sequences, sequences);
+    const recorded = this.#recorded.find(nTokens, states);
     this.#sequences.reserve(recorded.step.entries);
     const { step, values } = this.#recorded.prepare(recorded);
-    this.#step = step;
+    this.#underWay.beginRecorded(step);
     return values;
   }
 
@@ -231,34 +230,18 @@ export class KvCache {
    */
   advance(nTokens?: number, tokens?: ArrayLike<number>): void {
     this.#checkUsable();
-    const step = this.#step;
-    if (step === undefined) throw this.#invalid("no step is under way; append first");
-    checkCounts(step, nTokens, tokens);
-    const { layers } = this.#config;
-    if (step.layers.size < layers) {
-      const missing = Array.from({ length: layers }, (_, i) => i).find((layer) => !step.layers.has(layer));
-      throw this.#invalid(`${step.layers.size} of ${layers} layers were appended to, layer ${missing} was not`);
-    }
-    const { pending } = step;
-    if (pending !== undefined) {
-      throw this.#invalid(
-        `a pass of the step is ${pending}, not completed: commit and await it, or abandon() the step`,
-      );
-    }
-    step.long?.finish();
-    step.long?.dispose();
-    for (const entry of step.entries) {
-      advanceState(this.#config, entry, tokens);
-      this.#sequences.releasePassed(entry.state);
-    }
-    this.#step = undefined;
+    this.#underWay.advance(nTokens, tokens);
   }
 
-  /** Forgets the step under way, if any: lengths and contents are those before it. Errors: `invalid-state` in flight. */
+  /**
+   * Forgets the step under way, if any: lengths and contents are those before it. A pass of it that was not committed is
+   * refused by its `commit` from now on.
+   *
+   * Errors: `invalid-state` while a pass of it is on the device.
+   */
   abandon(): void {
     this.#checkUsable();
-    if (this.#step?.isInFlight) throw this.#invalid("a pass of the step is on the device; wait for it first");
-    this.#end();
+    this.#underWay.abandon();
   }
 
   /**
@@ -321,7 +304,7 @@ export class KvCache {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    this.#step?.long?.dispose();
+    this.#underWay.dispose();
     this.#memory.dispose();
     for (const tensor of this.#recorded.kept) tensor.dispose();
   }
@@ -340,37 +323,17 @@ export class KvCache {
     if (step.isOther(entries)) {
       throw refused("k", `the recorded step began with ${step.text} tokens, not ${new Step(entries, true).text}`);
     }
-    if (step.layers.has(layer)) throw this.#invalid(`layer ${layer} was appended to in this recorded step`);
+    if (step.layers.has(layer)) throw invalidState(`layer ${layer} was appended to in this recorded step`);
     recorded.append(call);
     this.#ropeNotes[layer] = note;
     return (entries[0] as StepEntry).state.length;
   }
 
   #begin(entries: readonly StepEntry[]): Step {
-    for (const entry of entries) checkRoom(this.#config, entry);
-    if (this.#sequences.live.every(({ length }) => length === 0)) this.#ropeNotes.length = 0;
-    const step = new Step(entries, false);
-    step.long = LongStep.of(this.device, this.#memory, entries);
-    try {
-      this.#sequences.reserve(entries);
-    } catch (error) {
-      step.long?.dispose();
-      throw error;
-    }
-    this.#step = step;
+    const isEmpty = this.#sequences.live.every(({ length }) => length === 0);
+    const step = this.#underWay.begin(entries);
+    if (isEmpty) this.#ropeNotes.length = 0;
     return step;
-  }
-
-  /** Forgets the step, and gives back its pages. What it has written lies beyond the lengths. */
-  #end(isWritten = true): void {
-    const { entries = [], long } = this.#step ?? {};
-    long?.dispose();
-    for (const { state, count } of entries) {
-      // What is longer than usual has written nothing that a sequence has.
-      if (isWritten && long === undefined) state.high = Math.max(state.high, state.length + count);
-      this.#sequences.trimPages(state);
-    }
-    this.#step = undefined;
   }
 
   #handle(state: SequenceState): KvSequence {
@@ -404,11 +367,8 @@ export class KvCache {
 
   #checkIdle(what: string): void {
     this.#checkUsable();
-    if (this.#step?.isDead) this.#end();
-    if (this.#step !== undefined) throw this.#invalid(`${what} during a step; end it by advance(), or by abandon()`);
-  }
-
-  #invalid(reason: string): MetalAttentionError {
-    return new MetalAttentionError("invalid-state", `cache: ${reason}`, { argument: "cache" });
+    this.#underWay.endDead();
+    if (this.#underWay.current !== undefined)
+      throw invalidState(`${what} during a step; end it by advance(), or by abandon()`);
   }
 }

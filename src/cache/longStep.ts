@@ -4,7 +4,7 @@ import type { KvMemory } from "./memory.ts";
 import type { KvCacheConfig } from "./options.ts";
 import { quantizedAt } from "./state.ts";
 import type { StepEntry } from "./step.ts";
-import { Store } from "./store.ts";
+import { type RingRows, Store } from "./store.ts";
 import { Tail } from "./tail.ts";
 
 /** Tokens of a sequence that a ring takes at once without losing what the first of them sees; any number where there is none. */
@@ -68,8 +68,9 @@ export class LongStep {
     });
     for (const { state } of entries) {
       const { window, keep } = config;
-      this.#copyRing(state.slot, Math.max(keep, state.length - window + 1), state.length, true);
-      this.#copyTail(state.slot, state.quantized, state.length, true);
+      const seen = Math.max(0, state.length - keep - window + 1);
+      copyRings(base.store, this.#ring, state.slot, [seen, state.length - keep]);
+      copyRings(base.tail, this.#tail, state.slot, [state.quantized, state.length]);
     }
   }
 
@@ -86,8 +87,9 @@ export class LongStep {
       const to = state.length + count;
       // The ring has what is not in the tail.
       const [first, end] = tail > 0 ? [state.quantized, quantizedAt(config, state, to)] : [state.length, to];
-      this.#copyRing(state.slot, Math.max(keep, first, end - pageTokens), end, false);
-      this.#copyTail(state.slot, Math.max(state.length, to - tailSlots), to, false);
+      const kept = Math.max(keep, first, end - pageTokens);
+      copyRings(this.#ring, this.#base.store, state.slot, [kept - keep, end - keep]);
+      copyRings(this.#tail, this.#base.tail, state.slot, [Math.max(state.length, to - tailSlots), to]);
     }
   }
 
@@ -97,55 +99,30 @@ export class LongStep {
     this.#tail?.dispose();
     this.#table?.dispose();
   }
-
-  /** Copies positions `from` up to `to` of a ring, in or out. */
-  #copyRing(slot: number, from: number, to: number, isIn: boolean): void {
-    const [ring, base] = [this.#ring, this.#base.store];
-    if (ring === undefined) return;
-    const [source, target] = isIn ? [base, ring] : [ring, base];
-    const { keep } = this.#base.config;
-    const targets: Tensor[] = [];
-    target.forEachTensor((tensor) => targets.push(tensor));
-    let i = 0;
-    source.forEachTensor((tensor) => {
-      const [a, b] = [source.rowsOf(tensor, slot), target.rowsOf(targets[i++] as Tensor, slot)];
-      const heads = tensor.shape[1] as number;
-      for (let head = 0; head < heads; head++) {
-        copyRun(
-          { ...a, slots: source.pageTokens, first: head * source.pageTokens },
-          { ...b, slots: target.pageTokens, first: head * target.pageTokens },
-          [from - keep, to - keep],
-        );
-      }
-    });
-  }
-
-  /** The same of a tail. */
-  #copyTail(slot: number, from: number, to: number, isIn: boolean): void {
-    const [tail, base] = [this.#tail, this.#base.tail];
-    if (tail === undefined || base === undefined) return;
-    const [source, target] = isIn ? [base, tail] : [tail, base];
-    const targets: Tensor[] = [];
-    target.forEachTensor((tensor) => targets.push(tensor));
-    let i = 0;
-    source.forEachTensor((tensor) => {
-      const [a, b] = [source.slotBytes(tensor, slot), target.slotBytes(targets[i++] as Tensor, slot)];
-      const rowLength = a.length / source.slots;
-      copyRun(
-        { bytes: a, rowLength, slots: source.slots, first: 0 },
-        { bytes: b, rowLength, slots: target.slots, first: 0 },
-        [from, to],
-      );
-    });
-  }
 }
 
-/** Rows of a ring: position p lies in row first + p mod slots. */
-interface RingRows {
-  readonly bytes: Uint8Array;
-  readonly rowLength: number;
-  readonly slots: number;
-  readonly first: number;
+/** What holds positions in rings: the ring of a cache, or the tails. */
+interface Rings {
+  forEachTensor(visit: (tensor: Tensor) => void): void;
+  /** Those of a sequence in one of the tensors, a head each where heads have their own. */
+  ringsOf(tensor: Tensor, slot: number): readonly RingRows[];
+}
+
+/** Copies positions of a sequence, as rings count them, between memories of the same tensors; without a source nothing. */
+function copyRings(
+  source: Rings | undefined,
+  target: Rings | undefined,
+  slot: number,
+  range: readonly [start: number, end: number],
+): void {
+  if (source === undefined || target === undefined) return;
+  const targets: Tensor[] = [];
+  target.forEachTensor((tensor) => targets.push(tensor));
+  let next = 0;
+  source.forEachTensor((tensor) => {
+    const to = target.ringsOf(targets[next++] as Tensor, slot);
+    for (const [i, ring] of source.ringsOf(tensor, slot).entries()) copyRun(ring, to[i] as RingRows, range);
+  });
 }
 
 /** Copies positions from one ring to another, in runs that wrap in neither. */

@@ -1,38 +1,35 @@
+import { display, refused } from "../checks.ts";
 import { disposedError } from "../device/lifetime.ts";
 import type { RecordingPass, RunValues } from "../device/recording.ts";
 import type { Tensor } from "../device/tensor.ts";
-import type { MetalAttentionError } from "../errors.ts";
 import type { Recorder, Run } from "../parameter.ts";
 import { checkRoom, checkUsual } from "./appendArgs.ts";
 import type { KvMemory } from "./memory.ts";
 import { checkRecordable, RecordedStep } from "./recordedStep.ts";
+import type { SequenceState } from "./state.ts";
 import { Step, type StepEntry } from "./step.ts";
+import { invalidState, type StepUnderWay } from "./stepUnderWay.ts";
 
 /** Caches of this process: their parameters have names of their own. */
 let count = 0;
-
-/** What recorded steps need of their cache. */
-export interface StepOwner {
-  /** The step under way. */
-  current(): Step | undefined;
-  invalid(reason: string): MetalAttentionError;
-}
 
 /** The steps of a cache that were recorded, and which of them a run does. */
 export class RecordedSteps {
   /** Tensors that recorded passes use. */
   readonly kept: Tensor[] = [];
   readonly #memory: KvMemory;
-  readonly #owner: StepOwner;
+  readonly #underWay: StepUnderWay;
   readonly #name = `kvCache${++count}`;
   /** The newest last. */
   readonly #all: RecordedStep[] = [];
+  /** Those whose pass is there to be run. */
+  readonly #whole = new Set<RecordedStep>();
   /** What `prepare` gave values for. */
-  #prepared: { readonly recorded: RecordedStep; readonly step: Step } | undefined;
+  #prepared: { readonly recorded: RecordedStep; readonly step: Step; readonly values: RunValues } | undefined;
 
-  constructor(memory: KvMemory, owner: StepOwner) {
+  constructor(memory: KvMemory, underWay: StepUnderWay) {
     this.#memory = memory;
-    this.#owner = owner;
+    this.#underWay = underWay;
   }
 
   /** Bytes on the device, beside those of the cache. */
@@ -52,18 +49,33 @@ export class RecordedSteps {
     const known = this.of(recorder);
     if (known !== undefined) return known;
     const recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries, this.kept);
-    recorder.observe({ beforeRun: () => this.#beforeRun(recorded), noteRun: (run) => this.#noteRun(run) });
+    recorder.observe({
+      noteRecorded: () => this.#whole.add(recorded),
+      beforeRun: (values) => this.#beforeRun(recorded, values),
+      noteRun: (run) => this.#noteRun(run),
+    });
     this.#all.push(recorded);
     return recorded;
   }
 
-  /** The newest whole step of so many tokens, or of any number, that has room. */
-  find(nTokens: number | undefined): RecordedStep {
+  /** The newest whole step of so many tokens, or of any number, and of these sequences, or of any, that has room. */
+  find(nTokens: number | undefined, states: readonly SequenceState[] | undefined): RecordedStep {
     const { layers } = this.#memory.config;
-    const recorded = this.#all.findLast(({ step }) => nTokens === undefined || step.rows === nTokens);
-    if (recorded === undefined || recorded.step.layers.size < layers) {
-      const what = recorded === undefined ? "nothing such" : `${recorded.step.layers.size} of ${layers} layers`;
-      throw this.#owner.invalid(`${what} was recorded; append to all layers in device.record() first`);
+    const meant = this.#all.filter(({ step }) => {
+      if (nTokens !== undefined && step.rows !== nTokens) return false;
+      const { entries } = step;
+      return (
+        states === undefined || (states.length === entries.length && states.every((s, i) => s === entries[i]?.state))
+      );
+    });
+    const recorded = meant.findLast((one) => this.#whole.has(one) && one.step.layers.size === layers);
+    if (recorded === undefined) {
+      const newest = meant.at(-1);
+      const what =
+        newest === undefined || newest.step.layers.size === layers
+          ? "nothing such"
+          : `${newest.step.layers.size} of ${layers} layers`;
+      throw invalidState(`${what} was recorded; append to all layers in device.record() first`);
     }
     for (const entry of recorded.step.entries) {
       if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
@@ -77,18 +89,25 @@ export class RecordedSteps {
     const step = new Step(recorded.step.entries, true);
     for (const layer of recorded.step.layers) step.layers.add(layer);
     const values = recorded.prepare();
-    this.#prepared = { recorded, step };
+    this.#prepared = { recorded, step, values };
     return { step, values };
   }
 
   /** Refuses a run that would not do the step under way. */
-  #beforeRun(recorded: RecordedStep): void {
-    const step = this.#owner.current();
+  #beforeRun(recorded: RecordedStep, given: Readonly<Record<string, unknown>>): void {
+    const step = this.#underWay.current;
     if (step === undefined || step !== this.#prepared?.step || recorded !== this.#prepared.recorded) {
-      throw this.#owner.invalid("a run of a recorded step that is not prepared; call prepare() before each run");
+      throw invalidState("a run of a recorded step that is not prepared; call prepare() before each run");
     }
     if (step.passes.size > 0 && !step.isDead) {
-      throw this.#owner.invalid("the step was run already; end it by advance(), or by abandon()");
+      throw invalidState("the step was run already; end it by advance(), or by abandon()");
+    }
+    for (const [name, value] of Object.entries(this.#prepared.values)) {
+      if (given[name] === value) continue;
+      throw refused(
+        name,
+        `${display(given[name])}, but prepare() gave ${value}; give the run the values of its own prepare()`,
+      );
     }
   }
 

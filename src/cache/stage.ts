@@ -35,12 +35,12 @@ export function stageRows(
   const out = memory.stage(name, dtype, count);
   const source = views.slice(x, first, first + count);
   if (turn === undefined) {
-    // To a cache of one head, whose rows lie as the tokens do.
+    // As one token of so many heads, which lie in a cache of one slot as they do there; a thread takes several.
     const [tokens, nKvHeads, headDim] = out.shape as readonly [number, number, number];
-    const row = nKvHeads * headDim;
+    const heads = tokens * nKvHeads;
     kvCacheAppend(pass, {
-      src: views.reshape(source, [tokens, 1, row]),
-      cache: views.reshape(out, [1, tokens, row]),
+      src: views.reshape(source, [1, heads, headDim]),
+      cache: views.reshape(out, [heads, 1, headDim]),
     });
   } else {
     const { rope, positions } = turn;

@@ -63,6 +63,15 @@ export class Step {
     return false;
   }
 
+  /** Refuses the passes of it that are still to be committed. */
+  withdraw(): void {
+    for (const run of this.passes) {
+      run.withdraw?.(
+        "it writes tokens of a step of a KvCache that was abandoned; encode what is wanted into a new pass",
+      );
+    }
+  }
+
   get text(): string {
     return this.entries.map(({ state, count }) => `${count} in sequence ${state.slot}`).join(", ");
   }

@@ -21,6 +21,14 @@ export interface PageView {
   readonly v: StreamView;
 }
 
+/** @internal Rows of a ring: position p lies in row first + p mod slots. */
+export interface RingRows {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly rowLength: number;
+  readonly slots: number;
+  readonly first: number;
+}
+
 /** All pages of a layer, and runs of them by number and count. */
 interface LayerPages {
   readonly whole: PageView;
@@ -108,6 +116,13 @@ export class Store {
     const rowLength = pageLength / this.pageTokens / (tensor.shape[1] as number);
     const start = (page - this.#first) * pageLength;
     return { bytes: all.subarray(start, start + pageLength), rowLength };
+  }
+
+  /** A page of one of the tensors as rings of its slots, one a head. */
+  ringsOf(tensor: Tensor, page: number): RingRows[] {
+    const slots = this.pageTokens;
+    const rows = this.rowsOf(tensor, page);
+    return Array.from({ length: tensor.shape[1] as number }, (_, head) => ({ ...rows, slots, first: head * slots }));
   }
 
   /** Calls `visit` with each tensor that holds tokens; `name` is one for files. */

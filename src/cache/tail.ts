@@ -1,6 +1,7 @@
 import type { Device } from "../device/device.ts";
 import { Tensor } from "../device/tensor.ts";
 import { type KvCacheConfig, tailBytesPerToken } from "./options.ts";
+import type { RingRows } from "./store.ts";
 
 /** The tail of one layer, K or V, under the shapes that operations want. */
 interface TailStream {
@@ -105,6 +106,12 @@ export class Tail {
     const length = all.length / this.#config.sequences;
     const start = (slot - this.#first) * length;
     return all.subarray(start, start + length);
+  }
+
+  /** The same as the ring that it is, of all heads. */
+  ringsOf(tensor: Tensor, slot: number): RingRows[] {
+    const bytes = this.slotBytes(tensor, slot);
+    return [{ bytes, rowLength: bytes.length / this.slots, slots: this.slots, first: 0 }];
   }
 
   forEachTensor(visit: (tensor: Tensor, name: string) => void): void {

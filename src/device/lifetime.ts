@@ -144,6 +144,8 @@ export class PassLifetime {
   isWatched = false;
   /** Of a pass that is recorded. */
   recorder: (Recorder & { begin(): void }) | undefined = undefined;
+  /** Why it is not committed any more. */
+  #withdrawn: string | undefined;
   /** What became of it, once it is released. */
   #endState: PassState | undefined;
   /** Whether a promise for its end is pending. */
@@ -161,9 +163,20 @@ export class PassLifetime {
   /** Sends the pass to the device; resolves when it has completed. Meanwhile it stays, and its device. */
   async commit(): Promise<void> {
     const { native, device, handle } = this;
+    this.checkCommit();
     device.completions.open();
     checkStatus(native, native.ma_pass_commit_notify(handle));
     await this.completed();
+  }
+
+  /** Makes a commit that is still to come one that is refused. */
+  withdraw(reason: string): void {
+    this.#withdrawn = reason;
+  }
+
+  checkCommit(): void {
+    if (this.#withdrawn === undefined || this.state !== "encoding") return;
+    throw new MetalAttentionError("invalid-state", `pass: ${this.#withdrawn}`, { argument: "pass" });
   }
 
   /** Resolves when the pass, which was committed with notice, has completed, and rejects when it has failed. */

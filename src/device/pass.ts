@@ -91,8 +91,9 @@ export class Pass {
   /**
    * Sends the pass to the device. The promise resolves when it has completed,
    * and rejects with `execution` when the device reports an error, or with
-   * `invalid-state` when the pass was committed before, or reads tile classes
-   * that are not made yet or are stale by now. Disposing the pass or
+   * `invalid-state` when the pass was committed before, reads tile classes
+   * that are not made yet or are stale by now, or writes tokens of a `KvCache`
+   * whose step was abandoned. Disposing the pass or
    * the device meanwhile is safe: both stay until the promise settles.
    */
   async commit(): Promise<void> {
@@ -101,7 +102,9 @@ export class Pass {
 
   /** As `commit`, but blocks until the pass has completed. */
   commitAndWait(): void {
-    const { native, handle } = Pass.use(this);
+    const lifetime = Pass.use(this);
+    lifetime.checkCommit();
+    const { native, handle } = lifetime;
     checkStatus(native, native.ma_pass_commit(handle));
     checkStatus(native, native.ma_pass_wait(handle));
   }

@@ -137,7 +137,9 @@ export class RecordingPass extends Pass {
   static finish(pass: RecordingPass): RecordedPass {
     const declarations = pass.#declarations;
     net.unregister(pass);
-    return new RecordedPass(pass.device, declarations.lifetime.takeOver(), declarations);
+    const recorded = new RecordedPass(pass.device, declarations.lifetime.takeOver(), declarations);
+    for (const observer of declarations.observers) observer.noteRecorded();
+    return recorded;
   }
 }
 
@@ -268,8 +270,10 @@ export class RecordedPass {
   /** Encodes and commits a run; gives its handle. */
   #start(values: RunValues | undefined, notify: 0 | 1): number {
     const { native, handle, device } = this.#usable();
-    for (const observer of this.#observers) observer.beforeRun();
-    if (values !== undefined || this.#parameters.length > 0) this.#pack(values ?? {});
+    // All that is given is read before any of it is used: a getter of the caller's may run this pass too.
+    const given: RunValues | undefined = values === undefined ? undefined : { ...checkObject(values, "values") };
+    for (const observer of this.#observers) observer.beforeRun(given ?? {});
+    if (given !== undefined || this.#parameters.length > 0) this.#pack(given ?? {});
     else if (this.#named.length > 0) this.#ranges.u32.fill(0);
     this.#checkTensors();
     if (notify === 1) device.completions.open();
@@ -278,9 +282,7 @@ export class RecordedPass {
     return this.#out.u32[0] as number;
   }
 
-  /** Reads all that is given before it packs any: a getter of the caller's may run this pass too. */
-  #pack(values: RunValues): void {
-    const given: RunValues = { ...checkObject(values, "values") };
+  #pack(given: RunValues): void {
     for (const name of Object.keys(given)) {
       const known = this.#names;
       if (!known.includes(name)) {

@@ -20,7 +20,7 @@ const documented = {
     threadgroup_position_in_grid threadgroups_per_grid threads_per_threadgroup threads_per_grid
     dispatch_threads_per_threadgroup simdgroup_index_in_threadgroup simdgroups_per_threadgroup threads_per_simdgroup`,
   functions: `abs all any as_type ceil clamp clz copysign cos cospi ctz dot exp exp2 exp10 fabs floor fma fmax fmin fract frexp
-    isfinite isinf isnan ldexp length log log2 max min mix popcount pow precise fast rint round rsqrt saturate select sign
+    isfinite isinf isnan isunordered ldexp length log log2 max min mix popcount pow precise fast rint round rsqrt saturate select sign
     sin sinpi sqrt step tanh trunc extract_bits insert_bits reverse_bits rotate mulhi mad24 mul24 hadd absdiff`,
   simdgroup: `simd_all simd_any simd_ballot simd_broadcast simd_broadcast_first simd_max simd_min simd_or simd_and simd_xor
     simd_prefix_exclusive_sum simd_prefix_inclusive_sum simd_product simd_shuffle simd_shuffle_down simd_shuffle_up

@@ -110,7 +110,7 @@ describe("options over parts", () => {
     using pass = device.pass();
     cache.append(pass, 0, { k, v: k });
     const call = { q, out: device.tensor("f32", [1, heads, headDim]), alibiSlopes: device.tensor("f32", [heads]) };
-    expectRefusal(() => cache.attend(pass, 0, call), "unsupported", "alibiSlopes", "tail");
+    expectRefusal(() => cache.attend(pass, 0, call), "unsupported", "alibiSlopes", "knows no slopes", "without `tail`");
   });
 });
 

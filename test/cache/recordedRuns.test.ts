@@ -117,6 +117,53 @@ describe("a run of a recorded step", () => {
     expectRefusal(() => step.commitAndWait(values), "invalid-state", "cache", "prepare()");
   });
 
+  test("the values of another prepare()", () => {
+    using one = recordedCache({ tail: 2, window: 5 });
+    const { cache, step } = one;
+    let before = {};
+    for (let i = 0; i < 9; i++) {
+      const values = cache.prepare();
+      const [name] = Object.keys(values).filter((key) => values[key] !== (before as typeof values)[key]);
+      if (i > 0 && name !== undefined) {
+        expectRefusal(() => step.commitAndWait(before), "invalid-argument", name, "prepare()", `${values[name]}`);
+        expectRefusal(() => step.commitAndWait(), "invalid-argument", Object.keys(values)[0], "undefined");
+      }
+      step.commitAndWait(values);
+      cache.advance();
+      before = values;
+    }
+    expect(cache.length).toBe(9);
+  });
+
+  test("which of several recordings, and none that did not end well", () => {
+    using cache = new KvCache(device, { ...base, sequences: 2 });
+    const sequences = [cache.sequence(), cache.sequence()] as const;
+    const k = device.tensor("f32", [1, 1, 64]);
+    const record = (sequence: (typeof sequences)[number], fails = false) =>
+      device.record((pass) => {
+        cache.append(pass, 0, { k, v: k, sequences: [sequence] });
+        if (fails) throw new Error("not recorded");
+      });
+    expect(() => record(sequences[0], true)).toThrow("not recorded");
+    expectRefusal(() => cache.prepare(), "invalid-state", "cache", "nothing such was recorded");
+    const steps = sequences.map((sequence) => record(sequence));
+    expect(() => record(sequences[0], true)).toThrow("not recorded");
+    // The newest, where nothing is said: another's run is refused.
+    const values = cache.prepare(1);
+    expectRefusal(() => steps[0]?.commitAndWait(values), "invalid-state", "cache", "not prepared");
+    steps[1]?.commitAndWait(values);
+    cache.advance();
+    steps[0]?.commitAndWait(cache.prepare(1, [sequences[0]]));
+    cache.advance();
+    expect(sequences.map(({ length }) => length)).toEqual([1, 1]);
+    expectRefusal(() => cache.prepare(2, [sequences[0]]), "invalid-state", "cache", "nothing such was recorded");
+    expectRefusal(() => cache.prepare(undefined, [...sequences]), "invalid-state", "cache", "nothing such");
+    // A sequence in the place of one that was dropped is another.
+    sequences[0].drop();
+    const next = cache.sequence();
+    expectRefusal(() => cache.prepare(1, [next]), "invalid-state", "cache", "nothing such was recorded");
+  });
+
   test("two caches in one recorded pass", () => {
     using a = new KvCache(device, base);
     using b = new KvCache(device, { ...base, pages: { tokens: 2, count: 12 } });

@@ -1,7 +1,7 @@
 /** What a cache refuses, with what words; that nothing is changed by it. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { Device, KvCache, type KvCacheOptions, type Tensor } from "../../src/index.ts";
-import { expectRefusal } from "../helpers/errors.ts";
+import { Device, KvCache, type KvCacheOptions, type KvSequence, type Tensor } from "../../src/index.ts";
+import { expectRefusal, rejectionOf } from "../helpers/errors.ts";
 
 const device = Device.open();
 afterAll(() => device.dispose());
@@ -197,6 +197,28 @@ describe("a step that does not end well", () => {
     expect(cache.freePages).toBe(0);
     cache.abandon();
     expect([cache.length, cache.freePages]).toEqual([3, 1]);
+  });
+
+  test("one that is abandoned before its commit writes nothing where others have written since", async () => {
+    using cache = new KvCache(device, { ...base, sequences: 2, pages: { tokens: 2, count: 3 } });
+    step(cache, 3);
+    using late = device.pass();
+    using other = device.pass();
+    cache.append(late, 0, words(2));
+    cache.append(other, 1, words(2));
+    cache.attend(other, 1, { q: tokens(2), out: tokens(2) });
+    cache.abandon();
+    // It has the page that the abandoned step had taken.
+    cache.sequences[0]?.fork();
+    expectRefusal(() => late.commitAndWait(), "invalid-state", "pass", "abandoned");
+    expect(await rejectionOf(other.commit())).toMatchObject({ code: "invalid-state", argument: "pass" });
+    expect(late.info.state).toBe("encoding");
+    // One that was done already is what it was.
+    using done = device.pass();
+    cache.append(done, 0, { ...words(1), sequences: [cache.sequences[0] as KvSequence] });
+    done.commitAndWait();
+    cache.abandon();
+    done.wait();
   });
 
   test("what one that was abandoned may have written is gone from a ring", () => {

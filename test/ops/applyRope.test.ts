@@ -3,6 +3,7 @@ import { applyRope, type RopeDType, ropeFrequencies } from "../../src/index.ts";
 import { oneAndTwoThreads } from "../helpers/devices.ts";
 import { bitsOf } from "../helpers/elements.ts";
 import { expectRefusal } from "../helpers/errors.ts";
+import { seededRandom } from "../helpers/random.ts";
 import { expectTurned, type RopeCase } from "../helpers/rope.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -75,6 +76,21 @@ const sizes: RopeCase[] = [2, 4, 64, 80, 96, 112, 128, 192, 256, 512, 2048].flat
 testTable("head sizes, and parts of them", [...new Map(sizes.map((each) => [each.name, each])).values()], (entry) =>
   expectTurned(device, entry),
 );
+
+// Where a thread has two pairs of each head.
+const wide = (["bf16", "f32"] as const).flatMap((dtype) =>
+  [128, 256].flatMap((headDim) =>
+    layouts.map(
+      (layout): RopeCase => ({
+        name: `${dtype}, D=${headDim}, ${layout}`,
+        ...{ from: dtype, to: dtype, layout, headDim, batch: 2, nHeads: 6, nKvHeads: 3, nTokens: 5 },
+        ...{ invFreq: frequencies(headDim), attentionScale: 1.25, inPlace: headDim === 128 },
+        positions: [0, 77, -5, 2 ** 24, 12_345_677],
+      }),
+    ),
+  ),
+);
+testTable("two pairs a thread", wide, (entry) => expectTurned(device, entry));
 
 const far = [0, 1, -1, 4095, 4096, 65_537, 2 ** 20 - 1, 12_345_677, 2 ** 24 - 1, 2 ** 24, -(2 ** 24)];
 testTable(
@@ -153,6 +169,29 @@ describe("values", () => {
     applyRope(pass, { x, start: 5, invFreq: Float32Array.of(1), pairing: "half" });
     pass.commitAndWait();
     expect([...bitsOf(x)]).toEqual([...bits]);
+  });
+
+  test("two pairs a thread have the bits of one, NaN, infinities and ties among them", () => {
+    const shape = [3, 40, 128];
+    const count = 3 * 40 * 128;
+    for (const dtype of ["bf16", "f32"] as const) {
+      const random = seededRandom(9);
+      const words = Uint32Array.from({ length: count }, () => 2 ** 32 * random());
+      const bits = dtype === "f32" ? words : Uint16Array.from(words, (word) => word >>> 16);
+      // Vectors that begin in the middle of a pair go one pair a thread.
+      const turned = [0, 1].map((first) => {
+        const x = device
+          .tensor(dtype, [count + first])
+          .slice(first, count + first)
+          .reshape(shape);
+        x.bytes.set(new Uint8Array(bits.buffer));
+        using pass = device.pass();
+        applyRope(pass, { x, theta: 10_000, pairing: "half", start: 3 });
+        pass.commitAndWait();
+        return bitsOf(x);
+      });
+      expect(turned[0]).toEqual(turned[1] as (typeof turned)[0]);
+    }
   });
 
   test("nothing to turn encodes nothing", () => {

@@ -39,7 +39,7 @@ function errorOf(kernel: string, { isSliding, hasPages, perBatch }: Form): numbe
     return { src, whole, cache: whole.slice(slots / 4, slots) };
   };
   const [k, v] = [stream(1.7), stream(2.3)];
-  const flags = [true, true, hasPages, true, false, true];
+  const flags = [true, true, hasPages, true, false, true, false];
   using pipeline = device.pipeline(kernel, {
     constants: flags.map((value, i) => ({ index: 500 + i, dtype: "bool", value }) as const),
   });
@@ -122,8 +122,8 @@ const mistakes: readonly (ShaderPatch & { readonly name: string })[] = [
   { name: "one batch for all", find: /long\(batch\) \* params\.nHeads \* params\.capacity/, replace: "0" },
   {
     name: "groups one head short",
-    find: /\(params\.nHeads \+ grid\.z - 1\) \/ grid\.z/,
-    replace: "params.nHeads / grid.z",
+    find: /\(params\.nHeads \+ groups - 1\) \/ groups/,
+    replace: "params.nHeads / groups",
   },
   { name: "each group from the first head on", find: /ulong\(first\) \* slots/, replace: "0" },
 ];

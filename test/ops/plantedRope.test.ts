@@ -19,10 +19,17 @@ const attentionScale = 1.25;
 /** Far enough for an angle that is not reduced to be off. */
 const positions = Int32Array.of(5, 16_000_001, -7, 16_777_213, 16_777_202, 1_234_567);
 
-/** Largest error of q and k, over both pairings and layouts. */
+/** A pair a thread, of a part of the coordinates; or two, of all. */
+const forms = [
+  { isWide: false, isInterleaved: false, invFreq },
+  { isWide: false, isInterleaved: true, invFreq },
+  { isWide: true, isInterleaved: false, invFreq: Float32Array.of(1, 0.3, 0.01, 0.7, 0.05, 0.002) },
+];
+
+/** Largest error of q and k, over all forms and layouts. */
 function largestError(kernel: string): number {
   let largest = 0;
-  for (const isInterleaved of [false, true]) {
+  for (const { isWide, isInterleaved, invFreq } of forms) {
     for (const isSequenceMajor of [false, true]) {
       const streams = [nHeads, nKvHeads].map((heads) => {
         // Room for the heads of q and k together, so that a mistake reads and writes inside.
@@ -36,7 +43,7 @@ function largestError(kernel: string): number {
         };
       });
       const [q, k] = streams as [(typeof streams)[0], (typeof streams)[0]];
-      const constants = [isInterleaved, true, true, true].map(
+      const constants = [isInterleaved, true, true, !isWide, isWide].map(
         (value, i) => ({ index: 400 + i, dtype: "bool", value }) as const,
       );
       using pipeline = device.pipeline(kernel, { constants });
@@ -47,8 +54,8 @@ function largestError(kernel: string): number {
       pass.dispatch(pipeline, {
         buffers: [q.x, q.out, k.x, k.out, device.tensor("i32", [6]).set(positions)],
         bytes: { 5: invFreq, 6: params },
-        grid: [headDim / 2, batch * nTokens, 3],
-        threads: [headDim / 2, 1, 1],
+        grid: [headDim / (isWide ? 4 : 2), batch * nTokens, 3],
+        threads: [headDim / (isWide ? 4 : 2), 1, 1],
       });
       pass.commitAndWait();
       for (const { heads, values, out } of streams) {
@@ -74,8 +81,8 @@ testTable("the shader as it is", [{ name: "passes" }], () => {
 });
 
 const mistakes: readonly Mistake[] = [
-  { name: "turned the other way", find: /fma\(x, angle\.x, -\(y/, replace: "fma(x, angle.x, (y" },
-  { name: "the second coordinate not turned", find: /fma\(y, angle\.x, x \* angle\.y\)/, replace: "y" },
+  { name: "turned the other way", find: /fma\(x, angles\.cosine, -\(y/, replace: "fma(x, angles.cosine, (y" },
+  { name: "the second coordinate not turned", find: /fma\(y, angles\.cosine, x \* angles\.sine\)/, replace: "y" },
   {
     name: "sine and cosine exchanged",
     find: /is_odd \? float2\(sine, cosine\)/,
@@ -90,19 +97,29 @@ const mistakes: readonly Mistake[] = [
   { name: "the rest of a product dropped", find: /turn\) \+ product_rest/, replace: "turn)" },
   { name: "the rest of the frequency dropped", find: / \+ position \* turns_rest/, replace: "" },
   { name: "the rest of 1 / (2 pi) dropped", find: / \+ frequency \* kTurnsPerRadianRest/, replace: "" },
-  { name: "the scale not applied", find: /params\.attentionScale \* rotation/, replace: "rotation" },
-  { name: "pairs one further apart", find: /walk, index, pairs, angle/, replace: "walk, index, pairs + 1, angle" },
+  {
+    name: "the scale not applied",
+    find: /scale \* rotation\(position, inv_freq/,
+    replace: "rotation(position, inv_freq",
+  },
+  { name: "two pairs by one angle", find: /rotation\(position, frequencies\.y\)/, replace: "first / scale" },
+  { name: "the second sine for the first", find: /float2\(first\.y, second\.y\)/, replace: "float2(second.y)" },
+  { name: "pairs one further apart", find: /walk, index, runs, angles/, replace: "walk, index, runs + 1, angles" },
   {
     name: "neighbours one further",
-    find: /each_head<From, To, true>\(from, to, walk, 2 \* ulong\(index\)/,
-    replace: "each_head<From, To, true>(from, to, walk, 2 * ulong(index) + 1",
+    find: /turn_runs<From, To, N, true>\(from, to, walk, 2 \* ulong\(index\)/,
+    replace: "turn_runs<From, To, N, true>(from, to, walk, 2 * ulong(index) + 1",
   },
-  { name: "one pair too many turns", find: /index < pairs/, replace: "index <= pairs" },
-  { name: "one pair too few turns", find: /index < pairs/, replace: "index + 1 < pairs" },
-  { name: "what does not turn is left out", find: /\*to_second = Kept<From, To>::apply\(y\);/, replace: "" },
+  { name: "one pair too many turns", find: /index < runs/, replace: "index <= runs" },
+  { name: "one pair too few turns", find: /index < runs/, replace: "index + 1 < runs" },
+  { name: "what does not turn is left out", find: /to \+ apart, first, second\)/, replace: "to, first, second)" },
   { name: "positions of the first batch for all", find: /params\.positionsPerBatch \?/, replace: "false ?" },
-  { name: "the last head of a walk left out", find: /i < walk\.count; i\+\+/, replace: "i + 1 < walk.count; i++" },
-  { name: "groups one head short", find: /\(heads \+ grid\.z - 1\) \/ grid\.z/, replace: "heads / grid.z" },
+  {
+    name: "the last head of a walk left out",
+    find: /i < walk\.count; i\+\+\) \{\s+Value x/,
+    replace: "i + 1 < walk.count; i++) { Value x",
+  },
+  { name: "groups one head short", find: /\(heads \+ groups - 1\) \/ groups/, replace: "heads / groups" },
   {
     name: "k at the heads of q",
     find: /max\(first, params\.nHeads\) - params\.nHeads;/,
@@ -115,8 +132,8 @@ const mistakes: readonly Mistake[] = [
   },
   {
     name: "written one head on",
-    find: /to \+= walk\.to \+ column;/,
-    replace: "to += walk.to + walk.to_step + column;",
+    find: /vector \* head_dim, step, count/,
+    replace: "vector * head_dim + step, step, count",
   },
   { name: "the layouts exchanged", find: /if \(!params\.sequenceMajor\)/, replace: "if (params.sequenceMajor)" },
 ];

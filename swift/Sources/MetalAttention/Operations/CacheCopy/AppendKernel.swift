@@ -3,8 +3,8 @@ enum AppendKernel {
   static let family = KernelFamily(
     name: "cacheAppend",
     sources: [("kv_cache_append.metal", table.names)],
-    // `has_v`, `has_positions`, `has_pages`, `turns`, `interleaved`, `has_rest`.
-    constants: [500, 501, 502, 503, 504, 505],
+    // `has_v`, `has_positions`, `has_pages`, `turns`, `interleaved`, `has_rest`, `is_wide`.
+    constants: [500, 501, 502, 503, 504, 505, 506],
     dtypes: dtypes,
     operations: [.kvCacheAppend],
     tensors: [.srcK, .cacheK, .srcV, .cacheV, .positions, .blockTable])

@@ -28,8 +28,10 @@ enum KvCacheAppend {
       layout.uses(of: k) + (v.map { layout.uses(of: $0) } ?? [nil, nil]) + [positions?.use, pages]
     try TensorUse.requireApart(uses.compactMap { $0 })
 
+    let isWide = PairsOfThread.areTwo(
+      headDim: params.headDim, rope, k.source, k.cache, and: v.map { ($0.source, $0.cache) })
     let flags = [
-      v != nil, positions != nil, hasPages, rope != nil, rope?.isInterleaved ?? false, rope?.hasRest ?? false,
+      v != nil, positions != nil, hasPages, rope != nil, rope?.isInterleaved ?? false, rope?.hasRest ?? false, isWide,
     ]
     let variant = flags.enumerated().reduce(0) { $0 | ($1.element ? 1 << $1.offset : 0) }
     let slot = PipelineSlot(kernel: kernel, variant: variant)
@@ -41,8 +43,8 @@ enum KvCacheAppend {
     }
     if let rope { encoder.bind(rope.frequencies, at: 6) }
     encoder.bind(params, at: 7)
-    let pairs = params.headDim / 2
-    let grid = GridSize(pairs, rows, HeadGroups.count(of: params.nHeads, pairs: pairs, rows: rows))
+    let columns = params.headDim / (isWide ? 4 : 2)
+    let grid = GridSize(columns, rows, HeadGroups.count(of: params.nHeads, columns: columns, rows: rows))
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.kvCacheAppend, .threads, grid: grid, threads: threads)
     return nil

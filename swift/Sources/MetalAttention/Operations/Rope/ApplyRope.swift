@@ -20,8 +20,11 @@ enum ApplyRope {
     try requireApart(q, k, positions?.read)
     if q.written.start == q.written.end && k.map({ $0.written.start == $0.written.end }) ?? true { return nil }
 
+    let isWide = PairsOfThread.areTwo(
+      headDim: params.headDim, table, q.input, q.output, and: k.map { ($0.input, $0.output) })
     let variant =
       (table.isInterleaved ? 1 : 0) | (k != nil ? 2 : 0) | (positions != nil ? 4 : 0) | (table.hasRest ? 8 : 0)
+      | (isWide ? 16 : 0)
     let slot = PipelineSlot(kernel: kernel, variant: variant)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let encoder = pass.use(pipeline)
@@ -31,9 +34,9 @@ enum ApplyRope {
     positions?.use.note(in: encoder)
     encoder.bind(table.frequencies, at: 5)
     encoder.bind(params, at: 6)
-    let pairs = params.headDim / 2
-    let groups = HeadGroups.count(of: params.nHeads + params.nKvHeads, pairs: pairs, rows: rows)
-    let grid = GridSize(pairs, rows, groups)
+    let columns = params.headDim / (isWide ? 4 : 2)
+    let groups = HeadGroups.count(of: params.nHeads + params.nKvHeads, columns: columns, rows: rows)
+    let grid = GridSize(columns, rows, groups)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.applyRope, .threads, grid: grid, threads: threads)
     return nil

@@ -3,8 +3,8 @@ enum RopeKernel {
   static let family = KernelFamily(
     name: "rope",
     sources: [("apply_rope.metal", table.names)],
-    // `interleaved`, `has_k`, `has_positions`, `has_rest`.
-    constants: [400, 401, 402, 403],
+    // `interleaved`, `has_k`, `has_positions`, `has_rest`, `is_wide`.
+    constants: [400, 401, 402, 403, 404],
     dtypes: dtypes,
     operations: [.applyRope],
     tensors: [.q, .outQ, .k, .outK, .positions])
