@@ -1,10 +1,8 @@
-/** Which clang is supported, and what another means: set-up, `doctor` and the library say the same. */
+/** Which clang is supported, and what another means: set-up and the library say the same. `doctor` has its own test. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { inspectInstallation } from "../../scripts/doctor/installation.ts";
-import { formatInstallation } from "../../scripts/doctor/text.ts";
 import { run } from "../helpers/run.ts";
 
 const root = resolve(import.meta.dir, "../..");
@@ -21,18 +19,6 @@ test("the versions are the same wherever they stand", () => {
   const oldest = number(library, /minimumVersion = (\d+)/);
   expect([tested, oldest]).toEqual([number(setup, /clang_tested=(\d+)/), number(setup, /clang_minimum=(\d+)/)]);
   expect([tested, oldest]).toEqual([19, 18]);
-});
-
-test("doctor says which is supported, what happens with another, and what runs kernels here", () => {
-  const { installation, device } = inspectInstallation();
-  device?.dispose();
-  const text = formatInstallation(installation);
-  if (installation.device?.backend === "SoftMetal") {
-    expect(text).toMatch(
-      /^clang\n {2}19 is supported, .*; another from 18 on is taken, untested, .* one thread at a time /m,
-    );
-    expect(text).toContain(`kernels of one's own that use lanes run as\n  ${installation.executor}`);
-  } else expect(text).not.toContain("19 is supported");
 });
 
 /** What set-up says where `clang-19` is missing and `name` says that it is `version`. */
