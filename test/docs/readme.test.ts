@@ -53,7 +53,7 @@ describe("TypeScript of the documents", () => {
   afterAll(() => rmSync(project, { recursive: true, force: true }));
 
   test("is there", () => {
-    expect(blocks.length).toBeGreaterThanOrEqual(18);
+    expect(blocks.length).toBeGreaterThanOrEqual(16);
     expect(blocks[0]?.file).toBe("README-1.ts");
   });
 
