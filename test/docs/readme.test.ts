@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import manifest from "../../package.json";
 import { shapesPicture } from "../../scripts/shapes-picture.ts";
 import * as api from "../../src/index.ts";
 import { anchors, pages, read, root } from "./documents.ts";
@@ -96,6 +97,17 @@ describe("the documents and the code name the same things", () => {
     expect(pages.slice(1).filter((page) => !readme.includes(`](${page}`))).toEqual([]);
     const pictures = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".svg"));
     expect(pictures.filter((name) => !new RegExp(`!\\[[^\\]]+\\]\\((?:docs/)?${name}\\)`).test(texts))).toEqual([]);
+  });
+
+  test("the version is one, wherever it stands", () => {
+    const { version } = manifest;
+    const archives = [...read("README.md").matchAll(/-(\d+\.\d+\.\d+)\.tgz/g)].map(([, named]) => named);
+    expect(archives).toEqual([version, version]);
+    expect(/^## (\S+), \d+ \w+ \d{4}$/m.exec(read("CHANGELOG.md"))?.[1]).toBe(version);
+    expect(read("swift/Sources/metal-attention-tool/MetalAttentionTool.swift")).toContain(
+      `packageVersion = "${version}"`,
+    );
+    expect(new Set(Object.values(manifest.optionalDependencies))).toEqual(new Set([version]));
   });
 
   test("the README has at most 10 KB", () => {
