@@ -1,12 +1,12 @@
 #!/usr/bin/env bun
 /**
- * Writes what follows from the C headers, and the README's table of operations:
+ * Writes what follows from the C headers, and the table of operations in docs/calls.md:
  * `bun scripts/abi.ts`. A test fails where a file is not what this writes.
  */
 import { join } from "node:path";
 import { layoutAssertions } from "./abi/c.ts";
+import { withOperations } from "./abi/callsPage.ts";
 import { parseHeaders } from "./abi/header.ts";
-import { withOperations } from "./abi/readme.ts";
 import { samplesModule } from "./abi/samples.ts";
 import { codesSource, exportsSource, layoutSource } from "./abi/swift.ts";
 import { codesModule, layoutsModule, structsModule, symbolsModule } from "./abi/typescript.ts";
@@ -33,9 +33,9 @@ export async function generatedFiles(): Promise<Map<string, string>> {
   return files;
 }
 
-/** The README with its table of operations as the sources have them. */
-export async function readmeText(): Promise<string> {
-  return withOperations(await Bun.file(join(root, "README.md")).text(), join(root, "src/ops"));
+/** `docs/calls.md` with its table of operations as the sources have them. */
+export async function callsText(): Promise<string> {
+  return withOperations(await Bun.file(join(root, "docs/calls.md")).text(), join(root, "src/ops"));
 }
 
 /** TypeScript as the project's formatter has it. */
@@ -52,5 +52,5 @@ async function formatted(text: string): Promise<string> {
 
 if (import.meta.main) {
   for (const [path, text] of await generatedFiles()) await Bun.write(join(root, path), text);
-  await Bun.write(join(root, "README.md"), await readmeText());
+  await Bun.write(join(root, "docs/calls.md"), await callsText());
 }

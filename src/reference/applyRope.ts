@@ -13,6 +13,7 @@ export interface RopeParams {
   /** Radians from one position to the next, of each pair; f32, so that a product with a position is exact here. */
   readonly invFreq: ArrayLike<number>;
   readonly attentionScale: number;
+  /** The position of a token. */
   position(batch: number, token: number): number;
 }
 

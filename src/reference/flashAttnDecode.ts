@@ -38,7 +38,9 @@ export interface DecodeProblem {
   readonly tree?: { readonly columns: number; readonly bits: ArrayLike<number> } | undefined;
   /** [heads, rows, headDim]. */
   readonly q: ArrayLike<number>;
+  /** The key at a position, [headDim]. */
   readonly keyAt: (kvHead: number, position: number) => ArrayLike<number>;
+  /** The value at a position. */
   readonly valueAt: (kvHead: number, position: number) => ArrayLike<number>;
 }
 

@@ -13,6 +13,7 @@ export interface AppendParams {
   readonly isSliding: boolean;
   /** Caches are the pool [nPages, nHeads, pageTokens, headDim]; `table` [batch, capacity / pageTokens]. */
   readonly pages?: { readonly pageTokens: number; readonly nPages: number; readonly table: ArrayLike<number> };
+  /** The position of a token. */
   position(batch: number, token: number): number;
 }
 

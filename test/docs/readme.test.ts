@@ -1,22 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, dirname, join } from "node:path";
+import manifest from "../../package.json";
+import { shapesPicture } from "../../scripts/shapes-picture.ts";
 import * as api from "../../src/index.ts";
+import { anchors, pages, read, root } from "./documents.ts";
 
-const root = resolve(import.meta.dir, "../..");
-const documents = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
-const readme = readFileSync(join(root, "README.md"), "utf8");
-const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
+const documents = [...pages, "CONTRIBUTING.md", "CHANGELOG.md"];
+const texts = pages.map(read).join("\n");
+const blocks = pages.flatMap((page) =>
+  [...read(page).matchAll(/^```ts\n(.*?)^```$/gms)].map((match, index) => ({
+    name: `${page}, block ${index + 1}`,
+    file: `${basename(page, ".md")}-${index + 1}.ts`,
+    text: match[1] ?? "",
+  })),
+);
 
 /** What `bun init` writes into tsconfig.json, with the types that are installed here. */
 const bunInitOptions = {
@@ -38,11 +37,11 @@ const bunInitOptions = {
   noImplicitOverride: true,
 };
 
-describe("TypeScript of the README", () => {
+describe("TypeScript of the documents", () => {
   /** A user's project: the package is a folder of its node_modules. */
   let project = "";
   beforeAll(() => {
-    project = mkdtempSync(join(tmpdir(), "metal-attention-readme-"));
+    project = mkdtempSync(join(tmpdir(), "metal-attention-docs-"));
     mkdirSync(join(project, "node_modules"));
     for (const name of ["bun-types", "zod", "@types", "undici-types"]) {
       const installed = join(root, "node_modules", name);
@@ -50,12 +49,13 @@ describe("TypeScript of the README", () => {
     }
     symlinkSync(root, join(project, "node_modules/metal-attention"));
     writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: bunInitOptions }));
-    for (const [index, block] of blocks.entries()) writeFileSync(join(project, `block-${index}.ts`), block);
+    for (const { file, text } of blocks) writeFileSync(join(project, file), text);
   });
   afterAll(() => rmSync(project, { recursive: true, force: true }));
 
   test("is there", () => {
-    expect(blocks.length).toBeGreaterThanOrEqual(4);
+    expect(blocks.length).toBeGreaterThanOrEqual(16);
+    expect(blocks[0]?.file).toBe("README-1.ts");
   });
 
   test("type-checks in a project made by bun init", () => {
@@ -64,27 +64,62 @@ describe("TypeScript of the README", () => {
     expect(exitCode).toBe(0);
   }, 60_000);
 
-  for (const index of blocks.keys()) {
-    test(`block ${index + 1} runs`, () => {
+  for (const { name, file } of blocks) {
+    test(`${name} runs`, () => {
       // What a block writes goes into the project.
-      const { exitCode, stderr } = Bun.spawnSync([process.execPath, join(project, `block-${index}.ts`)], {
-        cwd: project,
-      });
+      const { exitCode, stderr, stdout } = Bun.spawnSync([process.execPath, join(project, file)], { cwd: project });
       expect(stderr.toString()).toBe("");
       expect(exitCode).toBe(0);
+      if (file === "README-1.ts") expect(stdout.toString()).toBe("[ 1, 1.5, 2, 2.5, 3 ]\n");
     }, 60_000);
   }
+
+  test("no code hides in a block of another language", () => {
+    const languages = pages.flatMap((page) =>
+      [...read(page).matchAll(/^```(.*)\n(?:.*\n)*?```$/gm)].map(([, name]) => name),
+    );
+    expect(new Set(languages)).toEqual(new Set(["ts", "sh", "js", ""]));
+  });
 });
 
 describe("the documents and the code name the same things", () => {
   test.each(documents)("links of %s lead somewhere", (name) => {
-    const text = readFileSync(join(root, name), "utf8");
-    const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map((match) => match[1] ?? "");
-    expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([]);
+    const links = [...read(name).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)];
+    const broken = links.filter(([, path = "", anchor]) => {
+      const target = path === "" ? name : join(dirname(name), path);
+      return !existsSync(join(root, target)) || (anchor !== undefined && !anchors(read(target)).has(anchor));
+    });
+    expect(broken.map(([link]) => link)).toEqual([]);
+  });
+
+  test("the README leads to every page, and every picture is on one", () => {
+    const readme = read("README.md");
+    expect(pages.slice(1).filter((page) => !readme.includes(`](${page}`))).toEqual([]);
+    const pictures = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".svg"));
+    expect(pictures.filter((name) => !new RegExp(`!\\[[^\\]]+\\]\\((?:docs/)?${name}\\)`).test(texts))).toEqual([]);
+  });
+
+  test("the version is one, wherever it stands", () => {
+    const { version } = manifest;
+    const archives = [...read("README.md").matchAll(/-(\d+\.\d+\.\d+)\.tgz/g)].map(([, named]) => named);
+    expect(archives).toEqual([version, version]);
+    expect(/^## (\S+), \d+ \w+ \d{4}$/m.exec(read("CHANGELOG.md"))?.[1]).toBe(version);
+    expect(read("swift/Sources/metal-attention-tool/MetalAttentionTool.swift")).toContain(
+      `packageVersion = "${version}"`,
+    );
+    expect(new Set(Object.values(manifest.optionalDependencies))).toEqual(new Set([version]));
+  });
+
+  test("the README has at most 10 KB", () => {
+    expect(Buffer.byteLength(read("README.md"))).toBeLessThanOrEqual(10_000);
+  });
+
+  test("the picture of shapes is what its script draws", () => {
+    expect(read("docs/shapes.svg")).toBe(shapesPicture());
   });
 
   test("paths of the map exist", () => {
-    const map = readFileSync(join(root, "CONTRIBUTING.md"), "utf8");
+    const map = read("CONTRIBUTING.md");
     const paths = [...map.matchAll(/`((?:src|swift|shaders|scripts|test)\/[\w./-]*)`/g)].map((match) => match[1] ?? "");
     expect(paths.length).toBeGreaterThan(20);
     const template = /NAME|FAMILY/;
@@ -92,7 +127,7 @@ describe("the documents and the code name the same things", () => {
   });
 
   test("the map names every folder", () => {
-    const map = readFileSync(join(root, "CONTRIBUTING.md"), "utf8").split("## How a change is made")[0] ?? "";
+    const map = read("CONTRIBUTING.md").split("## How a change is made")[0] ?? "";
     const parents = ["src", "shaders", "scripts", "test", "swift/Sources", "swift/Sources/MetalAttention"];
     const folders = parents.flatMap((parent) =>
       readdirSync(join(root, parent), { withFileTypes: true })
@@ -103,28 +138,26 @@ describe("the documents and the code name the same things", () => {
     expect(folders.filter((name) => !new RegExp(`\\b${name}\\b`).test(map))).toEqual([]);
   });
 
-  test("the README names every operation, class and error code", () => {
+  test("the pages name every operation, class and error code", () => {
     const exported = Object.keys(api).filter((name) =>
       /^(?:flash|kvCache|hadamard|dequantize|build|classify|Device|MetalAttentionError)/.test(name),
     );
     expect(exported.length).toBeGreaterThanOrEqual(14);
-    const codes = [...readFileSync(join(root, "src/errors.ts"), "utf8").matchAll(/^ {2}\| "([\w-]+)"/gm)].map(
-      (match) => match[1] ?? "",
-    );
+    const codes = [...read("src/errors.ts").matchAll(/^ {2}\| "([\w-]+)"/gm)].map((match) => match[1] ?? "");
     expect(codes.length).toBeGreaterThanOrEqual(14);
     expect(
-      [...exported, ...codes].filter((name) => !readme.includes(`\`${name}`) && !readme.includes(`${name}(`)),
+      [...exported, ...codes].filter((name) => !texts.includes(`\`${name}`) && !texts.includes(`${name}(`)),
     ).toEqual([]);
   });
 
-  test("the README names every environment variable that the library reads", async () => {
-    const read = new Set<string>();
+  test("the pages name every environment variable that the library reads", async () => {
+    const variables = new Set<string>();
     for await (const path of new Bun.Glob("swift/Sources/{SoftMetal,MetalAttention}/**/*.swift").scan(root)) {
       const text = await Bun.file(join(root, path)).text();
       for (const match of text.matchAll(/environment\("((?:SOFTMETAL|METAL_ATTENTION)_\w+)"\)/g))
-        read.add(match[1] ?? "");
+        variables.add(match[1] ?? "");
     }
-    expect(read.size).toBeGreaterThanOrEqual(5);
-    expect([...read].filter((name) => !readme.includes(name))).toEqual([]);
+    expect(variables.size).toBeGreaterThanOrEqual(5);
+    expect([...variables].filter((name) => !texts.includes(name))).toEqual([]);
   });
 });

@@ -9,7 +9,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -19,6 +18,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import manifest from "../../package.json";
 import { hasPlatformPackage, libraryFile, platformPackage } from "../../src/ffi/platformPackage.ts";
+import { pages, read } from "../docs/documents.ts";
 import { plainEnvironment, runChecked } from "../helpers/run.ts";
 import { Project } from "./project.ts";
 import { type Archive, Registry } from "./registry.ts";
@@ -27,8 +27,7 @@ const root = join(import.meta.dir, "../..");
 const packages = join(root, "build/packages");
 const archive = `metal-attention-${manifest.version}.tgz`;
 const isLinux = process.platform === "linux";
-const readme = readFileSync(join(root, "README.md"), "utf8");
-const example = /^```ts\n(.*?)^```$/ms.exec(readme)?.[1] ?? "";
+const example = /^```ts\n(.*?)^```$/ms.exec(read("README.md"))?.[1] ?? "";
 
 const scratch = mkdtempSync(join(tmpdir(), "metal-attention-archives-"));
 let zod: Archive;
@@ -108,7 +107,7 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
     writeFileSync(join(project.folder, "example.ts"), example);
     const { status, errors, output } = await project.bun(["example.ts"]);
     expect({ status, errors }).toEqual({ status: 0, errors: "" });
-    expect(output).toContain("Float32Array(262144)");
+    expect(output).toBe("[ 1, 1.5, 2, 2.5, 3 ]\n");
   }, 60_000);
 
   test("its programs run every built-in kernel and find all in order", async () => {
@@ -125,8 +124,13 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
     expect(fixtures).toEqual({ status: 0, output: fixtures.output, errors: "" });
   }, 120_000);
 
-  test("every command that the README names for the archives runs", async () => {
-    const commands = [...readme.matchAll(/^(bunx .*?)(?: +#.*)?$/gm)].map(([, line = ""]) => line);
+  test("every command that the pages name for the archives runs", async () => {
+    const commands = [
+      ...pages
+        .map(read)
+        .join("\n")
+        .matchAll(/^(bunx .*?)(?: +#.*)?$/gm),
+    ].map(([, line = ""]) => line);
     expect(commands.length).toBeGreaterThanOrEqual(7);
     for (const command of commands) {
       const [, ...words] = command.replaceAll("'", "").split(/ +/);
@@ -137,9 +141,14 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
     }
   }, 300_000);
 
-  test("every path that the README names is there, or named as a checkout's", () => {
+  test("the pages are there, and every path that they name, or it is named as a checkout's", () => {
+    expect(pages.filter((page) => !existsSync(join(project.installed, page)))).toEqual([]);
     // Paragraphs, list entries, rows and blocks of code; not what was done to check the package, nor comments.
-    const [text = ""] = readme.replace(/<!--.*?-->/g, "").split("## What was checked");
+    const shown = pages.filter((page) => page !== "docs/verification.md");
+    const text = shown
+      .map(read)
+      .join("\n\n")
+      .replace(/<!--.*?-->/g, "");
     const missing = text.split(/\n{2,}|\n(?=[-|])/).flatMap((part) => {
       if (part.includes("checkout")) return [];
       const names = [...part.matchAll(/(?<![\w./-])(?:scripts|src|test|swift|shaders|build)\/[\w./-]*\w/g)];

@@ -83,6 +83,7 @@ export interface ProportionalRope extends RopeBase {
   readonly factor?: number;
 }
 
+/** Arguments of {@link ropeFrequencies}: those of one kind of scaling, by `type`. */
 export type RopeFrequenciesArgs = DefaultRope | LinearRope | Llama3Rope | YarnRope | LongRope | ProportionalRope;
 
 /** What {@link applyRope} takes: spread it into the arguments. */

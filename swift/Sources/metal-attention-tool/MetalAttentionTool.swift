@@ -8,7 +8,7 @@ import CMetalAttention
 #endif
 
 /// That of package.json.
-private let packageVersion = "0.1.0"
+private let packageVersion = "0.2.0"
 
 /// The command line tool: a look at the device, the ABI and the kernels, through the C functions alone.
 @main

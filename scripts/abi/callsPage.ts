@@ -14,14 +14,14 @@ interface Call {
 const begin = "<!-- operations, written by scripts/abi.ts -->\n";
 const end = "<!-- end of operations -->";
 
-/** The README with its table of operations as the sources in `folder` have them. */
-export async function withOperations(readme: string, folder: string): Promise<string> {
+/** The page with its table of operations as the sources in `folder` have them. */
+export async function withOperations(page: string, folder: string): Promise<string> {
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
   const texts = await Promise.all(files.sort().map((file) => Bun.file(join(folder, file)).text()));
   const all = texts.join("\n");
   const rows = texts.flatMap((text) => calls(text, all)).map(row);
   const table = ["| call | does | in C |", "| --- | --- | --- |", ...rows].join("\n");
-  const [before, rest = ""] = readme.split(begin);
+  const [before, rest = ""] = page.split(begin);
   return `${before}${begin}${table}\n${rest.slice(rest.indexOf(end))}`;
 }
 
