@@ -18,31 +18,41 @@ final class HandleTable<Object: AnyObject> {
   static var spareSlots: Int { 1024 }
 
   let kind: HandleKind
-  private var slots = ContiguousArray<Slot>()
+  /// Room for every slot, of which the system provides what is touched. In memory of its own: to read an array that is a
+  /// property counts references to it, on each look-up.
+  private let slots: UnsafeMutablePointer<Slot>
+  /// Slots that have held an object.
+  private var usedCount = 0
   private var firstFree = -1
   private var lastFree = -1
   private var freeCount = 0
 
   init(_ kind: HandleKind) {
     self.kind = kind
+    slots = .allocate(capacity: Self.limit)
   }
 
+  deinit { slots.deallocate() }
+
+  private static var limit: Int { 1 << Int(slotBits) }
+
   /// Objects in the table.
-  var count: Int { slots.count - freeCount }
+  var count: Int { usedCount - freeCount }
 
   /// - Throws: `outOfMemory` when every slot is taken.
   func insert(_ object: Object) throws(StatusError) -> UInt32 {
-    let limit = 1 << Int(Self.slotBits)
     let index: Int
-    if freeCount > Self.spareSlots || (slots.count == limit && freeCount > 0) {
+    if freeCount > Self.spareSlots || (usedCount == Self.limit && freeCount > 0) {
       index = firstFree
       firstFree = slots[index].nextFree
       freeCount -= 1
       slots[index].object = .passRetained(object)
     } else {
-      try require(slots.count < limit, StatusCode.outOfMemory, "all \(limit) \(kind) handles are in use; release some")
-      index = slots.count
-      slots.append(Slot(object: .passRetained(object), generation: 1, nextFree: -1))
+      try require(
+        usedCount < Self.limit, StatusCode.outOfMemory, "all \(Self.limit) \(kind) handles are in use; release some")
+      index = usedCount
+      (slots + index).initialize(to: Slot(object: .passRetained(object), generation: 1, nextFree: -1))
+      usedCount += 1
     }
     let tag = (kind.rawValue << Self.generationBits) | slots[index].generation
     return (tag << Self.slotBits) | UInt32(index)
@@ -64,7 +74,7 @@ final class HandleTable<Object: AnyObject> {
 
   func removeAll(where isIncluded: (Object) -> Bool) -> [Object] {
     var removed: [Object] = []
-    for index in slots.indices {
+    for index in 0..<usedCount {
       guard let object = slots[index].object, isIncluded(object.takeUnretainedValue()) else { continue }
       free(index)
       removed.append(object.takeRetainedValue())
@@ -76,7 +86,7 @@ final class HandleTable<Object: AnyObject> {
   private func slotIndex(_ handle: UInt32) -> Int? {
     let index = Int(handle & ((1 << Self.slotBits) - 1))
     let tag = handle >> Self.slotBits
-    guard index < slots.count, tag == (kind.rawValue << Self.generationBits) | slots[index].generation
+    guard index < usedCount, tag == (kind.rawValue << Self.generationBits) | slots[index].generation
     else { return nil }
     return index
   }

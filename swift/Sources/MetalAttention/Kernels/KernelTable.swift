@@ -29,14 +29,14 @@ struct KernelTable {
   /// The same cells as indices in `BuiltInKernel.all`; to be made after the families.
   var indices: KernelIndices {
     let known = Dictionary(uniqueKeysWithValues: BuiltInKernel.all.enumerated().map { ($1.name, Int32($0)) })
-    return KernelIndices(shape: shape, cells: ContiguousArray(cells.map { $0.flatMap { known[$0] } ?? -1 }))
+    return KernelIndices(shape: shape, cells: ConstantList(cells.map { $0.flatMap { known[$0] } ?? -1 }))
   }
 }
 
 /// The indices in `BuiltInKernel.all` of a family's entry points.
 struct KernelIndices {
   fileprivate let shape: KernelTableShape
-  fileprivate let cells: ContiguousArray<Int32>
+  fileprivate let cells: ConstantList<Int32>
 
   /// The index for a place of each parameter; nil where there is no kernel.
   @inline(__always)

@@ -28,12 +28,12 @@ extension FlashAttnArguments where Each == Tensor {
     out = try Tensor(args.out, .out, in: pass)
     mask = try Tensor.isPresent(args.mask) ? Tensor(args.mask, .mask, in: pass) : nil
     tileClasses = try Tensor.isPresent(args.tileClasses) ? Tensor(args.tileClasses, .tileClasses, in: pass) : nil
-    lse = try Tensor.optional(args.lse, .lse, .f32, in: pass)
-    sinks = try Tensor.optional(args.sinks, .sinks, .f32, in: pass)
-    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, in: pass)
-    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, in: pass)
-    seqOffsets = try Tensor.optional(args.seqOffsets, .seqOffsets, .i32, in: pass)
-    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, in: pass)
+    lse = try Tensor.optional(args.lse, .lse, .f32, of: pass.deviceIdentity)
+    sinks = try Tensor.optional(args.sinks, .sinks, .f32, of: pass.deviceIdentity)
+    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, of: pass.deviceIdentity)
+    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, of: pass.deviceIdentity)
+    seqOffsets = try Tensor.optional(args.seqOffsets, .seqOffsets, .i32, of: pass.deviceIdentity)
+    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, of: pass.deviceIdentity)
     if args.bitsK == 0 { try requireDType(of: k) }
     if args.bitsV == 0 { try requireDType(of: v) }
     try requireDType(of: out)

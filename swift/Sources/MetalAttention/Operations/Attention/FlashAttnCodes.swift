@@ -28,11 +28,13 @@ struct FlashAttnCodes {
     k =
       isCoded(args.bitsK, args.packingK, args.normsK)
       ? try DecodeStream(
-        (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), in: pass) : nil
+        (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: pass.deviceIdentity)
+      : nil
     v =
       isCoded(args.bitsV, args.packingV, args.normsV)
       ? try DecodeStream(
-        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), in: pass) : nil
+        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: pass.deviceIdentity)
+      : nil
     let isPaged = options.page_tokens != 0
     try require(
       args.packedKeys == 0, StatusCode.unsupported,

@@ -15,6 +15,12 @@ enum DecodeKernel {
     tensors: [.q, .k, .normsK, .v, .normsV, .out, .lse, .seqLens, .blockTable, .sinks, .alibiSlopes, .treeMask])
 
   static let headDims: [UInt32] = [64, 80, 96, 112, 128, 192, 256, 512]
+  private static let headDimPlaces = ConstantList(headDims)
+
+  /// The place of a head size in `headDims`; nil where it has no kernel.
+  @inline(__always)
+  static func place(_ headDim: UInt32) -> Int? { headDimPlaces.firstIndex(of: headDim) }
+
   /// Of the form whose V is the first columns of K, and how many these are.
   static let latent: (headDim: UInt32, valueDim: UInt32) = (576, 512)
 
@@ -51,7 +57,7 @@ enum DecodeKernel {
     _ headDim: UInt32, tile: Int, k: DecodeFormat, v: DecodeFormat
   ) throws(StatusError) -> PipelineSlot {
     let kind = k.isCoded ? (v.isCoded ? 1 : 3) : (v.isCoded ? 2 : 0)
-    let size = headDims.firstIndex(of: headDim)
+    let size = place(headDim)
     guard let kernel = size.map({ attendIndices[kind, $0, tile] }) ?? latentIndices[tile] else {
       throw unsupported(headDim)
     }
@@ -61,7 +67,7 @@ enum DecodeKernel {
   /// What joins the blocks of a query. Its constants are those of the family, of which it reads none.
   @inline(__always)
   static func reduce(_ valueDim: UInt32) throws(StatusError) -> PipelineSlot {
-    guard let size = headDims.firstIndex(of: valueDim), let kernel = reduceIndices[size] else {
+    guard let size = place(valueDim), let kernel = reduceIndices[size] else {
       throw unsupported(valueDim)
     }
     return PipelineSlot(kernel: kernel, variant: 0)
