@@ -35,19 +35,25 @@ struct BoolElement {
   static bool is_unmasked(uchar attends) { return attends != 0; }
 };
 
-/// Writes a mask [qL, kL]. Grid (ceil(kL / 8), qL, 1): a thread writes 8
-/// consecutive elements of a row. `kWindow` is false for the causal mask, which
-/// has no oldest key and does not read `window`.
+/// Elements of a row that a thread writes, and how far apart: as many as a SIMD group has lanes, so that these write
+/// neighbours.
+constant constexpr uint elements_per_thread = 8;
+constant constexpr uint lanes = 32;
+
+/// Writes a mask [qL, kL]. Grid (32 ceil(kL / 256), qL, 1): 32 threads write 256 consecutive elements of a row.
+/// `kWindow` is false for the causal mask, which has no oldest key and does not read `window`.
 template <typename Element, bool kWindow>
 [[kernel]] void build_mask(device typename Element::Type *mask [[buffer(0)]],
                            constant BuildMaskParams &params [[buffer(1)]], uint2 position [[thread_position_in_grid]]) {
   const int newest = int(position.y) + params.qL_off;
   const int oldest = kWindow ? max(newest - params.window + 1, 0) : 0;
-  const int first_key = int(position.x) * 8;
-  const int keys = min(8, params.kL - first_key);
-  device typename Element::Type *part = mask + long(position.y) * params.kL + first_key;
-  for (int i = 0; i < keys; i++) {
-    part[i] = Element::from(first_key + i >= oldest && first_key + i <= newest);
+  const uint first_key = position.x / lanes * (lanes * elements_per_thread) + position.x % lanes;
+  device typename Element::Type *row = mask + long(position.y) * params.kL;
+  for (uint i = 0; i < elements_per_thread; i++) {
+    const uint key = first_key + i * lanes;
+    if (key < uint(params.kL)) {
+      row[key] = Element::from(int(key) >= oldest && int(key) <= newest);
+    }
   }
 }
 

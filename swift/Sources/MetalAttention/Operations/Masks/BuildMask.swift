@@ -2,7 +2,8 @@ import CMetalAttention
 
 /// `ma_build_mask`: writes a causal or sliding-window mask [qL, kL].
 enum BuildMask {
-  /// Consecutive elements that a thread writes.
+  /// Threads that write neighbouring elements, and how many of these each in all.
+  private static let lanes: UInt32 = 32
   private static let elementsPerThread: UInt32 = 8
   private static let threadsPerThreadgroup: UInt32 = 1024
 
@@ -30,7 +31,7 @@ enum BuildMask {
     encoder.note(mask.access(0..<elements.value, isWrite: true))
     encoder.bind(params, at: 1)
     let keys = UInt32(bitPattern: params.kL)
-    let grid = GridSize((keys - 1) / elementsPerThread + 1, UInt32(bitPattern: params.qL), 1)
+    let grid = GridSize(((keys - 1) / (lanes * elementsPerThread) + 1) * lanes, UInt32(bitPattern: params.qL), 1)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.buildMask, .threads, grid: grid, threads: threads)
     return nil
