@@ -19,7 +19,7 @@ struct Tensor {
 
   /// Of the device alone: a pass that checks hold on to is counted for each tensor.
   @inline(__always)
-  private init(_ tensor: MATensor, _ name: TensorName, of device: ObjectIdentifier) throws(StatusError) {
+  init(_ tensor: MATensor, _ name: TensorName, of device: ObjectIdentifier) throws(StatusError) {
     buffer = try HandleSpace.buffers.resolveUncounted(tensor.buffer, Argument("\(name)"))
     guard let dtype = DType(rawValue: tensor.dtype) else {
       let known = DType.allCases.map { "\($0)" }.joined(separator: ", ")
@@ -72,10 +72,10 @@ struct Tensor {
   /// A tensor that may be absent, of the dtype that the operation requires.
   @inline(__always)
   static func optional(
-    _ tensor: MATensor, _ name: TensorName, _ dtype: DType, in pass: Pass
+    _ tensor: MATensor, _ name: TensorName, _ dtype: DType, of device: ObjectIdentifier
   ) throws(StatusError) -> Tensor? {
     if !isPresent(tensor) { return nil }
-    let tensor = try Tensor(tensor, name, in: pass)
+    let tensor = try Tensor(tensor, name, of: device)
     try tensor.requireDType(dtype)
     return tensor
   }

@@ -16,11 +16,12 @@ struct DecodeArguments {
   /// Of V and out.
   let valueDim: UInt32
 
+  /// - Parameter device: as `Pass.deviceIdentity` has it.
   @inline(__always)
-  init(_ args: MAFlashAttnDecodeArgs, in pass: Pass) throws(StatusError) {
-    q = try Self.values(args.q, .q, in: pass)
+  init(_ args: MAFlashAttnDecodeArgs, of device: ObjectIdentifier) throws(StatusError) {
+    q = try Self.values(args.q, .q, of: device)
     k = try DecodeStream(
-      (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), in: pass)
+      (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: device)
     let headDim = args.params.head_dim
     if headDim == DecodeKernel.latent.headDim {
       try require(
@@ -38,16 +39,16 @@ struct DecodeArguments {
         "\(arg: "head_dim") \(headDim) has no kernel; supported: \(DecodeKernel.family.headDimList), and \(DecodeKernel.latent.headDim) where V is a part of K"
       )
       v = try DecodeStream(
-        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), in: pass)
+        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: device)
       valueDim = headDim
     }
-    out = try Self.values(args.out, .out, in: pass)
-    lse = try Tensor.optional(args.lse, .lse, .f32, in: pass)
-    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, in: pass)
-    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, in: pass)
-    sinks = try Tensor.optional(args.sinks, .sinks, .f32, in: pass)
-    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, in: pass)
-    treeMask = try Tensor.optional(args.treeMask, .treeMask, .u32, in: pass)
+    out = try Self.values(args.out, .out, of: device)
+    lse = try Tensor.optional(args.lse, .lse, .f32, of: device)
+    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, of: device)
+    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, of: device)
+    sinks = try Tensor.optional(args.sinks, .sinks, .f32, of: device)
+    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, of: device)
+    treeMask = try Tensor.optional(args.treeMask, .treeMask, .u32, of: device)
   }
 
   /// MA_DECODE_*.
@@ -131,8 +132,10 @@ struct DecodeArguments {
     if let logarithms { try logarithms.requireApart(.lse, from: written, .out) }
   }
 
-  private static func values(_ tensor: MATensor, _ name: TensorName, in pass: Pass) throws(StatusError) -> Tensor {
-    let tensor = try Tensor(tensor, name, in: pass)
+  private static func values(
+    _ tensor: MATensor, _ name: TensorName, of device: ObjectIdentifier
+  ) throws(StatusError) -> Tensor {
+    let tensor = try Tensor(tensor, name, of: device)
     try require(
       tensor.dtype == .f32 || tensor.dtype == .f16 || tensor.dtype == .bf16, StatusCode.unsupported,
       "\(name) is \(tensor.dtype); it is f32, f16 or bf16")

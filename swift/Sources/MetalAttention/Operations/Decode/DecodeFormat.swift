@@ -41,8 +41,8 @@ struct DecodeStream {
   typealias Names = (rows: TensorName, norms: TensorName, packing: Argument, bits: Argument)
 
   @inline(__always)
-  init(_ arguments: Arguments, _ names: Names, in pass: Pass) throws(StatusError) {
-    rows = try Tensor(arguments.rows, names.rows, in: pass)
+  init(_ arguments: Arguments, _ names: Names, of device: ObjectIdentifier) throws(StatusError) {
+    rows = try Tensor(arguments.rows, names.rows, of: device)
     guard arguments.packing != 0 || arguments.bits != 0 || Tensor.isPresent(arguments.norms) else {
       try require(
         rows.dtype == .f32 || rows.dtype == .f16 || rows.dtype == .bf16, StatusCode.unsupported,
@@ -56,7 +56,7 @@ struct DecodeStream {
     try require(
       rows.offset % 2 == 0, StatusCode.invalidArgument,
       "\(names.rows): offset \(rows.offset) is odd; codes are read in words of 2 bytes")
-    let norms = try Tensor(arguments.norms, names.norms, in: pass)
+    let norms = try Tensor(arguments.norms, names.norms, of: device)
     try norms.requireDType(.f32)
     self.norms = norms
   }

@@ -7,7 +7,7 @@ enum FlashAttnDecode {
   @inline(__always)
   static func encode(_ args: MAFlashAttnDecodeArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     var params = args.params
-    let tensors = try DecodeArguments(args, in: pass)
+    let tensors = try DecodeArguments(args, of: pass.deviceIdentity)
     let hasLengths = tensors.seqLens != nil
     try DecodeParams.check(params, batch: args.batch, hasLengths: hasLengths)
     if tensors.k.format.isCoded || tensors.v.format.isCoded {
