@@ -48,10 +48,19 @@ final class ArgumentTable {
       throw refusal(of: argument, buffers[argument.index], kernel: pipeline.name)
     }
     if !pipeline.threadgroupMemory.isEmpty { try checkThreadgroupMemory(of: pipeline) }
-    arguments.append(contentsOf: pipeline.buffers.lazy.map { [buffers] in buffers[$0.index].address })
-    if pipeline.threadgroupMemory.isEmpty { return }
+    var end = arguments.count
     arguments.append(
-      contentsOf: pipeline.threadgroupMemory.lazy.map { [threadgroupLengths] in UInt(threadgroupLengths[$0.index]) })
+      contentsOf: repeatElement(0, count: pipeline.buffers.count + pipeline.threadgroupMemory.count))
+    arguments.withUnsafeMutableBufferPointer { arguments in
+      for argument in pipeline.buffers {
+        arguments[end] = buffers[argument.index].address
+        end += 1
+      }
+      for argument in pipeline.threadgroupMemory {
+        arguments[end] = UInt(threadgroupLengths[argument.index])
+        end += 1
+      }
+    }
   }
 
   private func checkThreadgroupMemory(of pipeline: SoftComputePipelineState) throws(MTLCommandBufferError) {
