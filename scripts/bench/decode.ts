@@ -4,8 +4,8 @@ import { openWithThreads } from "../lib/open-device.ts";
 import { normalArray } from "../lib/random.ts";
 import { type Benchmark, type BenchOptions, secondsOf, usualRounds } from "./benchmark.ts";
 import { type CacheKind, type DecodeExtents, makeCache } from "./decode-cache.ts";
+import { encodeNanoseconds } from "./encode-time.ts";
 import { compileC } from "./plain-c.ts";
-import { threadNanoseconds } from "./thread-time.ts";
 
 /** Seconds of a token over K and V of some kinds, submission included. */
 export function prepareToken(extents: DecodeExtents, k: CacheKind, v: CacheKind, threads = 1) {
@@ -235,9 +235,6 @@ const decodeBatch: Benchmark = {
   },
 };
 
-/** Passes of a round of `decode-host-cost`. */
-const hostPasses = 16;
-
 /** What a call costs the host; the compiled code of a process that decodes, not its first calls. */
 function decodeHostCost(k: CacheKind, v: CacheKind, keys: number): Benchmark {
   const isDense = k === "f16" && v === "f16";
@@ -261,19 +258,10 @@ function decodeHostCost(k: CacheKind, v: CacheKind, keys: number): Benchmark {
       const token = isDense
         ? prompt
         : { ...prompt, k: makeCache(device, k, extents).cache, v: makeCache(device, v, extents).cache };
-      const nanoseconds = (encode: (pass: ReturnType<typeof device.pass>) => void) => () => {
-        let total = 0;
-        for (let i = 0; i < hostPasses; i++) {
-          using pass = device.pass();
-          const start = threadNanoseconds();
-          for (let n = 0; n < calls; n++) encode(pass);
-          total += threadNanoseconds() - start;
-        }
-        return total / (calls * hostPasses);
-      };
       return {
-        measure: nanoseconds((pass) => flashAttnDecode(pass, { ...token, seqLen: keys })),
-        baseline: nanoseconds((pass) => flashAttnPrefill(pass, { ...prompt, seqLenK: keys })),
+        measure: () => encodeNanoseconds(device, calls, (pass) => flashAttnDecode(pass, { ...token, seqLen: keys })),
+        baseline: () =>
+          encodeNanoseconds(device, calls, (pass) => flashAttnPrefill(pass, { ...prompt, seqLenK: keys })),
         dispose: () => device.dispose(),
       };
     },

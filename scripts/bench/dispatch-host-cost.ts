@@ -2,9 +2,7 @@
 import type { Pipeline, Tensor } from "../../src/index.ts";
 import { openWithThreads } from "../lib/open-device.ts";
 import { type Benchmark, usualRounds } from "./benchmark.ts";
-import { threadNanoseconds } from "./thread-time.ts";
-
-const passes = 16;
+import { encodeNanoseconds } from "./encode-time.ts";
 
 const source = `
 #include <metal_stdlib>
@@ -37,19 +35,9 @@ function dispatchHostCost(dispatches: number): Benchmark {
         grid: 1024,
         threads: 256,
       } as const;
-      const nanoseconds = (encode: (pass: ReturnType<typeof device.pass>) => void) => {
-        let total = 0;
-        for (let i = 0; i < passes; i++) {
-          using pass = device.pass();
-          const start = threadNanoseconds();
-          for (let n = 0; n < dispatches; n++) encode(pass);
-          total += threadNanoseconds() - start;
-        }
-        return total / (dispatches * passes);
-      };
       return {
         measure: () =>
-          nanoseconds((pass) =>
+          encodeNanoseconds(device, dispatches, (pass) =>
             pass.dispatch(pipeline, {
               buffers: { 0: { tensor: x, access: "read" }, 1: y },
               bytes: { 2: a },
@@ -57,7 +45,7 @@ function dispatchHostCost(dispatches: number): Benchmark {
               threads: 256,
             }),
           ),
-        baseline: () => nanoseconds((pass) => pass.dispatch(pipeline, reused)),
+        baseline: () => encodeNanoseconds(device, dispatches, (pass) => pass.dispatch(pipeline, reused)),
         dispose: () => device.dispose(),
       };
     },

@@ -7,12 +7,13 @@ import {
   packMAFlashAttnDecodeArgs,
   packMAFlashAttnPrefillArgs,
   packMAKvCacheAppendArgs,
+  packMAMergeAttentionArgs,
   structSizes,
 } from "../../src/ffi/generated/structs.ts";
 import { dtypeCodes, NativeScene, noAttentionOptions } from "../helpers/abi.ts";
 import { ownTensor, type PlainSample, type Sample, testArguments, testDerived } from "../helpers/derivedFields.ts";
 
-// What the kernels of prefill's options, of codes, of decode, of rotary positions and of the cache write get.
+// What the kernels of prefill's options, of codes, of decode, of its merge, of rotary positions and of the cache write get.
 
 const scene = new NativeScene();
 afterAll(() => scene.close());
@@ -206,7 +207,42 @@ const decodeSample: Sample = {
   derived: ["q_dtype", "out_dtype", "present", "n_blocks", "n_tiles"],
 };
 
-testDerived(scene, [...optionSamples, ...codeSamples, decodeSample]);
+function merge(parts: 1 | 3, partType: "f16" | "bf16", outType: "f32" | "f16", hasLse: boolean): Sample {
+  const [rows, row_size] = [6, 10];
+  const part = (given: boolean) => ({
+    out: given ? tensor(partType, rows * row_size) : undefined,
+    lse: given ? tensor("f32", rows) : undefined,
+  });
+  const [first, second, third] = [part(true), part(parts > 1), part(parts > 2)];
+  const absent = {
+    ...{ out3: undefined, lse3: undefined, out4: undefined, lse4: undefined, out5: undefined, lse5: undefined },
+    ...{ out6: undefined, lse6: undefined, out7: undefined, lse7: undefined },
+  };
+  return {
+    name: `merge of parts: ${parts}, ${partType}, out in ${outType}${hasLse ? ", with lse" : ""}`,
+    call: (pass, poke) => {
+      const block = new Block(structSizes.MAMergeAttentionArgs);
+      packMAMergeAttentionArgs(block, 0, {
+        ...{ out0: first.out, lse0: first.lse, out1: second.out, lse1: second.lse, out2: third.out, lse2: third.lse },
+        ...{ ...absent, out: tensor(outType, rows * row_size), lse: hasLse ? tensor("f32", rows) : undefined },
+        params: { rows, row_size },
+      });
+      poke?.(block);
+      return native.ma_merge_attention(pass, block.bytes);
+    },
+    index: 16,
+    struct: "MergeAttentionParams",
+    fields: {
+      ...{ rows, row_size, n_parts: parts, part_dtype: dtypeCodes[partType], out_dtype: dtypeCodes[outType] },
+      has_lse: hasLse ? 1 : 0,
+    },
+    start: 18 * tensorBytes,
+    derived: ["n_parts", "part_dtype", "out_dtype", "has_lse"],
+  };
+}
+const mergeSamples = [merge(3, "bf16", "f32", true), merge(1, "f16", "f16", false)];
+
+testDerived(scene, [...optionSamples, ...codeSamples, decodeSample, ...mergeSamples]);
 
 const invFreq = Float32Array.of(1, 0.5, 0.25);
 const angles = { invFreq: ptr(invFreq), invFreqCount: invFreq.length };

@@ -27,6 +27,12 @@ const codeNames = new OptionNames<DecodeCodes>("a quantized cache", {
   packing: true,
 });
 
+/** Made once: text that is put together anew costs a call more than its checks. */
+const namesOf = {
+  k: { path: "k.", packedName: "k.packed", normsName: "k.norms" },
+  v: { path: "v.", packedName: "v.packed", normsName: "v.norms" },
+} as const;
+
 /** @internal K or V of a call, checked. */
 export interface DecodeStream {
   /** Values, or codes. */
@@ -50,17 +56,23 @@ export function useCache(
     checkAxis(name, "D", fromEnd(rows, 1), headDim, "q");
     return { rows, norms: undefined, packingCode: 0, bits: 0 };
   }
-  codeNames.check(value, `${name}.`);
+  const { path, packedName, normsName } = namesOf[name];
+  codeNames.check(value, path);
   const { packed, norms, bits, packing } = value as Partial<DecodeCodes>;
   const format = useFormat(bits, packing);
-  const [packedName, normsName] = [`${name}.packed`, `${name}.norms`];
   const rows = Tensor.use(packed, device, packedName);
   checkPlanes(rows, packedName, axes, "bytesPerRow");
-  const where = `a D of ${headDim} at ${format.bits} bits, packing ${format.packing}`;
-  checkAxis(packedName, "bytesPerRow", fromEnd(rows, 1), bytesPerRow(headDim, format), where);
+  const rowBytes = bytesPerRow(headDim, format);
+  if (fromEnd(rows, 1) !== rowBytes) {
+    const where = `a D of ${headDim} at ${format.bits} bits, packing ${format.packing}`;
+    checkAxis(packedName, "bytesPerRow", fromEnd(rows, 1), rowBytes, where);
+  }
   const normRange = Tensor.use(norms, device, normsName);
   checkPlanes(normRange, normsName, axes, "normsPerPos");
-  checkAxis(normsName, "normsPerPos", fromEnd(normRange, 1), normsPerPosition(headDim), `a D of ${headDim}`);
+  const rowNorms = normsPerPosition(headDim);
+  if (fromEnd(normRange, 1) !== rowNorms) {
+    checkAxis(normsName, "normsPerPos", fromEnd(normRange, 1), rowNorms, `a D of ${headDim}`);
+  }
   checkSameRows(normsName, normRange.shape, packedName, rows.shape);
   return { rows, norms: normRange, packingCode: format.packingCode, bits: format.bits };
 }

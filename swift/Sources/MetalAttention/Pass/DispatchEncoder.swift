@@ -2,7 +2,7 @@
 /// and dispatches. Metal's encoder is fetched once for all of that, because to
 /// count its references for each call would cost more than the call's checks.
 struct DispatchEncoder {
-  /// Held by the caller, under the lock: to count it here for each dispatch would cost more than a check.
+  /// Kept alive by whoever encodes into it.
   private let pass: Unmanaged<Pass>
   private let log: UnsafeMutablePointer<DispatchLog>
   /// Kept alive by the pass's device, whose registry keeps every pipeline.
@@ -10,17 +10,17 @@ struct DispatchEncoder {
   /// Nil for a recording.
   private let encoder: (any MTLComputeCommandEncoder)?
   private let isRecorded: Bool
-  private let isConcurrent: Bool
   private let isProfiled: Bool
+  private let isConcurrent: Bool
 
   @inline(__always)
   init(pass: Pass, pipeline: Pipeline) {
     self.pass = .passUnretained(pass)
-    isConcurrent = pass.isConcurrent
-    isProfiled = pass.profile != nil
     self.pipeline = .passUnretained(pipeline)
     log = pass.log
     isRecorded = pass.recording != nil
+    isProfiled = pass.profile != nil
+    isConcurrent = pass.isConcurrent
     let isSelected: Bool
     if let profile = pass.profile {
       encoder = profile.beginDispatch()
@@ -68,7 +68,7 @@ struct DispatchEncoder {
   /// Says that the dispatch reaches a buffer by its address, which `note` must follow.
   func use(_ buffer: Unmanaged<Buffer>, isWritten: Bool) {
     buffer._withUnsafeGuaranteedRef { encoder?.useResource($0.metal, usage: isWritten ? [.read, .write] : .read) }
-    if isRecorded { recording?.use(buffer, isWritten: isWritten) }
+    recording?.use(buffer, isWritten: isWritten)
   }
 
   /// Notes bytes that the dispatch touches.
@@ -99,5 +99,5 @@ struct DispatchEncoder {
     if isProfiled { pass._withUnsafeGuaranteedRef { $0.profile?.endDispatch() } }
   }
 
-  private var recording: Recording? { pass._withUnsafeGuaranteedRef(\.recording) }
+  private var recording: Recording? { pass._withUnsafeGuaranteedRef { $0.recording } }
 }

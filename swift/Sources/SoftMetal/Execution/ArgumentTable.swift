@@ -7,6 +7,13 @@ final class ArgumentTable {
     var address: UInt
     /// Bytes from the address to the end of what is bound.
     var length: Int
+
+    /// Whether it is what a kernel asks of an argument.
+    @inline(__always)
+    func serves(_ argument: KernelArgument) -> Bool {
+      length >= argument.minimumLength && address & UInt(argument.alignment - 1) == 0
+        && (address != 0 || argument.minimumLength == 0)
+    }
   }
 
   static let indices = 0..<Int(SM_MAX_BUFFERS)
@@ -32,23 +39,31 @@ final class ArgumentTable {
     }
   }
 
-  /// Appends the arguments of a kernel after checking each: addresses of its
-  /// buffers, then lengths of its threadgroup memory.
+  /// Appends the arguments of a kernel, all of them checked before the first: addresses of its buffers, then lengths of
+  /// its threadgroup memory.
   func append(
     for pipeline: SoftComputePipelineState, to arguments: inout ContiguousArray<UInt>
   ) throws(MTLCommandBufferError) {
-    let first = arguments.count
-    for argument in pipeline.buffers {
-      let binding = buffers[argument.index]
-      guard binding.length >= argument.minimumLength, binding.address % UInt(argument.alignment) == 0,
-        binding.address != 0 || argument.minimumLength == 0
-      else {
-        arguments.removeSubrange(first...)
-        throw refusal(of: argument, binding, kernel: pipeline.name)
-      }
-      arguments.append(binding.address)
+    for argument in pipeline.buffers where !buffers[argument.index].serves(argument) {
+      throw refusal(of: argument, buffers[argument.index], kernel: pipeline.name)
     }
-    guard !pipeline.threadgroupMemory.isEmpty else { return }
+    if !pipeline.threadgroupMemory.isEmpty { try checkThreadgroupMemory(of: pipeline) }
+    var end = arguments.count
+    arguments.append(
+      contentsOf: repeatElement(0, count: pipeline.buffers.count + pipeline.threadgroupMemory.count))
+    arguments.withUnsafeMutableBufferPointer { arguments in
+      for argument in pipeline.buffers {
+        arguments[end] = buffers[argument.index].address
+        end += 1
+      }
+      for argument in pipeline.threadgroupMemory {
+        arguments[end] = UInt(threadgroupLengths[argument.index])
+        end += 1
+      }
+    }
+  }
+
+  private func checkThreadgroupMemory(of pipeline: SoftComputePipelineState) throws(MTLCommandBufferError) {
     var total = pipeline.staticThreadgroupMemoryLength
     for argument in pipeline.threadgroupMemory {
       let length = threadgroupLengths[argument.index]
@@ -59,7 +74,6 @@ final class ArgumentTable {
             + "the kernel needs at least \(max(1, argument.minimumLength)): call setThreadgroupMemoryLength")
       }
       total += length
-      arguments.append(UInt(length))
     }
     guard total <= Self.maxThreadgroupMemoryLength else {
       let staticLength = pipeline.staticThreadgroupMemoryLength

@@ -5,9 +5,14 @@ final class CommandStorage {
   private static let maxKeptCommands = 32 * 1024
   private static let maxKeptBytes = 16 * 1024 * 1024
 
+  // One thread at a time has the storage: it encodes, or runs. So what each dispatch appends to is not checked for
+  // exclusive access at run time.
+  @exclusivity(unchecked)
   var commands: ContiguousArray<DispatchCommand> = []
   /// Addresses and lengths, as `DispatchCommand.firstArgument` says.
+  @exclusivity(unchecked)
   var arguments: ContiguousArray<UInt> = []
+  @exclusivity(unchecked)
   var bytes = ByteArena()
   /// In the order of their commands; encoders of different stages lie around each.
   var samples: [SampleCommand] = []

@@ -4,6 +4,6 @@ struct KernelArgument {
   let index: Int
   /// Bytes that must be bound at least.
   let minimumLength: Int
-  /// Bytes.
+  /// Bytes, a power of two.
   let alignment: Int
 }

@@ -21,19 +21,19 @@ typealias FlashAttnTensors = FlashAttnArguments<Tensor>
 
 extension FlashAttnArguments where Each == Tensor {
   @inline(__always)
-  init(_ args: MAFlashAttnPrefillArgs, in pass: Pass) throws(StatusError) {
-    q = try Tensor(args.q, .q, in: pass)
-    k = try Tensor(args.k, .k, in: pass)
-    v = try Tensor(args.v, .v, in: pass)
-    out = try Tensor(args.out, .out, in: pass)
-    mask = try Tensor.isPresent(args.mask) ? Tensor(args.mask, .mask, in: pass) : nil
-    tileClasses = try Tensor.isPresent(args.tileClasses) ? Tensor(args.tileClasses, .tileClasses, in: pass) : nil
-    lse = try Tensor.optional(args.lse, .lse, .f32, of: pass.deviceIdentity)
-    sinks = try Tensor.optional(args.sinks, .sinks, .f32, of: pass.deviceIdentity)
-    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, of: pass.deviceIdentity)
-    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, of: pass.deviceIdentity)
-    seqOffsets = try Tensor.optional(args.seqOffsets, .seqOffsets, .i32, of: pass.deviceIdentity)
-    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, of: pass.deviceIdentity)
+  init(_ args: MAFlashAttnPrefillArgs, of device: ObjectIdentifier) throws(StatusError) {
+    q = try Tensor(args.q, .q, of: device)
+    k = try Tensor(args.k, .k, of: device)
+    v = try Tensor(args.v, .v, of: device)
+    out = try Tensor(args.out, .out, of: device)
+    mask = try Tensor.isPresent(args.mask) ? Tensor(args.mask, .mask, of: device) : nil
+    tileClasses = try Tensor.isPresent(args.tileClasses) ? Tensor(args.tileClasses, .tileClasses, of: device) : nil
+    lse = try Tensor.optional(args.lse, .lse, .f32, of: device)
+    sinks = try Tensor.optional(args.sinks, .sinks, .f32, of: device)
+    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, of: device)
+    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, of: device)
+    seqOffsets = try Tensor.optional(args.seqOffsets, .seqOffsets, .i32, of: device)
+    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, of: device)
     if args.bitsK == 0 { try requireDType(of: k) }
     if args.bitsV == 0 { try requireDType(of: v) }
     try requireDType(of: out)

@@ -22,19 +22,18 @@ struct FlashAttnCodes {
   init(_ args: inout MAFlashAttnPrefillArgs, _ tensors: FlashAttnTensors, in pass: Pass) throws(StatusError) {
     let params = args.params
     let options = args.options
+    let device = pass.deviceIdentity
     func isCoded(_ bits: UInt32, _ packing: UInt32, _ norms: MATensor) -> Bool {
       bits | packing != 0 || Tensor.isPresent(norms)
     }
     k =
       isCoded(args.bitsK, args.packingK, args.normsK)
       ? try DecodeStream(
-        (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: pass.deviceIdentity)
-      : nil
+        (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: device) : nil
     v =
       isCoded(args.bitsV, args.packingV, args.normsV)
       ? try DecodeStream(
-        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: pass.deviceIdentity)
-      : nil
+        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: device) : nil
     let isPaged = options.page_tokens != 0
     try require(
       args.packedKeys == 0, StatusCode.unsupported,

@@ -6,7 +6,7 @@ enum FlashAttnPrefill {
   @inline(__always)
   static func encode(_ args: MAFlashAttnPrefillArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     var args = args
-    var tensors = try FlashAttnTensors(args, in: pass)
+    var tensors = try FlashAttnTensors(args, of: pass.deviceIdentity)
     try FlashAttnParams.check(args.params, nKvHeads: args.nKvHeads, causal: args.causal)
     let kernel = try FlashAttnKernel.index(tensors.q.dtype, args.params.D, tensors.maskKind)
     let tiles = FlashAttnTiles.forHeadDim(args.params.D)

@@ -16,6 +16,7 @@ struct DecodeArguments {
   /// Of V and out.
   let valueDim: UInt32
 
+  /// - Parameter device: as `Pass.deviceIdentity` has it.
   @inline(__always)
   init(_ args: MAFlashAttnDecodeArgs, of device: ObjectIdentifier) throws(StatusError) {
     q = try Self.values(args.q, .q, of: device)
@@ -131,9 +132,9 @@ struct DecodeArguments {
     if let logarithms { try logarithms.requireApart(.lse, from: written, .out) }
   }
 
-  private static func values(_ tensor: MATensor, _ name: TensorName, of device: ObjectIdentifier) throws(StatusError)
-    -> Tensor
-  {
+  private static func values(
+    _ tensor: MATensor, _ name: TensorName, of device: ObjectIdentifier
+  ) throws(StatusError) -> Tensor {
     let tensor = try Tensor(tensor, name, of: device)
     try require(
       tensor.dtype == .f32 || tensor.dtype == .f16 || tensor.dtype == .bf16, StatusCode.unsupported,

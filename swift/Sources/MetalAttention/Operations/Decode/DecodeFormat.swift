@@ -38,7 +38,7 @@ struct DecodeStream {
 
   /// The arguments of K or V: a tensor, its norms, and packing and bits of its codes.
   typealias Arguments = (rows: MATensor, norms: MATensor, packing: UInt32, bits: UInt32)
-  typealias Names = (rows: TensorName, norms: TensorName, packing: Argument, bits: Argument)
+  typealias Names = (rows: TensorName, norms: TensorName, packing: StaticString, bits: StaticString)
 
   @inline(__always)
   init(_ arguments: Arguments, _ names: Names, of device: ObjectIdentifier) throws(StatusError) {
@@ -51,7 +51,9 @@ struct DecodeStream {
       format = .dense(rows.dtype)
       return
     }
-    format = .coded(try HadamardFormat(bits: arguments.bits, names.bits, packing: arguments.packing, names.packing))
+    format = .coded(
+      try HadamardFormat(
+        bits: arguments.bits, .literal(names.bits), packing: arguments.packing, .literal(names.packing)))
     try rows.requireDType(.u8)
     try require(
       rows.offset % 2 == 0, StatusCode.invalidArgument,
