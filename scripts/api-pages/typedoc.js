@@ -23,6 +23,7 @@ export default {
   disableSources: true,
   githubPages: false,
   excludeInternal: true,
+  customCss: join(import.meta.dirname, "tables.css"),
   projectDocuments: [join(root, "build/typedoc/shapes.md")],
   treatWarningsAsErrors: true,
   requiredToBeDocumented: ["Class", "Interface", "Function", "TypeAlias", "Variable"],

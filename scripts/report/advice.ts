@@ -39,6 +39,6 @@ export function advice(rows: readonly Measured[], questions: number): string {
 export const published = `Published figures for large models, rotated caches as here unless said:
   TurboQuant (arXiv 2504.19874): 3.5 bits as good as 16 on LongBench and needle tests, small losses at 2.5
   Qwen3 1.7B (mlx-lm pull request 1555 and issue 1550): K 5 / V 4 and K 6 / V 3 about +3 % perplexity, K 8 / V 4
-    +0.5 %; K of 4 bits up to +29 % on a model with normalised keys, K of 3 bits collapses
+    +0.5 %; K of 4 bits up to +29 % on a model with normalized keys, K of 3 bits collapses
   Llama 3.1 8B (llama.cpp pull request 21192): K of 4 bits, perplexity 8.97 of 8.85; 9.05 without rotation
   TinyLlama 1.1B (llama.cpp pull request 20995): 4 bits 2.74 of 2.63; 2.99 without rotation`;

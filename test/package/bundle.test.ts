@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -22,11 +23,10 @@ const scratch = mkdtempSync(join(tmpdir(), "metal-attention-bundle-"));
 const project = join(scratch, "project");
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** A program that runs two built-in kernels; `open` opens its device. */
-const program = (imports: string, open: string) => `
-import { Device, kvCacheCopy } from "metal-attention";
-${imports}
-using device = ${open};
+/** A program that runs two built-in kernels; `opening` imports and opens its device. */
+const program = (opening: string) => `
+${opening}
+import { kvCacheCopy } from "metal-attention";
 using src = device.tensor("f32", [1, 4]).set([1, 2, 3, 4]);
 using cache = device.tensor("f32", [2, 4]);
 using pass = device.pass();
@@ -59,8 +59,11 @@ beforeAll(async () => {
     await runChecked(["tar", "-xzf", archive, "-C", join(modules, name), "--strip-components=1"]);
   }
   cpSync(join(root, "node_modules/zod"), join(modules, "zod"), { recursive: true });
-  const carrying = program(`import { files } from "${platformPackage}/files.js";`, "Device.open(files)");
-  const bare = program("", "Device.open()");
+  // The lines that the page on bundling shows.
+  const page = readFileSync(join(root, "docs/bundling.md"), "utf8");
+  const shown = /^```js\n(.*?)^```$/ms.exec(page)?.[1] ?? "";
+  const carrying = program(shown.replaceAll(/metal-attention-(linux-x64|darwin-arm64)/g, platformPackage));
+  const bare = program('import { Device } from "metal-attention";\nconst device = Device.open();');
   await build("carrying", carrying, "--compile", "--outfile", join(scratch, "alone/program"));
   await build("carrying", carrying, "--target=bun", "--outdir", join(scratch, "bundle"));
   await build("bare", bare, "--compile", "--outfile", join(scratch, "bare/program"));

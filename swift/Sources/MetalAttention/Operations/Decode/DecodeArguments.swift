@@ -15,6 +15,8 @@ struct DecodeArguments {
   let treeMask: Tensor?
   /// Of V and out.
   let valueDim: UInt32
+  /// MA_DECODE_*.
+  let present: UInt32
 
   /// - Parameter device: as `Pass.deviceIdentity` has it.
   @inline(__always)
@@ -49,15 +51,15 @@ struct DecodeArguments {
     sinks = try Tensor.optional(args.sinks, .sinks, .f32, of: device)
     alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, of: device)
     treeMask = try Tensor.optional(args.treeMask, .treeMask, .u32, of: device)
+    func bit(_ part: DecodePart, _ isThere: Bool) -> UInt32 { isThere ? part.rawValue : 0 }
+    present =
+      bit(.seqLens, Tensor.isPresent(args.seqLens)) | bit(.sinks, Tensor.isPresent(args.sinks))
+      | bit(.alibi, Tensor.isPresent(args.alibiSlopes)) | bit(.treeMask, Tensor.isPresent(args.treeMask))
+      | bit(.lse, Tensor.isPresent(args.lse)) | bit(.codedV, v.format.isCoded)
   }
 
-  /// MA_DECODE_*.
   @inline(__always)
-  var present: UInt32 {
-    func bit(_ part: DecodePart, _ isThere: Bool) -> UInt32 { isThere ? part.rawValue : 0 }
-    return bit(.seqLens, seqLens != nil) | bit(.sinks, sinks != nil) | bit(.alibi, alibiSlopes != nil)
-      | bit(.treeMask, treeMask != nil) | bit(.lse, lse != nil) | bit(.codedV, v.format.isCoded)
-  }
+  private func has(_ part: DecodePart) -> Bool { present & part.rawValue != 0 }
 
   /// Checks that each tensor holds what the parameters, which have been checked, say.
   @inline(__always)
@@ -66,7 +68,7 @@ struct DecodeArguments {
       (params.page_tokens != 0) == (blockTable != nil), StatusCode.invalidArgument,
       "\(TensorName.blockTable) and \(arg: "page_tokens") \(params.page_tokens) go together: both, or neither")
     try require(
-      (params.tree_columns != 0) == (treeMask != nil), StatusCode.invalidArgument,
+      (params.tree_columns != 0) == has(.treeMask), StatusCode.invalidArgument,
       "\(TensorName.treeMask) and \(arg: "tree_columns") \(params.tree_columns) go together: both, or neither")
     let queries = Count(batch) * params.n_heads * params.n_q
     func queriesFormula() -> Sentence {
@@ -77,7 +79,8 @@ struct DecodeArguments {
       "\(queriesFormula()) queries exceed \(Int32.max)")
     try q.requireRoom(for: queries * params.head_dim, queriesFormula() + " x \(arg: "head_dim") \(params.head_dim)")
     try out.requireRoom(for: queries * valueDim, queriesFormula() + " x \(valueDim)")
-    try lse?.requireRoom(for: queries, queriesFormula())
+    // `has` comes first, because to take an optional tensor out of these takes time, absent or not.
+    if has(.lse) { try lse?.requireRoom(for: queries, queriesFormula()) }
 
     let isPaged = params.page_tokens != 0
     let rows = Count(isPaged ? params.n_pages : batch) * params.n_kv_heads
@@ -93,15 +96,19 @@ struct DecodeArguments {
     try k.requireRoom(forRows: all, of: params.head_dim, rowsFormula())
     if valueDim == params.head_dim { try v.requireRoom(forRows: all, of: valueDim, rowsFormula()) }
 
-    try seqLens?.requireRoom(for: Count(batch), "\(arg: "batch") \(batch)")
+    if has(.seqLens) { try seqLens?.requireRoom(for: Count(batch), "\(arg: "batch") \(batch)") }
     if isPaged {
       let pages = params.capacity / params.page_tokens
       try blockTable?.requireRoom(for: Count(batch) * pages, "\(arg: "batch") \(batch) x \(pages) pages")
     }
-    try sinks?.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)")
-    try alibiSlopes?.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)")
-    try treeMask?.requireRoom(
-      for: Count(batch) * params.n_q, "\(arg: "batch") \(batch) x \(arg: "n_q") \(params.n_q)")
+    if has(.sinks) { try sinks?.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)") }
+    if has(.alibi) {
+      try alibiSlopes?.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)")
+    }
+    if has(.treeMask) {
+      try treeMask?.requireRoom(
+        for: Count(batch) * params.n_q, "\(arg: "batch") \(batch) x \(arg: "n_q") \(params.n_q)")
+    }
   }
 
   /// Calls `body` with each tensor that is read.

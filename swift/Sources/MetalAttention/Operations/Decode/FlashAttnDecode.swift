@@ -8,7 +8,7 @@ enum FlashAttnDecode {
   static func encode(_ args: MAFlashAttnDecodeArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     var params = args.params
     let tensors = try DecodeArguments(args, of: pass.deviceIdentity)
-    let hasLengths = tensors.seqLens != nil
+    let hasLengths = Tensor.isPresent(args.seqLens)
     try DecodeParams.check(params, batch: args.batch, hasLengths: hasLengths)
     if tensors.k.format.isCoded || tensors.v.format.isCoded {
       try require(
