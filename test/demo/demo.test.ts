@@ -249,6 +249,12 @@ describe("the model", () => {
     60_000,
   );
 
+  test("answers as the README shows", async () => {
+    const sample = /Of `scripts\/demo LICENSE`:\n\n```\n(.*?)```/s.exec(await Bun.file(readme).text())?.[1] as string;
+    expect(sample).toStartWith("Q  ");
+    expect(whole(license).stdout).toContain(sample);
+  }, 60_000);
+
   test("does not find them in a cache that kept too little", () => {
     expect(rightOf(whole(readme, "--cache", "k2v2").stdout)).toBeLessThan(5);
   }, 60_000);
