@@ -66,7 +66,7 @@ struct ElementRun<Bfloat16, 2> {
   static void store(device uint *to, device uint *to_second, float2 a, float2 b) {
     *to = nearest(a);
     *to_second = nearest(b);
-    if (isunordered(a.x, a.y) | isunordered(b.x, b.y)) {
+    if (isunordered(a.x, a.y) || isunordered(b.x, b.y)) {
       *to = encode(a);
       *to_second = encode(b);
     }
