@@ -106,6 +106,7 @@ describe("rounds", () => {
       "prefill-window-tile-classes",
       "prefill-window",
       "prefill-k8v4",
+      "prefill-k8v4-rows",
       "prefill-k8v4-chunk",
       ...["f16-d128", "f16-d128-alone", "f16-d64", "f16-d256", "bf16-d128", "f32-d128", "k8v4", "k4v4", "k3v3"].map(
         (name) => `decode-${name}`,
