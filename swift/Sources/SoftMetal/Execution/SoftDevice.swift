@@ -17,6 +17,7 @@ final class SoftDevice: MTLDevice {
   private let workers: WorkerPool
   private let order: ExecutionOrder
   private let checksLockstep: Bool
+  let asksAhead: Bool
   private let samplesDispatches: Bool
 
   init(settings: DeviceSettings) throws {
@@ -25,6 +26,7 @@ final class SoftDevice: MTLDevice {
     order = settings.order
     checksLockstep = settings.checksLockstep
     memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure)
+    asksAhead = settings.asksAhead
     samplesDispatches = settings.samplesDispatches
     name = "SoftMetal (\(Processor.name), \(settings.threads) \(settings.threads == 1 ? "thread" : "threads"))"
   }
