@@ -91,7 +91,7 @@ private struct Job {
   func key(of lowered: LoweredShader, _ program: Program) -> String {
     var hash = environmentHash
     hash.combine(lowered.text)
-    for macro in lowered.macros { hash.combine(macro) }
+    for macro in lowered.macros(executor) { hash.combine(macro) }
     hash.combine(program.warnings)
     hash.combine(isCheckOnly(lowered) ? "check" : "")
     return hash.name
@@ -211,7 +211,7 @@ private struct Job {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
-    let flags = CompilerFlags.code(options, clang, executor) + lowered.macros.map { "-D\($0)" }
+    let flags = CompilerFlags.code(options, clang, executor) + lowered.macros(executor).map { "-D\($0)" }
     let library =
       lowered.includesLibrary
       ? PrecompiledHeader.inclusion(flags: flags, headers: headers, clang: clang, work: work) : []
