@@ -37,8 +37,9 @@ const namesOf = {
 /** What a format says of rows of one head size. */
 interface CodedRows {
   readonly headDim: number;
-  readonly bits: unknown;
-  readonly packing: unknown;
+  /** As the caller gave them. */
+  readonly givenBits: unknown;
+  readonly givenPacking: unknown;
   readonly format: QuantizedFormat;
   readonly bytes: number;
 }
@@ -48,9 +49,9 @@ const lastRows: { k: CodedRows | undefined; v: CodedRows | undefined } = { k: un
 
 function useRows(name: "k" | "v", headDim: number, bits: unknown, packing: unknown): CodedRows {
   const last = lastRows[name];
-  if (last !== undefined && last.headDim === headDim && last.bits === bits && last.packing === packing) return last;
+  if (last?.headDim === headDim && last.givenBits === bits && last.givenPacking === packing) return last;
   const format = useFormat(bits, packing);
-  const rows = { headDim, bits, packing, format, bytes: bytesPerRow(headDim, format) };
+  const rows = { headDim, givenBits: bits, givenPacking: packing, format, bytes: bytesPerRow(headDim, format) };
   lastRows[name] = rows;
   return rows;
 }
