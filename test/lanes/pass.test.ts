@@ -66,6 +66,16 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  test("an offset that is shifted and then cut is side by side in a run", async () => {
+    const source = join(import.meta.dir, "ir/columns.ll");
+    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    expect(regular).toMatch(/load <8 x i32>/);
+    expect(regular).not.toMatch(/gather|scatter/);
+  });
+
+if (isLinux && process.arch === "x64")
   describe("lanes that ask for others at run time", () => {
     test("get the same through memory", async () => {
       const program = await compileProgram("permute", lanesPlugin(), folder, "x86-64-v3");
