@@ -15,10 +15,10 @@ function ptx(...kernels: string[]) {
 
 /** Kernels, and what the code of each has to have. */
 const sample: readonly (readonly [string, readonly RegExp[]])[] = [
-  ["kv_cache_copy_batch_f32_to_bf16", [/cvt\.rn\.bf16\.f32/]],
+  ["kv_cache_copy_batch_f32_to_bf16", [/ld\.global/, /st\.global/]],
   ["hadamard_quantize_kv_fast_d128", [/shfl\.sync\.idx\.b32/]],
   ["flash_attn_prefill_bf16_d64", [/shfl\.sync\.idx\.b32/, /\.shared /, /fma\.rn\.f32/, /\bsm_constant_\d+/]],
-  ["flash_attn_vec_d128_q1", [/shfl\.sync\.idx\.b32/, /barrier\.sync|bar\.warp\.sync/]],
+  ["flash_attn_vec_d128_q1", [/shfl\.sync\.idx\.b32/, /vote\.sync\.ballot/]],
 ];
 
 // An Apple GPU's tool has no such command.

@@ -46,14 +46,16 @@ import Testing
       #include <metal_stdlib>
       using namespace metal;
       constant bool flag [[function_constant(3)]];
+      constant float2 pair [[function_constant(4)]];
       constant float third = flag ? 3.0f : 1.0f;
+      constant float4 both = float4(pair, pair * 2.0f);
       struct Params { float scale; uint n; };
       kernel void k(device float *x [[buffer(0)]], constant Params &p [[buffer(1)]],
                     device atomic_int *counts [[buffer(2)]],
                     device const half *optional [[buffer(3), function_constant(flag)]],
                     uint i [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
         threadgroup bfloat tile[64];
-        float v = x[i] * p.scale + third;
+        float v = x[i] * p.scale + third + both.w;
         \(unary.map { "v += \($0)(v);" }.joined(separator: " "))
         v += pow(v, 2.5f) + atan2(v, p.scale) + fmod(v, 3.0f) + ldexp(v, 3) + ilogb(v) + rsqrt(v);
         int e;
@@ -72,13 +74,15 @@ import Testing
       """
     let compiled = try ShaderCompiler.compile(
       source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
-    let shader = try LoadedShader(compiled, constants: [3: ConstantValue("bool", true)])
+    let pair = ConstantValue("float2", SIMD2<Float>(5, 7))
+    let shader = try LoadedShader(compiled, constants: [3: ConstantValue("bool", true), 4: pair])
     let ptx = String(cString: try #require(shader.ptx))
     #expect(ptx.contains(".visible .entry sm_entry_1("))
     #expect(!ptx.contains(".extern .func"))
     let values = Dictionary(uniqueKeysWithValues: shader.values.map { ($0.symbol, Array($0.bytes)) })
     #expect(values["sm_constant_0"] == [1] && values["sm_defined_0"] == [1])
     #expect(values["sm_derived_0"] == withUnsafeBytes(of: Float(3)) { Array($0) })
+    #expect(values["sm_derived_1"] == withUnsafeBytes(of: SIMD4<Float>(5, 7, 10, 14)) { Array($0) })
     for symbol in values.keys { #expect(ptx.contains(symbol)) }
     // The names of what the source has are its own, and the table describes the kernel as any other's does.
     #expect(compiled.functionNames == ["k"])
