@@ -24,9 +24,18 @@ final class Device {
   private var inFlight: [any MTLCommandBuffer] = []
   private var events: EventSocket?
 
-  init() throws(StatusError) {
-    guard let metal = MTLCreateSystemDefaultDevice(), let queue = metal.makeCommandQueue() else {
-      throw StatusError(StatusCode.deviceUnavailable, "\(backendName) has no device that can run kernels here")
+  /// - Parameter which: as `ma_device_open_named` takes it; nil for the default device.
+  init(_ which: String? = nil) throws(StatusError) {
+    let metal: any MTLDevice
+    switch systemDevice(which) {
+    case .device(let device): metal = device
+    case .notUnderstood(let reason): throw StatusError(StatusCode.invalidArgument, "\(arg: "which"): \(reason)")
+    case .unavailable(let reason):
+      throw StatusError(
+        StatusCode.deviceUnavailable, "\(backendName) has no device that can run kernels here: \(reason)")
+    }
+    guard let queue = metal.makeCommandQueue() else {
+      throw StatusError(StatusCode.deviceUnavailable, "\(metal.name) has no command queue left")
     }
     self.metal = metal
     self.queue = queue

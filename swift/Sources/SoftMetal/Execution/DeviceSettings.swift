@@ -2,6 +2,8 @@
 struct DeviceSettings {
   static let maxThreads = 256
 
+  /// Of the system's default device.
+  var choice = DeviceChoice.processor
   var threads: Int
   /// Seconds that one dispatch may take; 0 for any time.
   var timeLimit: Double
@@ -21,7 +23,7 @@ struct DeviceSettings {
   }
 
   /// Reads the variables that `MTLCreateSystemDefaultDevice` lists.
-  init(environment: (String) -> String?) throws {
+  init(environment: (String) -> String?) throws(DeviceError) {
     self.init()
     if let text = environment("SOFTMETAL_THREADS") {
       guard let value = Int(text), 1...Self.maxThreads ~= value else {
@@ -40,6 +42,13 @@ struct DeviceSettings {
         throw DeviceError("SOFTMETAL_ORDER is \"\(text)\"; expected forward, reverse or shuffle:SEED")
       }
       order = value
+    }
+    if let text = environment("SOFTMETAL_DEVICE") {
+      do throws(DeviceError) {
+        choice = try DeviceChoice(text)
+      } catch {
+        throw DeviceError("SOFTMETAL_DEVICE: \(error)")
+      }
     }
     if let text = environment("SOFTMETAL_EXECUTOR") {
       guard text == "vectors" || text == "threads" else {
