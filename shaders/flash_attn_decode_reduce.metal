@@ -1,10 +1,10 @@
 /// Joins the states of a query's blocks, in the order of the blocks: with M the largest m,
 ///   O = sum_b exp(m_b - M) O_b / sum_b exp(m_b - M) l_b,
 /// then what ends a row: sink, rotation back, LSE. A block of which the query sees nothing has
-/// l = 0 and is left out, its O is not read.
+/// l = 0 and is left out, whatever its O is.
 ///
 /// Grid: threadgroups (queries, 1, 1) of one SIMD group; no threadgroup memory. A lane
-/// holds the maxima of 32 blocks, and of each O_b its part of a row.
+/// holds the maxima of 32 blocks, and of several O_b at once its part of a row.
 /// Work a query: n_blocks (D multiplications and an exp2); bound by memory.
 #include <metal_stdlib>
 #include <metal_simdgroup>
@@ -24,6 +24,8 @@ template <int D>
                             device float *lse [[buffer(7)]], uint lane [[thread_index_in_simdgroup]],
                             uint3 group [[threadgroup_position_in_grid]]) {
   typedef Lanes<D> L;
+  // Blocks whose rows are asked for at once, so that they are on their way together: 32 floats a lane.
+  constexpr uint kBlocksAhead = L::values < 32 ? 32 / L::values : 1;
   const uint query = group.x;
   const uint blocks = params.n_blocks;
   const device float *states_of_query = states + 2 * ulong(query) * blocks;
@@ -41,21 +43,33 @@ template <int D>
   for (int i = 0; i < L::values; i++) {
     output[i] = 0.0f;
   }
-  for (uint block = 0; block < blocks; block++) {
-    const float sum_of_block = states_of_query[2 * block + 1];
-    if (sum_of_block == 0.0f) {
-      continue;
-    }
-    const float factor = exp_of_difference(states_of_query[2 * block] - maximum);
-    sum = fma(factor, sum_of_block, sum);
-    const device float *block_output = outputs_of_query + block * D;
+  for (uint first = 0; first < blocks; first += kBlocksAhead) {
+    float maxima[kBlocksAhead];
+    float sums[kBlocksAhead];
+    float rows[kBlocksAhead * L::values];
 #pragma clang loop unroll(full)
-    for (int c = 0; c < L::chunks; c++) {
-      if (L::holds(c, lane)) {
+    for (uint k = 0; k < kBlocksAhead; k++) {
+      // Past the last block, that again, which then counts for nothing.
+      const uint block = min(first + k, blocks - 1);
+      sums[k] = first + k < blocks ? states_of_query[2 * block + 1] : 0.0f;
+      maxima[k] = states_of_query[2 * block];
+#pragma clang loop unroll(full)
+      for (int c = 0; c < L::chunks; c++) {
 #pragma clang loop unroll(full)
         for (int i = 0; i < L::width; i++) {
-          const int place = c * L::width + i;
-          output[place] = fma(factor, block_output[L::first(c, lane) + i], output[place]);
+          rows[k * L::values + c * L::width + i] =
+              L::holds(c, lane) ? outputs_of_query[ulong(block) * D + uint(L::first(c, lane) + i)] : 0.0f;
+        }
+      }
+    }
+#pragma clang loop unroll(full)
+    for (uint k = 0; k < kBlocksAhead; k++) {
+      if (sums[k] != 0.0f) {
+        const float factor = exp_of_difference(maxima[k] - maximum);
+        sum = fma(factor, sums[k], sum);
+#pragma clang loop unroll(full)
+        for (int i = 0; i < L::values; i++) {
+          output[i] = fma(factor, rows[k * L::values + i], output[i]);
         }
       }
     }

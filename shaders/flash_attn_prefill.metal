@@ -288,7 +288,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     }
   }
   const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
-  const short thread_index = short(simd_group * 32 + simd_lane);
+  const uint thread_index = simd_group * 32 + simd_lane;
 
   if (has_options) {
     Q += prompt.base_of(params.Q_strides) + head * params.Q_strides[1] + first_row * params.Q_strides[2];

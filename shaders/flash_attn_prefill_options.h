@@ -138,13 +138,21 @@ inline long offset_of_key(constant AttnOptionParams &options, const constant ma_
 template <typename T, short BK, short D, short LD, short THREADS>
 inline void load_keys(threadgroup T *tile, const device T *source, const constant ma_i64 *strides,
                       constant AttnOptionParams &options, const device int *block_table, Prompt prompt, int first_key,
-                      KeyRange seen, short thread_index) {
-  constexpr short kRowsAtOnce = THREADS / 8;
-  for (short row = thread_index / 8; row < BK; row += kRowsAtOnce) {
-    const int key = first_key + row;
+                      KeyRange seen, uint thread_index) {
+  constexpr uint kRowsAtOnce = THREADS / 8;
+  for (uint r = 0; r < BK; r += kRowsAtOnce) {
+    const uint row = thread_index / 8 + r;
+    if (BK % kRowsAtOnce != 0 && row >= BK) {
+      break;
+    }
+    const int key = first_key + int(row);
     const bool is_seen = key >= seen.first && key < seen.end;
     const device T *from_row = source + (is_seen ? offset_of_key(options, strides, block_table, prompt.batch, key) : 0);
-    for (short column = (thread_index % 8) * 8; column < D; column += 64) {
+    for (uint c = 0; c < D; c += 64) {
+      const uint column = thread_index % 8 * 8 + c;
+      if (D % 64 != 0 && column >= D) {
+        break;
+      }
       threadgroup packed_ushort4 *to = reinterpret_cast<threadgroup packed_ushort4 *>(tile + row * LD + column);
       if (is_seen) {
         const device packed_ushort4 *from = reinterpret_cast<const device packed_ushort4 *>(from_row + column);

@@ -13,6 +13,7 @@ export type Setting =
   | "SOFTMETAL_TIME_LIMIT"
   | "SOFTMETAL_ORDER"
   | "SOFTMETAL_GUARD"
+  | "SOFTMETAL_AHEAD"
   | "SOFTMETAL_COUNTERS"
   | "SOFTMETAL_FAIL";
 
@@ -33,11 +34,11 @@ export function openWith(settings: Partial<Record<Setting, string>>): Device {
   }
 }
 
-/** A device that runs kernels on `threads` threads. An Apple GPU has no such pool and opens as always. */
+/** A device that runs kernels on `threads` threads. A GPU has no such pool and opens as always. */
 export function openWithThreads(threads: number): Device {
   const device = openWith({ SOFTMETAL_THREADS: String(threads) });
   const { backend, name } = device.info;
-  if (backend === "SoftMetal" && !new RegExp(`\\b${threads} threads?\\b`).test(name)) {
+  if (backend === "SoftMetal" && / threads?\)$/.test(name) && !new RegExp(`\\b${threads} threads?\\b`).test(name)) {
     device.dispose();
     throw new Error(`asked for ${threads} threads, got the device "${name}"`);
   }

@@ -38,12 +38,20 @@ inline float maximum_of_row(float value) {
 /// one 128-byte line of memory. Packed vectors have the alignment of an element,
 /// since strides may be odd.
 template <typename T, short ROWS, short D, short LD, short THREADS>
-inline void load_tile(threadgroup T *tile, const device T *source, long stride, int valid, short thread_index) {
-  constexpr short kRowsAtOnce = THREADS / 8;
-  for (short row = thread_index / 8; row < ROWS; row += kRowsAtOnce) {
-    for (short column = (thread_index % 8) * 8; column < D; column += 64) {
+inline void load_tile(threadgroup T *tile, const device T *source, long stride, int valid, uint thread_index) {
+  constexpr uint kRowsAtOnce = THREADS / 8;
+  for (uint r = 0; r < ROWS; r += kRowsAtOnce) {
+    const uint row = thread_index / 8 + r;
+    if (ROWS % kRowsAtOnce != 0 && row >= ROWS) {
+      break;
+    }
+    for (uint c = 0; c < D; c += 64) {
+      const uint column = thread_index % 8 * 8 + c;
+      if (D % 64 != 0 && column >= D) {
+        break;
+      }
       threadgroup packed_ushort4 *to = reinterpret_cast<threadgroup packed_ushort4 *>(tile + row * LD + column);
-      if (row < valid) {
+      if (int(row) < valid) {
         const device packed_ushort4 *from =
             reinterpret_cast<const device packed_ushort4 *>(source + row * stride + column);
         to[0] = from[0];

@@ -6,6 +6,7 @@ import { loadLibrary, provideKernels } from "../ffi/library.ts";
 import type { Pointer } from "../ffi/memory.ts";
 import { type DeviceInfo, readDeviceInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
+import { encodeText } from "../ffi/text.ts";
 import { setRecorder } from "../parameter.ts";
 import { type DType, dtypes, isDType } from "./dtypes.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
@@ -43,6 +44,13 @@ export interface DeviceOptions {
    * For the whole process; an Apple GPU does without.
    */
   readonly kernels?: string | FileUrl | undefined;
+  /**
+   * Another device than the default one: an index in the system's list or, on
+   * Linux, `"cpu"`, which has index 0, or `"nvidia"` for the first NVIDIA GPU,
+   * which has index 1. `SOFTMETAL_DEVICE` in the environment says which is the
+   * default, the CPU unless given.
+   */
+  readonly device?: "cpu" | "nvidia" | number | undefined;
 }
 
 /** Options of `Device.record`: `mode` as of `Device.pass`. */
@@ -68,17 +76,21 @@ export class Device {
   }
 
   /**
-   * Opens the system's default device, loading the native library on first use.
+   * Opens the system's default device, or the one that is asked for, loading the native library on first use.
    *
    * Errors: `library-not-found`, `abi-mismatch`, `device-unavailable`;
    * `invalid-argument` for a file of kernels that is none.
    */
   static open(options: DeviceOptions = {}): Device {
-    const { library, kernels } = parseOptions(deviceOptions, options, "options");
+    const { library, kernels, device } = parseOptions(deviceOptions, options, "options");
     const native = loadLibrary(library);
     if (kernels !== undefined) provideKernels(native, kernels);
     const out = new Block(8);
-    checkStatus(native, native.ma_device_open(out.bytes));
+    const status =
+      device === undefined
+        ? native.ma_device_open(out.bytes)
+        : native.ma_device_open_named(encodeText(String(device)).block.bytes, out.bytes);
+    checkStatus(native, status);
     return new Device(new DeviceLifetime(native, out.u32[0] as number));
   }
 

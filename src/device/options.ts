@@ -40,6 +40,12 @@ const file = z.custom<string | URL>(
 export const deviceOptions = fields("Device.open", {
   library: z.optional(file),
   kernels: z.optional(file),
+  device: z.optional(
+    z.custom<"cpu" | "nvidia" | number>(
+      (value) => value === "cpu" || value === "nvidia" || (Number.isInteger(value) && (value as number) >= 0),
+      'expected "cpu", "nvidia" or an index of a device, from 0',
+    ),
+  ),
 });
 
 const mode = z._default(z.enum(["concurrent", "serial"]), "concurrent");

@@ -49,6 +49,7 @@ const wrongHandleChance = 0.1;
 /** Every function but those that encode. */
 export const functions: readonly FuzzedFunction[] = [
   { name: "ma_device_open", weight: 1, pointers: [0], attempt: deviceOpen },
+  { name: "ma_device_open_named", weight: 0.5, pointers: [0, 1], attempt: deviceOpenNamed },
   {
     name: "ma_device_close",
     weight: 0.1,
@@ -168,6 +169,17 @@ function libraryText(scene: Scene): Attempt {
 function deviceOpen({ world, out }: Scene): Attempt | undefined {
   if (world.devices.length >= limits.devices) return undefined;
   return { args: [out.bytes], expect: "ok", done: () => world.addDevice(handleIn(out)) };
+}
+
+/** The device without which no test runs; others only where none of their names has. */
+function deviceOpenNamed({ world, random, out }: Scene): Attempt | undefined {
+  if (random.chance(0.3)) {
+    const name = random.pick(["gpu", "-1", "cpu ", "99999999999999999999", "1000"]);
+    return { args: [zeroTerminated(name), out.bytes], expect: "refused" };
+  }
+  if (world.devices.length >= limits.devices) return undefined;
+  const args = [zeroTerminated(random.pick(["cpu", "0"])), out.bytes];
+  return { args, expect: "ok", done: () => world.addDevice(handleIn(out)) };
 }
 
 function bufferCreate(scene: Scene): Attempt | undefined {

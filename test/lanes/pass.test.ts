@@ -37,6 +37,19 @@ if (isLinux && process.arch === "x64")
     });
   });
 
+if (isLinux)
+  test("where all lanes are known to be there, no version is made for others", async () => {
+    const source = join(folder, "whole.ll");
+    const text = await Bun.file(join(import.meta.dir, "ir/uniform.ll")).text();
+    const options = ["-O3", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    for (const whole of ["%whole", "true"]) {
+      await Bun.write(source, text.replace("i1 %whole)", `i1 ${whole})`));
+      const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+      expect(code).toContain("@kernel.regular(");
+      expect({ whole, others: code.includes("@kernel.general(") }).toEqual({ whole, others: whole !== "true" });
+    }
+  });
+
 if (isLinux && process.arch === "x64")
   test("lanes that own a row access it as vectors; those that part gather", async () => {
     const source = join(import.meta.dir, "ir/runs.ll");
@@ -50,6 +63,16 @@ if (isLinux && process.arch === "x64")
     expect(count(/call [^\n]*masked\.load/g)).toBeGreaterThan(0);
     // 8 rows, and not 32 lanes, divide.
     expect(regular).not.toContain("urem <32 x i32>");
+  });
+
+if (isLinux && process.arch === "x64")
+  test("an offset that is shifted and then cut is side by side in a run", async () => {
+    const source = join(import.meta.dir, "ir/columns.ll");
+    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    expect(regular).toMatch(/load <8 x i32>/);
+    expect(regular).not.toMatch(/gather|scatter/);
   });
 
 if (isLinux && process.arch === "x64")

@@ -23,6 +23,14 @@ const padded = (words: readonly number[]): number[] => [
 /** The output words of each program in `ir/`, for a number of lanes. */
 export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
   branches: (lanes) => perLane(lanes, (value) => (value <= 10 ? -1 : value % 2 === 1 ? value * 3 : value)),
+  columns: (lanes) => {
+    const words = padded([]);
+    for (let lane = 0; lane < lanes && lane < width; lane++) {
+      const row = lane >> 3;
+      words[(row ^ 3) * 8 + (lane & 7)] = input[((row * 3) & 3) * 8 + (lane & 7)] as number;
+    }
+    return words;
+  },
   constants: (lanes) => perLane(lanes, (value) => (value > 10 ? 7 : 5)),
   joined: (lanes) =>
     perLane(lanes, (_, lane) => {

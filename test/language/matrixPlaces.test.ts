@@ -7,6 +7,12 @@ const b = range(64, (k) => ((k * 5) % 13) - 6);
 const at = (m: readonly number[], r: number, c: number): number => m[r * 8 + c] ?? 0;
 const product = (x: readonly number[], y: readonly number[]): number[] =>
   range(64, (k) => range(8, (j) => at(x, k >> 3, j) * at(y, j, k & 7)).reduce((s, v) => s + v));
+/** The lane that holds place k: rows are of four pairs, in quarters of 8 lanes that go left to right and then down. */
+const laneOf = (k: number): number => {
+  const row = k >> 3;
+  const pair = (k & 7) >> 1;
+  return (row & 4) * 4 + (pair & 2) * 4 + (row & 3) * 2 + (pair & 1);
+};
 const parameters =
   "device float *out [[buffer(0)]], const device float *in [[buffer(1)]], const device float *in2 [[buffer(2)]], uint i [[thread_position_in_grid]]";
 const made = (
@@ -95,5 +101,18 @@ kernel void k(${parameters}) { M(float) x, y, d(1.0f); LOAD(x, in); LOAD(y, in2,
       a,
       range(64, (k) => at(b, k & 7, k >> 3)),
     ).map((x, k) => x + (k % 9 === 0 ? 1 : 0) + 1),
+  ),
+  // SIMD groups of four rows of a threadgroup each.
+  made(
+    "a threadgroup of two dimensions, whose threads are known by their numbers",
+    `kernel void k(device float *out [[buffer(0)]], const device float *in [[buffer(1)]], const device float *in2 [[buffer(2)]], uint i [[thread_index_in_threadgroup]], uint g [[simdgroup_index_in_threadgroup]], uint2 size [[threads_per_threadgroup]]) { simdgroup_float8x8 m; simdgroup_load(m, g == 0 ? in : in2); m.thread_elements()[0] += i; m.thread_elements()[1] += size.x; simdgroup_store(m, out + g * 64); }`,
+    [a, b].flatMap((m, g) => m.map((x, k) => x + (k % 2 === 1 ? 8 : g * 32 + laneOf(k)))),
+    { grid: [8, 8], threads: [8, 8] },
+  ),
+  made(
+    "a threadgroup of two dimensions, whose threads are known by their places",
+    `kernel void k(device float *out [[buffer(0)]], const device float *in [[buffer(1)]], const device float *in2 [[buffer(2)]], uint2 i [[thread_position_in_threadgroup]], uint2 at [[thread_position_in_grid]], uint g [[simdgroup_index_in_threadgroup]]) { simdgroup_float8x8 m; simdgroup_load(m, g == 0 ? in : in2); m.thread_elements()[0] += i.x + 10 * i.y; m.thread_elements()[1] += at.x + 10 * at.y; simdgroup_store(m, out + g * 64); }`,
+    [a, b].flatMap((m, g) => m.map((x, k) => x + (laneOf(k) % 8) + 10 * (g * 4 + Math.floor(laneOf(k) / 8)))),
+    { grid: [8, 8], threads: [8, 8] },
   ),
 ]);

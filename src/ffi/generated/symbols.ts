@@ -3,7 +3,7 @@
 import type { FFIFunction } from "bun:ffi";
 
 /** `MA_ABI_VERSION` of the header that this package was written against. */
-export const abiVersion = 7;
+export const abiVersion = 8;
 
 /** The functions of metal_attention.h. */
 export const symbols = {
@@ -15,6 +15,7 @@ export const symbols = {
   ma_layout_read: { args: ["ptr", "ptr", "u32", "ptr", "u64", "ptr", "ptr"], returns: "i32" },
   ma_kernels_provide: { args: ["ptr", "u64"], returns: "i32" },
   ma_device_open: { args: ["ptr"], returns: "i32" },
+  ma_device_open_named: { args: ["ptr", "ptr"], returns: "i32" },
   ma_device_close: { args: ["u32"], returns: "i32" },
   ma_device_info: { args: ["u32", "ptr"], returns: "i32" },
   ma_device_events: { args: ["u32", "ptr"], returns: "i32" },

@@ -5,6 +5,7 @@ import { OptionNames } from "../../optionNames.ts";
 import {
   bytesPerRow,
   normsPerPosition,
+  type QuantizedFormat,
   type QuantizedFormatArgs,
   useFormat,
 } from "../quantizedCache/quantizedFormat.ts";
@@ -33,6 +34,28 @@ const namesOf = {
   v: { path: "v.", packedName: "v.packed", normsName: "v.norms" },
 } as const;
 
+/** What a format says of rows of one head size. */
+interface CodedRows {
+  readonly headDim: number;
+  /** As the caller gave them. */
+  readonly givenBits: unknown;
+  readonly givenPacking: unknown;
+  readonly format: QuantizedFormat;
+  readonly bytes: number;
+}
+
+/** Of the last calls' K and V, which mostly are of one format: to look it up anew takes a call a twentieth of its time. */
+const lastRows: { k: CodedRows | undefined; v: CodedRows | undefined } = { k: undefined, v: undefined };
+
+function useRows(name: "k" | "v", headDim: number, bits: unknown, packing: unknown): CodedRows {
+  const last = lastRows[name];
+  if (last?.headDim === headDim && last.givenBits === bits && last.givenPacking === packing) return last;
+  const format = useFormat(bits, packing);
+  const rows = { headDim, givenBits: bits, givenPacking: packing, format, bytes: bytesPerRow(headDim, format) };
+  lastRows[name] = rows;
+  return rows;
+}
+
 /** @internal K or V of a call, checked. */
 export interface DecodeStream {
   /** Values, or codes. */
@@ -59,13 +82,12 @@ export function useCache(
   const { path, packedName, normsName } = namesOf[name];
   codeNames.check(value, path);
   const { packed, norms, bits, packing } = value as Partial<DecodeCodes>;
-  const format = useFormat(bits, packing);
+  const { format, bytes } = useRows(name, headDim, bits, packing);
   const rows = Tensor.use(packed, device, packedName);
   checkPlanes(rows, packedName, axes, "bytesPerRow");
-  const rowBytes = bytesPerRow(headDim, format);
-  if (fromEnd(rows, 1) !== rowBytes) {
+  if (fromEnd(rows, 1) !== bytes) {
     const where = `a D of ${headDim} at ${format.bits} bits, packing ${format.packing}`;
-    checkAxis(packedName, "bytesPerRow", fromEnd(rows, 1), rowBytes, where);
+    checkAxis(packedName, "bytesPerRow", fromEnd(rows, 1), bytes, where);
   }
   const normRange = Tensor.use(norms, device, normsName);
   checkPlanes(normRange, normsName, axes, "normsPerPos");

@@ -1,7 +1,6 @@
 import ArgumentParser
 
 #if canImport(SoftMetal)
-  import Dispatch
   import FoundationEssentials
   import Glibc
   import MetalAttention
@@ -16,7 +15,7 @@ import ArgumentParser
       discussion: """
         Writes one file a kernel into OUTPUT/LEVEL. In an archive named kernels.tar beside the library file, with \
         names from LEVEL on, these are used in place of clang, by the highest level that the processor has. What the \
-        shader cache holds is not compiled again.
+        shader cache holds is not compiled again. The level nvptx is NVIDIA GPUs.
 
         EXAMPLE: metal-attention-tool precompile --output kernels --level x86-64-v3 --level x86-64-v4
         tar -cf lib/kernels.tar --format=ustar -C kernels x86-64-v3 x86-64-v4
@@ -27,8 +26,8 @@ import ArgumentParser
 
     @Option(
       name: .customLong("level"), parsing: .singleValue,
-      help: "A level of the x86-64 psABI; may be repeated. All of them unless given.")
-    var levels: [ProcessorLevel] = []
+      help: "A level of the x86-64 psABI, or nvptx; may be repeated. All levels of the former unless given.")
+    var levels: [PrecompileTarget] = []
 
     @Option(help: "How many compilers may run at once.")
     var jobs = 2
@@ -40,7 +39,7 @@ import ArgumentParser
     func run() throws {
       // Progress is seen as it is made, in a file too.
       setvbuf(stdout, nil, _IOLBF, 0)
-      let levels = levels.isEmpty ? ProcessorLevel.allCases : levels
+      let levels = levels.isEmpty ? PrecompileTarget.processors : levels
       if !FileManager.default.fileExists(atPath: output) {
         try FileManager.default.createDirectory(atPath: output, withIntermediateDirectories: true)
         print("the folder \(output) is made")
@@ -50,39 +49,24 @@ import ArgumentParser
         BuiltInSources.compilations.map { (precompiler: precompiler, compilation: $0) }
       }
       let kernels = Mutex<[(precompiler: Precompiler, unit: Precompiler.Unit)]>([])
-      try concurrently(libraries) { precompiler, compilation in
+      try Concurrently.run(libraries, jobs: jobs) { precompiler, compilation in
         let units = try precompiler.compileLibrary(compilation.source, options: compilation.options)
         kernels.withLock { $0 += units.map { (precompiler, $0) } }
       }
-      try concurrently(kernels.withLock { $0 }) { precompiler, unit in
+      try Concurrently.run(kernels.withLock { $0 }, jobs: jobs) { precompiler, unit in
         try precompiler.compile(unit)
       }
     }
-
-    /// Works through a list on as many threads as there may be compilers. The first error ends it.
-    private func concurrently<Item>(_ items: [Item], _ work: (Item) throws -> Void) throws {
-      let next = Atomic(0)
-      let failure = Mutex<(any Error)?>(nil)
-      DispatchQueue.concurrentPerform(iterations: jobs) { _ in
-        while failure.withLock({ $0 == nil }) {
-          let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
-          guard index < items.count else { return }
-          do {
-            try work(items[index])
-            print("\(index + 1) of \(items.count)")
-          } catch {
-            failure.withLock { $0 = error }
-          }
-        }
-      }
-      if let error = failure.withLock({ $0 }) { throw error }
-    }
   }
 
-  extension ProcessorLevel: ExpressibleByArgument {}
+  extension PrecompileTarget: ExpressibleByArgument {
+    public init?(argument: String) { self.init(argument) }
+
+    public static var allValueStrings: [String] { (processors + [.nvptx]).map(\.folder) }
+  }
 
   /// The commands that only the software device has.
-  let softwareDeviceCommands: [any ParsableCommand.Type] = [PrecompileCommand.self]
+  let softwareDeviceCommands: [any ParsableCommand.Type] = [PrecompileCommand.self, PtxCommand.self]
 #else
   let softwareDeviceCommands: [any ParsableCommand.Type] = []
 #endif

@@ -1,6 +1,7 @@
 import Foundation
 
 public func MTLCreateSystemDefaultDevice() -> (any MTLDevice)? { nil }
+public func MTLCopyAllDevices() -> [any MTLDevice] { [] }
 
 public protocol MTLDevice: NSObjectProtocol {
   var name: String { get }

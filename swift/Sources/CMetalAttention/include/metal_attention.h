@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 7
+#define MA_ABI_VERSION 8
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -505,6 +505,9 @@ int32_t ma_kernels_provide(const void *archive, uint64_t length);
 /// Opens the system's default device. Each open has buffers, passes and
 /// pipelines of its own.
 int32_t ma_device_open(ma_device *device);
+/// Opens another device of the machine: an index in the system's list of devices or, on Linux, `cpu`, which has index
+/// 0, or `nvidia` for the first NVIDIA GPU, which has index 1.
+int32_t ma_device_open_named(const char *which, ma_device *device);
 /// Waits for committed passes, then frees the device and all that it owns.
 int32_t ma_device_close(ma_device device);
 int32_t ma_device_info(ma_device device, MADeviceInfo *info);

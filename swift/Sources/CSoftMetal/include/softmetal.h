@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a struct in this header.
-#define SM_OBJECT_VERSION 5
+#define SM_OBJECT_VERSION 6
 
 enum {
   SM_MAX_BUFFERS = 31,
@@ -66,6 +66,12 @@ typedef struct SmFunctionConstant {
   uint8_t *defined;
 } SmFunctionConstant;
 
+/// A constant that derives from those, which `SmObject.initialize` sets.
+typedef struct SmDerivedConstant {
+  void *value;
+  uint64_t size;  ///< bytes
+} SmDerivedConstant;
+
 enum {
   SM_EXECUTION_LOOP = 0,    ///< threads as iterations of a plain loop
   SM_EXECUTION_THREADS = 1,  ///< one flow of control a thread
@@ -103,18 +109,35 @@ typedef struct SmObject {
   uint32_t kernelCount;
   const SmKernel *kernels;
   uint32_t constantCount;
-  uint32_t reserved;
+  uint32_t derivedCount;
   const SmFunctionConstant *constants;
+  const SmDerivedConstant *derived;
   /// Places threadgroup variables and evaluates constants that derive from function constants.
   SM_FUNCTION(void, initialize, void);
+  /// Null, or a GPU's code for the only kernel, which has no `run`: `sm_entry_1`, with an `SmGpuDispatch` for
+  /// parameter, and `sm_constant_N`, `sm_defined_N` and `sm_derived_N`, each of which has the value of its number here.
+  SM_LITERAL_CHAR *ptx;
 } SmObject;
+
+/// What a kernel on a GPU gets: the arguments, and the part of the grid that one launch runs, whose threadgroups are of
+/// one size.
+typedef struct SmGpuDispatch {
+  void *buffers[SM_MAX_BUFFERS];  ///< addresses on the device
+  uint32_t threadgroupOffsets[SM_MAX_BUFFERS];  ///< of [[threadgroup(n)]] in the memory of arguments
+  uint32_t firstThreadgroup[3];
+  uint32_t threadgroups[3];
+  uint32_t threadsPerThreadgroup[3];  ///< of this launch
+  uint32_t dispatchThreadsPerThreadgroup[3];
+  uint32_t threadsPerGrid[3];
+  uint32_t isFlat;  ///< whether threads are launched in one row, since CUDA allows no more than 64 along z
+} SmGpuDispatch;
 
 #ifndef __OPENCL_CPP_VERSION__
 /// One dispatch, as the encoder recorded it.
 typedef struct SmDispatch {
   const SmKernel *kernel;
-  void *buffers[SM_MAX_BUFFERS];                 ///< null: not bound
-  uint32_t threadgroupLengths[SM_MAX_BUFFERS];   ///< bytes of [[threadgroup(n)]]
+  void *buffers[SM_MAX_BUFFERS];  ///< null: not bound
+  uint32_t threadgroupLengths[SM_MAX_BUFFERS];  ///< bytes of [[threadgroup(n)]]
   uint32_t threadgroups[3];
   uint32_t threadsPerThreadgroup[3];
   uint32_t threadsPerGrid[3];  ///< bounds of the last, partial threadgroups
@@ -131,17 +154,17 @@ uint32_t sm_pool_threads(const SmPool *pool);
 
 enum {
   SM_RUN_OK = 0,
-  SM_RUN_TIMEOUT = 1,           ///< the kernel was stopped after `timeLimit`
-  SM_RUN_DIVERGENT_BARRIER = 2, ///< lanes of one SIMD group waited at different threadgroup barriers
-  SM_RUN_FAULT = 3,             ///< the kernel did what the processor cannot do; `sm_pool_fault` says what
+  SM_RUN_TIMEOUT = 1,  ///< the kernel was stopped after `timeLimit`
+  SM_RUN_DIVERGENT_BARRIER = 2,  ///< lanes of one SIMD group waited at different threadgroup barriers
+  SM_RUN_FAULT = 3,  ///< the kernel did what the processor cannot do; `sm_pool_fault` says what
 };
 
 /// What a kernel did.
 enum {
-  SM_FAULT_UNMAPPED = 0,     ///< touched an address without memory
-  SM_FAULT_PROTECTED = 1,    ///< touched memory that may not be touched so
-  SM_FAULT_NO_ADDRESS = 2,   ///< touched an address that no memory can have, or that is not aligned as it must be
-  SM_FAULT_STACK = 3,        ///< ran out of stack
+  SM_FAULT_UNMAPPED = 0,  ///< touched an address without memory
+  SM_FAULT_PROTECTED = 1,  ///< touched memory that may not be touched so
+  SM_FAULT_NO_ADDRESS = 2,  ///< touched an address that no memory can have, or that is not aligned as it must be
+  SM_FAULT_STACK = 3,  ///< ran out of stack
   SM_FAULT_ARITHMETIC = 4,
   SM_FAULT_INSTRUCTION = 5,  ///< came to an instruction that is none, as compilers leave where no way leads
 };
@@ -154,8 +177,8 @@ enum {
 };
 
 typedef struct SmFault {
-  uint32_t kind;     ///< SM_FAULT_*
-  uint32_t access;   ///< SM_FAULT_*
+  uint32_t kind;  ///< SM_FAULT_*
+  uint32_t access;  ///< SM_FAULT_*
   uint64_t address;  ///< where it is known; else 0
 } SmFault;
 

@@ -12,6 +12,7 @@
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
@@ -20,6 +21,7 @@
 #include "llvm/Transforms/Utils/Local.h"
 
 using namespace llvm;
+using namespace PatternMatch;
 
 namespace lanes {
 namespace {
@@ -109,23 +111,28 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     analyses.clear(kernel, kernel.getName());
     CallBase *begin = kernelCall(kernel);
     if (!begin || begin->getParent() != &kernel.getEntryBlock()) throw Declined{"no beginning"};
-    Function *regular = version(kernel, analyses, true), *general = version(kernel, analyses, false);
+    Value *isRegular = begin->getArgOperand(1);
+    Function *regular = version(kernel, analyses, true);
+    Function *general = match(isRegular, m_One()) ? nullptr : version(kernel, analyses, false);
     // What the kernel was becomes the choice between the two.
     BasicBlock *block = begin->getParent();
     block->splitBasicBlock(begin->getIterator());
-    Value *isRegular = begin->getArgOperand(1);
-    Function *versions[2] = {regular, general};
-    BasicBlock *ways[2];
+    block->getTerminator()->eraseFromParent();
     SmallVector<Value *, 2> arguments;
     for (Argument &argument : kernel.args()) arguments.push_back(&argument);
-    for (unsigned i = 0; i < 2; ++i) {
-      ways[i] = BasicBlock::Create(kernel.getContext(), i == 0 ? "regular" : "general", &kernel);
-      IRBuilder<> way(ways[i]);
-      way.CreateCall(versions[i], arguments);
-      way.CreateRetVoid();
-    }
-    block->getTerminator()->eraseFromParent();
-    IRBuilder<>(block).CreateCondBr(isRegular, ways[0], ways[1]);
+    const auto way = [&](Function *version, StringRef name) {
+      BasicBlock *result = BasicBlock::Create(kernel.getContext(), name, &kernel);
+      IRBuilder<> builder(result);
+      builder.CreateCall(version, arguments);
+      builder.CreateRetVoid();
+      return result;
+    };
+    IRBuilder<> end(block);
+    BasicBlock *regularWay = way(regular, "regular");
+    if (general)
+      end.CreateCondBr(isRegular, regularWay, way(general, "general"));
+    else
+      end.CreateBr(regularWay);
     removeUnreachableBlocks(kernel);
   }
 

@@ -8,7 +8,7 @@
 ///   void  sm_kernel(i32 lanes, i1 regular)
 ///                                  first in the function: how many lanes exist (from lane 0 on; 32 or more: all),
 ///                                  and whether they are all there and lie in one row of the threadgroup,
-///                                  from a multiple of 32 on
+///                                  from a multiple of 32 on; the constant true has no other version made
 ///   i1    sm_regular()             whether `regular` held; a constant in each of the two versions that are made
 ///   i32   sm_lane()                0 to 31
 ///   ptr   sm_group(), i32 sm_simdgroup()

@@ -90,13 +90,16 @@ Shape Shapes::arithmeticInRuns(const BinaryOperator &operation) const {
         return Shape::inRuns(run, wrapped(int64_t(uint64_t(a.stride) << number), bits),
                              std::min(63u, zeros + unsigned(number)),
                              a.limit == noLimit || a.limit > largest(bits) >> number ? noLimit : a.limit << number);
-      case Instruction::And:
-        // The bits in which a run's lanes differ stay, or go.
-        if (constant && bits <= 64 && shareHighBits(unsigned(countr_one(number))))
+      case Instruction::And: {
+        // The bits in which a run's lanes differ stay, or go. What is 0 in all of them stays so.
+        const unsigned alike = a.stride == 0 ? zeros : std::min(zeros, unsigned(countr_zero(uint64_t(a.stride))));
+        const uint64_t kept = number | ((uint64_t(1) << alike) - 1);
+        if (constant && bits <= 64 && shareHighBits(unsigned(countr_one(kept))))
           return Shape::inRuns(run, a.stride, zeros, number);
         if (constant && bits <= 64 && shareHighBits(unsigned(countr_zero(number))))
           return Shape::inRuns(run, 0, 0, number);
         break;
+      }
       case Instruction::Xor:
         if (constant && bits <= 64 && shareHighBits(unsigned(countr_zero(number))))
           return Shape::inRuns(run, a.stride, std::min(zeros, unsigned(countr_zero(number))),

@@ -12,6 +12,8 @@ final class Device {
   let maxThreadsPerThreadgroup: MTLSize
   /// Where it is not known that of a large GPU, M1 Max to M4 Max: too many only spread work further.
   let coreCount: UInt32
+  /// Whether kernels that have the choice ask for memory before they use it.
+  let asksAhead: Bool
 
   /// Guarded by the lock of `HandleSpace`, as all that follows.
   var isOpen = true
@@ -24,9 +26,18 @@ final class Device {
   private var inFlight: [any MTLCommandBuffer] = []
   private var events: EventSocket?
 
-  init() throws(StatusError) {
-    guard let metal = MTLCreateSystemDefaultDevice(), let queue = metal.makeCommandQueue() else {
-      throw StatusError(StatusCode.deviceUnavailable, "\(backendName) has no device that can run kernels here")
+  /// - Parameter which: as `ma_device_open_named` takes it; nil for the default device.
+  init(_ which: String? = nil) throws(StatusError) {
+    let metal: any MTLDevice
+    switch systemDevice(which) {
+    case .device(let device): metal = device
+    case .notUnderstood(let reason): throw StatusError(StatusCode.invalidArgument, "\(arg: "which"): \(reason)")
+    case .unavailable(let reason):
+      throw StatusError(
+        StatusCode.deviceUnavailable, "\(backendName) has no device that can run kernels here: \(reason)")
+    }
+    guard let queue = metal.makeCommandQueue() else {
+      throw StatusError(StatusCode.deviceUnavailable, "\(metal.name) has no command queue left")
     }
     self.metal = metal
     self.queue = queue
@@ -35,6 +46,7 @@ final class Device {
     maxThreadgroupMemoryLength = metal.maxThreadgroupMemoryLength
     maxThreadsPerThreadgroup = metal.maxThreadsPerThreadgroup
     coreCount = MetalAttention.coreCount(of: metal).map { UInt32(clamping: $0) } ?? 40
+    asksAhead = MetalAttention.asksAhead(on: metal)
   }
 
   /// Makes a zero-filled shared buffer of `length` bytes.

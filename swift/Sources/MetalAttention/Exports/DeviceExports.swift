@@ -3,7 +3,18 @@ import CMetalAttention
 extension Exports {
   static func deviceOpen(_ device: UnsafeMutablePointer<UInt32>?) throws(StatusError) {
     let out = try unwrap(device, "device")
-    let device = try Device()
+    try open(Device(), out)
+  }
+
+  static func deviceOpenNamed(
+    _ which: UnsafePointer<CChar>?, _ device: UnsafeMutablePointer<UInt32>?
+  ) throws(StatusError) {
+    let which = try read(which, "which")
+    let out = try unwrap(device, "device")
+    try open(Device(which), out)
+  }
+
+  private static func open(_ device: Device, _ out: UnsafeMutablePointer<UInt32>) throws(StatusError) {
     let handle = try HandleSpace.lock.withLock { () throws(StatusError) in try HandleSpace.devices.insert(device) }
     store(handle, to: out)
   }

@@ -94,6 +94,17 @@ public func deviceOpen(device: UnsafeMutablePointer<UInt32>?) -> Int32 {
 }
 
 #if compiler(>=6.3)
+  @c(ma_device_open_named)
+#else
+  @_cdecl("ma_device_open_named")
+#endif
+public func deviceOpenNamed(which: UnsafePointer<CChar>?, device: UnsafeMutablePointer<UInt32>?) -> Int32 {
+  status("ma_device_open_named") { () throws(StatusError) in
+    try Exports.deviceOpenNamed(which, device)
+  }
+}
+
+#if compiler(>=6.3)
   @c(ma_device_close)
 #else
   @_cdecl("ma_device_close")

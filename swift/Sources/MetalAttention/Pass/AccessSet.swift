@@ -7,12 +7,14 @@ struct AccessSet {
     var end: UInt64
   }
 
-  /// In the order of (buffer, start); no two touch.
+  /// The first `count` in the order of (buffer, start); no two touch. What follows is room for more: the set is
+  /// emptied at nearly every barrier, and an array would take its elements out one call each.
   private var intervals = ContiguousArray<Interval>()
+  private var count = 0
 
   func overlaps(_ access: Access) -> Bool {
     let index = firstIndex(of: access.buffer, endingAfter: access.start)
-    return index < intervals.count && intervals[index].buffer == access.buffer && intervals[index].start < access.end
+    return index < count && intervals[index].buffer == access.buffer && intervals[index].start < access.end
   }
 
   mutating func insert(_ access: Access) {
@@ -20,29 +22,35 @@ struct AccessSet {
     let first = firstIndex(of: access.buffer, endingAfter: access.start &- (access.start > 0 ? 1 : 0))
     var merged = Interval(buffer: access.buffer, start: access.start, end: access.end)
     var last = first
-    while last < intervals.count, intervals[last].buffer == access.buffer, intervals[last].start <= access.end {
+    while last < count, intervals[last].buffer == access.buffer, intervals[last].start <= access.end {
       merged.start = min(merged.start, intervals[last].start)
       merged.end = max(merged.end, intervals[last].end)
       last += 1
     }
-    if first == intervals.count {
-      intervals.append(merged)
-    } else if last == first {
-      intervals.insert(merged, at: first)
+    if last == first {
+      if count == intervals.count { intervals.append(merged) }
+      var index = count
+      while index > first {
+        intervals[index] = intervals[index - 1]
+        index -= 1
+      }
+      count += 1
     } else {
-      intervals[first] = merged
-      if last > first + 1 { intervals.removeSubrange((first + 1)..<last) }
+      let gone = last - first - 1
+      if gone > 0 { for index in last..<count { intervals[index - gone] = intervals[index] } }
+      count -= gone
     }
+    intervals[first] = merged
   }
 
   mutating func removeAll() {
-    intervals.removeAll(keepingCapacity: true)
+    count = 0
   }
 
   /// The first interval of `buffer` that ends after `position`.
   private func firstIndex(of buffer: UInt32, endingAfter position: UInt64) -> Int {
     var low = 0
-    var high = intervals.count
+    var high = count
     while low < high {
       let middle = (low + high) / 2
       let interval = intervals[middle]

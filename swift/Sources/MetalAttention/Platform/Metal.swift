@@ -5,11 +5,29 @@
 
   let backendName = "Metal"
 
+  /// The default device, or one by its index.
+  func systemDevice(_ which: String?) -> SystemDevice {
+    guard let which else {
+      return MTLCreateSystemDefaultDevice().map { .device($0) } ?? .unavailable("Metal finds no GPU")
+    }
+    guard let index = Int(which), index >= 0 else {
+      return .notUnderstood("'\(which)' is no device of a Mac; expected an index, from 0")
+    }
+    let devices = MTLCopyAllDevices()
+    guard index < devices.count else {
+      return .unavailable("there is no device \(index): Metal has \(devices.count), counted from 0")
+    }
+    return .device(devices[index])
+  }
+
   /// What runs a kernel.
   func executor(of state: any MTLComputePipelineState) -> String { "GPU" }
 
   /// Metal does not tell.
   func coreCount(of device: any MTLDevice) -> Int? { nil }
+
+  /// A GPU has a long way to memory, and few threads to fill the time.
+  func asksAhead(on device: any MTLDevice) -> Bool { true }
 
   /// Metal compiles by itself.
   func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { true }
@@ -17,6 +35,15 @@
   @_exported import SoftMetal
 
   let backendName = "SoftMetal"
+
+  /// The default device, or the one that is named.
+  func systemDevice(_ which: String?) -> SystemDevice {
+    do {
+      return .device(try openDevice(which))
+    } catch {
+      return error.isOfName ? .notUnderstood(error.description) : .unavailable(error.description)
+    }
+  }
 
   /// Takes kernels that were compiled ahead of time. False where the archive has none.
   func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { PrecompiledShaders.provide(archive) }

@@ -1,8 +1,12 @@
 import Glibc
 
-/// The software device: a new one at each call, with worker threads of its own.
+/// The device that runs kernels on the CPU, or an NVIDIA GPU where that is asked for: a new one at each call, with worker
+/// threads or a context of its own.
 ///
 /// Environment:
+/// - `SOFTMETAL_DEVICE`: `cpu` (the default), `nvidia` for the first NVIDIA GPU,
+///   or an index: 0 for the CPU, GPUs from 1 on.
+/// - `SOFTMETAL_CUDA`: the driver's library, `libcuda.so.1` by default.
 /// - `SOFTMETAL_THREADS`: worker threads, 1 to 256; by default one for each
 ///   processor that the process may use, by its affinity and the quota of its
 ///   control groups.
@@ -17,6 +21,8 @@ import Glibc
 ///   hand) or `threads`: how kernels whose lanes work together run.
 /// - `SOFTMETAL_CHECK`: `lockstep` runs those on both, and fails a command buffer
 ///   whose kernel leaves something else with every thread by itself.
+/// - `SOFTMETAL_AHEAD`: 1 takes the kernels that ask for memory before they use
+///   it where there is the choice, as on a GPU.
 /// - `SOFTMETAL_COUNTERS`: `stage` (the default), as an Apple GPU samples its
 ///   counters, or `dispatch`: between dispatches too.
 /// - `SOFTMETAL_FAIL`: `KIND:NUMBER` makes that allocation of the device fail;
@@ -26,7 +32,7 @@ import Glibc
 ///   cannot be had; standard error says which.
 public func MTLCreateSystemDefaultDevice() -> (any MTLDevice)? {
   do {
-    return try SoftDevice(settings: DeviceSettings(environment: { getenv($0).map { String(cString: $0) } }))
+    return try openDevice(nil)
   } catch {
     fputs("SoftMetal: \(error)\n", stderr)
     return nil

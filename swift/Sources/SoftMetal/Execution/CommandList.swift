@@ -100,7 +100,8 @@ final class CommandList {
     storage.retained.append(pipeline)
   }
 
-  func copy(_ source: UnsafeRawPointer, length: Int) -> UnsafeMutableRawPointer {
+  /// Nil where the device has no room.
+  func copy(_ source: UnsafeRawPointer, length: Int) -> UnsafeMutableRawPointer? {
     storage.bytes.copy(source, length: length)
   }
 

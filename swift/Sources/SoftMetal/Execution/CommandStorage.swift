@@ -13,13 +13,17 @@ final class CommandStorage {
   @exclusivity(unchecked)
   var arguments: ContiguousArray<UInt> = []
   @exclusivity(unchecked)
-  var bytes = ByteArena()
+  var bytes: ByteArena
   /// In the order of their commands; encoders of different stages lie around each.
   var samples: [SampleCommand] = []
   /// What the commands use.
   var retained: ContiguousArray<AnyObject> = []
   /// Of the retained buffers, where the device guards them.
   var guards: ContiguousArray<BufferGuard> = []
+
+  init(_ mapping: (any MemoryMapping)?) {
+    bytes = ByteArena(mapping)
+  }
 
   /// What the commands have written outside their guarded buffers; nil when
   /// they have not. Looks at all, so that none is reported again.

@@ -4,10 +4,15 @@ import Synchronization
 final class CommandStoragePool: @unchecked Sendable {
   private static let maxKept = 4
 
+  private let mapping: (any MemoryMapping)?
   private let kept = Mutex<[CommandStorage]>([])
 
+  init(_ mapping: (any MemoryMapping)?) {
+    self.mapping = mapping
+  }
+
   func take() -> CommandStorage {
-    kept.withLock { $0.popLast() } ?? CommandStorage()
+    kept.withLock { $0.popLast() } ?? CommandStorage(mapping)
   }
 
   /// Releases what the storage retains, and may keep its memory.

@@ -8,6 +8,9 @@ final class DeviceMemory: Sendable {
   /// The allocation of the device that a test wants to fail.
   let failure: AllocationFailure?
 
+  /// Of a device whose kernels do not see all memory of the process.
+  let mapping: (any MemoryMapping)?
+
   /// Bytes of the largest allocation: half of the machine's memory.
   let maxLength = Processor.physicalMemory / 2
 
@@ -18,7 +21,10 @@ final class DeviceMemory: Sendable {
   private let freed = Mutex<[(pointer: UInt, size: Int)]>([])
   private static let freedLimit = 4096
 
-  init(guardsBuffers: Bool = false, failure: AllocationFailure? = nil) {
+  init(
+    guardsBuffers: Bool = false, failure: AllocationFailure? = nil, mapping: (any MemoryMapping)? = nil
+  ) {
+    self.mapping = mapping
     self.guardsBuffers = guardsBuffers
     self.failure = failure
   }
@@ -43,12 +49,15 @@ final class DeviceMemory: Sendable {
     let protection = PROT_READ | PROT_WRITE
     let pointer = mmap(nil, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard let pointer, pointer != MAP_FAILED else { return nil }
-    account(size)
+    guard adopt(pointer, size: size) else {
+      munmap(pointer, size)
+      return nil
+    }
     return pointer
   }
 
   func deallocate(_ pointer: UnsafeMutableRawPointer, size: Int) {
-    account(-size)
+    release(pointer, size: size)
     // Replaced, so that its pages are given back.
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED
     guard guardsBuffers, mmap(pointer, size, PROT_NONE, flags, -1, 0) != MAP_FAILED else {
@@ -67,9 +76,15 @@ final class DeviceMemory: Sendable {
     failure?.strikes(kind) ?? false
   }
 
-  /// Counts memory that the device uses but does not own; negative when it no
-  /// longer does.
-  func account(_ size: Int) {
+  /// Takes memory of the process, its own or not, into use; false where the device cannot.
+  func adopt(_ pointer: UnsafeMutableRawPointer, size: Int) -> Bool {
+    guard mapping?.map(pointer, size: size) ?? true else { return false }
     allocated.wrappingAdd(size, ordering: .relaxed)
+    return true
+  }
+
+  func release(_ pointer: UnsafeMutableRawPointer, size: Int) {
+    mapping?.unmap(pointer)
+    allocated.wrappingSubtract(size, ordering: .relaxed)
   }
 }

@@ -2,6 +2,8 @@
 struct DeviceSettings {
   static let maxThreads = 256
 
+  /// Of the system's default device.
+  var choice = DeviceChoice.processor
   var threads: Int
   /// Seconds that one dispatch may take; 0 for any time.
   var timeLimit: Double
@@ -11,6 +13,8 @@ struct DeviceSettings {
   var checksLockstep = false
   /// Whether counters are sampled between dispatches too.
   var samplesDispatches = false
+  /// Whether kernels that have the choice ask for memory before they use it.
+  var asksAhead = false
   /// The allocation that is to fail.
   var failure: AllocationFailure?
 
@@ -21,7 +25,7 @@ struct DeviceSettings {
   }
 
   /// Reads the variables that `MTLCreateSystemDefaultDevice` lists.
-  init(environment: (String) -> String?) throws {
+  init(environment: (String) -> String?) throws(DeviceError) {
     self.init()
     if let text = environment("SOFTMETAL_THREADS") {
       guard let value = Int(text), 1...Self.maxThreads ~= value else {
@@ -41,6 +45,13 @@ struct DeviceSettings {
       }
       order = value
     }
+    if let text = environment("SOFTMETAL_DEVICE") {
+      do throws(DeviceError) {
+        choice = try DeviceChoice(text)
+      } catch {
+        throw DeviceError("SOFTMETAL_DEVICE: \(error)")
+      }
+    }
     if let text = environment("SOFTMETAL_EXECUTOR") {
       guard text == "vectors" || text == "threads" else {
         throw DeviceError("SOFTMETAL_EXECUTOR is \"\(text)\"; expected vectors or threads")
@@ -55,6 +66,12 @@ struct DeviceSettings {
         throw DeviceError("SOFTMETAL_GUARD is \"\(text)\"; expected 0 or 1")
       }
       guardsBuffers = text == "1"
+    }
+    if let text = environment("SOFTMETAL_AHEAD") {
+      guard text == "0" || text == "1" else {
+        throw DeviceError("SOFTMETAL_AHEAD is \"\(text)\"; expected 0 or 1")
+      }
+      asksAhead = text == "1"
     }
     if let text = environment("SOFTMETAL_COUNTERS") {
       guard text == "stage" || text == "dispatch" else {

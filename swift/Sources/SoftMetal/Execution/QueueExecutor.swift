@@ -2,10 +2,10 @@ import CSoftMetal
 import Glibc
 
 /// The thread of a command queue: takes committed command buffers in order and
-/// runs their dispatches on the device's workers.
+/// has their dispatches run.
 final class QueueExecutor: @unchecked Sendable {
-  let storage = CommandStoragePool()
-  private let workers: WorkerPool
+  let storage: CommandStoragePool
+  private let runner: any CommandRunner
   private let order: ExecutionOrder
   private var generator: SplitMix64
   private var thread = pthread_t()
@@ -16,8 +16,9 @@ final class QueueExecutor: @unchecked Sendable {
   private let completion = Monitor()
 
   /// Starts the thread; nil when the system has none left.
-  init?(workers: WorkerPool, order: ExecutionOrder) {
-    self.workers = workers
+  init?(runner: any CommandRunner, order: ExecutionOrder, mapping: (any MemoryMapping)?) {
+    self.runner = runner
+    storage = CommandStoragePool(mapping)
     self.order = order
     if case .shuffle(let seed) = order {
       generator = SplitMix64(seed: seed)
@@ -73,34 +74,41 @@ final class QueueExecutor: @unchecked Sendable {
     }
   }
 
-  private func runCommands(of list: CommandStorage) -> MTLCommandBufferError? {
-    // The process may have installed handlers of its own since.
-    sm_watch_faults()
+  private func runCommands(of list: CommandStorage) throws(MTLCommandBufferError) -> ClosedRange<Double> {
+    try runner.begin()
+    do throws(MTLCommandBufferError) {
+      try encode(list)
+    } catch {
+      // Its own error counts, and what was begun before it has to end.
+      _ = try runner.finish()
+      throw error
+    }
+    return try runner.finish()
+  }
+
+  private func encode(_ list: CommandStorage) throws(MTLCommandBufferError) {
     var samples = list.samples[...]
     defer { takeSamples(&samples, before: .max) }
     guard order != .forward else {
       for number in list.commands.indices {
         if !samples.isEmpty { takeSamples(&samples, before: number) }
-        if let error = run(number, list) { return error }
+        try run(number, list)
       }
-      return nil
+      return
     }
     var remaining = list.commands[...]
     while let stage = remaining.first?.stage {
       let unordered = remaining.prefix { $0.stage == stage }
       takeSamples(&samples, before: unordered.startIndex)
-      for number in reordered(unordered.indices) {
-        if let error = run(number, list) { return error }
-      }
+      for number in reordered(unordered.indices) { try run(number, list) }
       remaining = remaining[unordered.endIndex...]
     }
-    return nil
   }
 
   /// Writes the timestamps that belong before a command.
   private func takeSamples(_ samples: inout ArraySlice<SampleCommand>, before command: Int) {
     while let sample = samples.first, sample.command <= command {
-      sample.buffer.write(sample.index)
+      runner.sample(sample.buffer, at: sample.index)
       samples.removeFirst()
     }
   }
@@ -114,7 +122,7 @@ final class QueueExecutor: @unchecked Sendable {
   }
 
   /// - Parameter number: of the command in the list.
-  private func run(_ number: Int, _ list: CommandStorage) -> MTLCommandBufferError? {
+  private func run(_ number: Int, _ list: CommandStorage) throws(MTLCommandBufferError) {
     let command = list.commands[number]
     let pipeline = command.pipeline.takeUnretainedValue()
     var dispatch = SmDispatch()
@@ -137,23 +145,6 @@ final class QueueExecutor: @unchecked Sendable {
         position += 1
       }
     }
-    let comparison = pipeline.referenceKernel.map { Comparison(with: $0, list.retained) }
-    switch workers.run(&dispatch) {
-    case .ok:
-      return comparison?.difference(after: dispatch, of: pipeline, workers)
-    case .fault(let fault):
-      let place = "kernel '\(pipeline.name)' (dispatch \(number + 1) of \(list.commands.count))"
-      return KernelFault(fault, dispatch).error(in: place)
-    case .timeout:
-      return MTLCommandBufferError(
-        .timeout,
-        "kernel '\(pipeline.name)' was stopped after \(workers.timeLimit) seconds; "
-          + "SOFTMETAL_TIME_LIMIT sets the limit")
-    case .divergentBarrier:
-      return MTLCommandBufferError(
-        .internal,
-        "kernel '\(pipeline.name)': lanes of one SIMD group wait at different threadgroup barriers; all of them that "
-          + "have not returned must come to the same")
-    }
+    try runner.run(dispatch, DispatchPlace(pipeline: pipeline, number: number, list: list))
   }
 }

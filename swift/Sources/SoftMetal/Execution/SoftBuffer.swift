@@ -47,6 +47,7 @@ final class SoftBuffer: MTLBuffer {
     let page = Processor.pageSize
     guard length > 0, length <= memory.maxLength else { return nil }
     guard length % page == 0, UInt(bitPattern: pointer) % UInt(page) == 0 else { return nil }
+    guard memory.adopt(pointer, size: length) else { return nil }
     self.pointer = pointer
     self.length = length
     self.storageMode = storageMode
@@ -54,7 +55,6 @@ final class SoftBuffer: MTLBuffer {
     allocatedSize = length
     zones = nil
     owner = .caller(deallocator)
-    memory.account(length)
   }
 
   deinit {
@@ -68,7 +68,7 @@ final class SoftBuffer: MTLBuffer {
       }
       memory.deallocate(pointer - BufferGuard.zoneLength, size: allocatedSize)
     case .caller(let deallocator):
-      memory.account(-length)
+      memory.release(pointer, size: length)
       deallocator?(pointer, length)
     }
   }

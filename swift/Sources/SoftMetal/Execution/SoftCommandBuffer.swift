@@ -111,15 +111,21 @@ final class SoftCommandBuffer: MTLCommandBuffer, @unchecked Sendable {
   // MARK: The queue's thread
 
   /// Runs the commands, by `body`, and lets go of them.
-  func execute(_ body: (CommandStorage) -> MTLCommandBufferError?) {
+  func execute(_ body: (CommandStorage) throws(MTLCommandBufferError) -> ClosedRange<Double>) {
     rawStatus.store(MTLCommandBufferStatus.scheduled.rawValue, ordering: .releasing)
     startTime = Processor.time
-    result = body(list.storage) ?? list.failure
+    do throws(MTLCommandBufferError) {
+      let times = try body(list.storage)
+      (startTime, endTime) = (times.lowerBound, times.upperBound)
+      result = list.failure
+    } catch {
+      endTime = Processor.time
+      result = error
+    }
     // Looked for after a failure too: a kernel that ends by a fault may have left its buffers before.
     if let violation = list.storage.takeViolation() {
       result = result.map { MTLCommandBufferError($0.code, "\($0); \(violation)") } ?? violation
     }
-    endTime = Processor.time
     executor.storage.give(list.storage)
   }
 

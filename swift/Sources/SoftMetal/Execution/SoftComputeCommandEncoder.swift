@@ -80,7 +80,9 @@ final class SoftComputeCommandEncoder: MTLComputeCommandEncoder {
         throw MTLCommandBufferError(
           .internal, "setBytes: buffer(\(index)): length is \(length) bytes; expected 1 to \(Self.maxBytesLength)")
       }
-      let copy = list.copy(bytes, length: length)
+      guard let copy = list.copy(bytes, length: length) else {
+        throw MTLCommandBufferError(.outOfMemory, "setBytes: buffer(\(index)): no memory for \(length) bytes")
+      }
       table.buffers[index] = ArgumentTable.Binding(address: UInt(bitPattern: copy), length: length)
     }
   }

@@ -19,7 +19,8 @@ final class SoftComputePipelineState: MTLComputePipelineState {
 
   /// How the kernel runs, and why so where it is not as a GPU would.
   var executor: String {
-    switch Int(kernel.pointee.execution) {
+    if gpuKernel != nil { return "PTX" }
+    return switch Int(kernel.pointee.execution) {
     case SM_EXECUTION_LOOP: "loop"
     case SM_EXECUTION_VECTORS: "vectors"
     default: "threads (\(shader.whyThreads))"
@@ -33,10 +34,15 @@ final class SoftComputePipelineState: MTLComputePipelineState {
   private let shader: LoadedShader
   private let reference: (shader: LoadedShader, kernel: UnsafePointer<SmKernel>)?
 
-  init(_ function: SoftFunction) throws {
+  /// The kernel's code where a GPU runs it.
+  let gpuKernel: CudaKernel?
+
+  init(_ function: SoftFunction, gpu context: CudaContext? = nil) throws {
     try function.requireConstants()
+    let gpuKernel = try context.map { try CudaKernel(function, $0) }
     let kernel = function.kernel.pointee
-    let staticLength = kernel.staticThreadgroupMemory.map { Int($0.pointee) } ?? 0
+    let staticLength =
+      gpuKernel?.staticThreadgroupMemoryLength ?? kernel.staticThreadgroupMemory.map { Int($0.pointee) } ?? 0
     guard staticLength <= SM_MAX_THREADGROUP_MEMORY else {
       throw MTLLibraryError(
         .compileFailure,
@@ -55,7 +61,9 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     shader = function.shader
     reference = function.reference
     self.kernel = function.kernel
-    maxTotalThreadsPerThreadgroup = min(Int(kernel.maxThreads), Int(SM_MAX_THREADS))
+    self.gpuKernel = gpuKernel
+    maxTotalThreadsPerThreadgroup = min(
+      Int(kernel.maxThreads), Int(SM_MAX_THREADS), gpuKernel?.maxThreads ?? Int(SM_MAX_THREADS))
     staticThreadgroupMemoryLength = staticLength
     usesMatrices = kernel.usesMatrices != 0
     self.bindings = bindings

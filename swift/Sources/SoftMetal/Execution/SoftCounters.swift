@@ -43,8 +43,9 @@ final class SoftCounterSampleBuffer: MTLCounterSampleBuffer {
     return Data(UnsafeRawBufferPointer(UnsafeMutableBufferPointer(rebasing: samples[range])))
   }
 
-  func write(_ index: Int) {
-    samples[index] = UInt64(Processor.time * 1e9)
+  /// - Parameter time: seconds.
+  func write(_ time: Double, at index: Int) {
+    samples[index] = UInt64(time * 1e9)
   }
 }
 

@@ -1,36 +1,49 @@
 import CSoftMetal
 import Synchronization
 
-/// A device that runs kernels on the CPU.
+/// A device that runs kernels on the CPU or on an NVIDIA GPU.
 final class SoftDevice: MTLDevice {
   private static let count = Atomic<UInt64>(0)
 
   let name: String
   let registryID = SoftDevice.count.wrappingAdd(1, ordering: .relaxed).newValue
-  let hasUnifiedMemory = true
+  var hasUnifiedMemory: Bool { gpu == nil }
   let maxThreadsPerThreadgroup = MTLSizeMake(Int(SM_MAX_THREADS), Int(SM_MAX_THREADS), Int(SM_MAX_THREADS))
   let maxThreadgroupMemoryLength = Int(SM_MAX_THREADGROUP_MEMORY)
-  /// That run kernels.
-  let threads: Int
+  /// Threads, or multiprocessors, that threadgroups are spread over.
+  let coreCount: Int
   private let timestamp = SoftTimestamp()
   private let memory: DeviceMemory
-  private let workers: WorkerPool
+  /// Nil for the CPU.
+  private let gpu: CudaContext?
+  private let makeRunner: () -> (any CommandRunner)?
   private let order: ExecutionOrder
   private let checksLockstep: Bool
+  let asksAhead: Bool
   private let samplesDispatches: Bool
 
-  init(settings: DeviceSettings) throws {
-    workers = try WorkerPool(threads: settings.threads, timeLimit: settings.timeLimit)
-    threads = settings.threads
+  /// - Parameter gpu: what runs the kernels; nil for the CPU.
+  init(settings: DeviceSettings, gpu: CudaContext? = nil) throws(DeviceError) {
+    self.gpu = gpu
+    if let gpu {
+      makeRunner = { CudaRunner(gpu, timeLimit: settings.timeLimit) }
+      coreCount = gpu.multiprocessors
+      name = "SoftMetal (\(gpu.name))"
+    } else {
+      let workers = try WorkerPool(threads: settings.threads, timeLimit: settings.timeLimit)
+      makeRunner = { ProcessorRunner(workers) }
+      coreCount = settings.threads
+      name = "SoftMetal (\(Processor.name), \(settings.threads) \(settings.threads == 1 ? "thread" : "threads"))"
+    }
     order = settings.order
     checksLockstep = settings.checksLockstep
-    memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure)
+    memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure, mapping: gpu)
+    asksAhead = settings.asksAhead
     samplesDispatches = settings.samplesDispatches
-    name = "SoftMetal (\(Processor.name), \(settings.threads) \(settings.threads == 1 ? "thread" : "threads"))"
   }
 
   var maxBufferLength: Int { memory.maxLength }
-  var recommendedMaxWorkingSetSize: UInt64 { UInt64(Processor.physicalMemory / 4 * 3) }
+  var recommendedMaxWorkingSetSize: UInt64 { UInt64(gpu?.totalMemory ?? Processor.physicalMemory / 4 * 3) }
   var currentAllocatedSize: Int { memory.allocatedSize }
 
   /// Every family's features run on a CPU.
@@ -50,7 +63,8 @@ final class SoftDevice: MTLDevice {
   }
 
   func makeCommandQueue() -> (any MTLCommandQueue)? {
-    QueueExecutor(workers: workers, order: order).map { SoftCommandQueue(memory: memory, executor: $0) }
+    makeRunner().flatMap { QueueExecutor(runner: $0, order: order, mapping: gpu) }
+      .map { SoftCommandQueue(memory: memory, executor: $0) }
   }
 
   func makeBuffer(length: Int, options: MTLResourceOptions) -> (any MTLBuffer)? {
@@ -77,6 +91,7 @@ final class SoftDevice: MTLDevice {
 
   func makeLibrary(source: String, options: MTLCompileOptions?) throws -> any MTLLibrary {
     let options = options ?? MTLCompileOptions()
+    guard gpu == nil else { return try SoftLibrary(source: source, options: .init(options), for: .nvptx) }
     return try SoftLibrary(source: source, options: .init(options), checksLockstep: checksLockstep)
   }
 
@@ -89,7 +104,7 @@ final class SoftDevice: MTLDevice {
     guard !memory.fails(.pipeline) else {
       throw MTLLibraryError(.internal, "function '\(function.name)': no memory for its pipeline")
     }
-    return try SoftComputePipelineState(function)
+    return try SoftComputePipelineState(function, gpu: gpu)
   }
 
   func makeComputePipelineState(

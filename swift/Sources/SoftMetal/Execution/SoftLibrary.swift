@@ -11,7 +11,7 @@ final class SoftLibrary: MTLLibrary {
   /// What an object is made for; `function` is nil where one serves all.
   private struct Key: Hashable {
     let function: String?
-    let asThreads: Bool
+    let executor: Executor.Choice
     let constants: [UInt32: ConstantValue]
     let namedConstants: [String: ConstantValue]
   }
@@ -19,15 +19,20 @@ final class SoftLibrary: MTLLibrary {
   private let source: String
   private let options: ShaderCompiler.Options
   private let checksLockstep: Bool
+  private let executor: Executor.Choice
   private let compiled: CompiledShader
   private let loaded = Mutex<[Key: WeakShader]>([:])
 
-  init(source: String, options: ShaderCompiler.Options, checksLockstep: Bool = false) throws {
+  init(
+    source: String, options: ShaderCompiler.Options, checksLockstep: Bool = false,
+    for executor: Executor.Choice = .usual
+  ) throws {
     self.source = source
     self.options = options
     self.checksLockstep = checksLockstep
+    self.executor = executor
     do {
-      compiled = try ShaderCompiler.compile(source: source, options: options)
+      compiled = try ShaderCompiler.compile(source: source, options: options, for: executor)
     } catch let error as ShaderCompilerError {
       throw MTLLibraryError(error)
     }
@@ -51,12 +56,12 @@ final class SoftLibrary: MTLLibrary {
     if let index = constantValues.invalidIndex {
       throw MTLLibraryError(.unsupported, "function constant index \(index) is outside 0 to \(UInt32.max)")
     }
-    let shader = try loadedShader(name, constantValues)
+    let shader = try loadedShader(name, constantValues, for: executor)
     guard let kernel = shader.kernel(named: name) else { throw functionNotFound(name) }
     guard checksLockstep, kernel.pointee.execution == UInt32(SM_EXECUTION_VECTORS) else {
       return SoftFunction(name: name, shader: shader, kernel: kernel)
     }
-    let other = try loadedShader(name, constantValues, asThreads: true)
+    let other = try loadedShader(name, constantValues, for: .threads)
     guard let otherKernel = other.kernel(named: name) else { throw functionNotFound(name) }
     return SoftFunction(name: name, shader: shader, kernel: kernel, reference: (other, otherKernel))
   }
@@ -68,20 +73,20 @@ final class SoftLibrary: MTLLibrary {
   }
 
   private func loadedShader(
-    _ name: String, _ values: MTLFunctionConstantValues, asThreads: Bool = false
+    _ name: String, _ values: MTLFunctionConstantValues, for choice: Executor.Choice
   ) throws -> LoadedShader {
     let isSeparate = compiled.object.isEmpty
     let key = Key(
-      function: isSeparate ? name : nil, asThreads: asThreads, constants: values.values,
+      function: isSeparate ? name : nil, executor: choice, constants: values.values,
       namedConstants: values.namedValues)
     return try loaded.withLock { loaded in
       if let shader = loaded[key]?.shader { return shader }
       loaded = loaded.filter { $0.value.shader != nil }
       do {
         let compiled =
-          isSeparate || asThreads
+          isSeparate || choice != executor
           ? try ShaderCompiler.compile(
-            source: source, options: options, kernel: isSeparate ? name : nil, asThreads: asThreads)
+            source: source, options: options, kernel: isSeparate ? name : nil, for: choice)
           : self.compiled
         let shader = try LoadedShader(compiled, constants: values.values, namedConstants: values.namedValues)
         loaded[key] = WeakShader(shader: shader)

@@ -9,7 +9,7 @@ final class WorkerPool: @unchecked Sendable {
   /// The pool takes one dispatch at a time.
   private let turn = Monitor()
 
-  init(threads: Int, timeLimit: Double) throws {
+  init(threads: Int, timeLimit: Double) throws(DeviceError) {
     guard let pool = sm_pool_create(UInt32(threads)) else {
       throw DeviceError("cannot start \(threads) worker threads; set SOFTMETAL_THREADS to fewer")
     }

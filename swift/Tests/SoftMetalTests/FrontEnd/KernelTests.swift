@@ -105,7 +105,8 @@ import Testing
   @Test func uninstantiatedTemplatesAreNoKernels() throws {
     #expect(try Lowered(Self.template).names == [])
     #expect(
-      try Lowered(Self.template).tail.has("SM_OBJECT_VERSION, 0, nullptr, 0, 0, nullptr, SM_ADDRESS(sm_initialize)"))
+      try Lowered(Self.template).tail.has(
+        "SM_OBJECT_VERSION, 0, nullptr, 0, 0, nullptr, nullptr, SM_ADDRESS(sm_initialize), sm_ptx}"))
   }
 
   @Test func namespaces() throws {

@@ -18,7 +18,7 @@ import Testing
 
     func precompile(_ levels: [ProcessorLevel]) throws {
       for level in levels {
-        var precompiler = try Precompiler(level, in: kernels)
+        var precompiler = try Precompiler(.processor(level), in: kernels)
         precompiler.settings = folder.settings
         let separate = try precompiler.compileLibrary(smallSource(1), options: options)
         #expect(separate.isEmpty)

@@ -52,8 +52,7 @@ struct DecodeStream {
       return
     }
     format = .coded(
-      try HadamardFormat(
-        bits: arguments.bits, .literal(names.bits), packing: arguments.packing, .literal(names.packing)))
+      try HadamardFormat(bits: arguments.bits, names.bits, packing: arguments.packing, names.packing))
     try rows.requireDType(.u8)
     try require(
       rows.offset % 2 == 0, StatusCode.invalidArgument,

@@ -16,14 +16,18 @@ extension HadamardQuantizeSeqParams: HadamardParams {}
 extension HadamardDequantizeParams: HadamardParams {}
 
 extension Packing {
-  /// Supported code widths in bits.
-  var widths: [UInt32] {
+  /// Whether codes of `bits` are packed so.
+  @inline(__always)
+  func has(_ bits: UInt32) -> Bool {
     switch self {
-    case .nibble: [4]
-    case .byte: [5, 6, 8]
-    case .dense: [2, 3, 5, 6]
+    case .nibble: bits == 4
+    case .byte: bits == 5 || bits == 6 || bits == 8
+    case .dense: bits == 2 || bits == 3 || bits == 5 || bits == 6
     }
   }
+
+  /// Supported code widths in bits.
+  var widths: [UInt32] { (1...8).filter(has) }
 }
 
 /// Width and packing of the codes of a quantized cache.
@@ -32,20 +36,27 @@ struct HadamardFormat {
   /// Bits of a code.
   let bits: UInt32
 
+  @inline(__always)
   init(
-    bits: UInt32, _ bitsName: Argument = "codebook_bits", packing: UInt32, _ packingName: Argument = "packing"
+    bits: UInt32, _ bitsName: StaticString = "codebook_bits", packing: UInt32, _ packingName: StaticString = "packing"
   ) throws(StatusError) {
-    guard let known = Packing(rawValue: packing), known.widths.contains(bits) else {
-      let supported = Packing.allCases.map { packing in
-        "packing \(packing.rawValue) (\(packing)): \(packing.widths.map { "\($0)" }.joined(separator: ", ")) bits"
-      }
-      throw StatusError(
-        StatusCode.unsupported,
-        "\(bitsName) \(bits) with \(packingName) \(packing) has no kernel; supported: \(supported.joined(separator: "; "))"
-      )
+    guard let known = Packing(rawValue: packing), known.has(bits) else {
+      throw Self.unsupported(bits, bitsName, packing, packingName)
     }
     self.packing = known
     self.bits = bits
+  }
+
+  private static func unsupported(
+    _ bits: UInt32, _ bitsName: StaticString, _ packing: UInt32, _ packingName: StaticString
+  ) -> StatusError {
+    let supported = Packing.allCases.map { packing in
+      "packing \(packing.rawValue) (\(packing)): \(packing.widths.map { "\($0)" }.joined(separator: ", ")) bits"
+    }
+    return StatusError(
+      StatusCode.unsupported,
+      "\(arg: .literal(bitsName)) \(bits) with \(arg: .literal(packingName)) \(packing) has no kernel; supported: \(supported.joined(separator: "; "))"
+    )
   }
 
   /// Bits of a row that a code takes.

@@ -4,22 +4,26 @@ import Synchronization
 /// Shaders that were compiled before the library was shipped, in a tar archive:
 ///
 ///     LEVEL/KEY    in the format of `CacheEntry`
+///     nvptx/KEY    likewise, for an NVIDIA GPU
 ///
 /// The key has neither compiler nor processor in it, so no clang is needed to
 /// find an entry. It has no lowered text either: what a source is lowered to is
 /// settled by the library, and archive and library are made together.
 package struct PrecompiledShaders: Sendable {
   private let archive: TarArchive
-  private let level: ProcessorLevel
+  /// Nil where there are none for the processor.
+  private let level: ProcessorLevel?
 
-  /// Those for the highest level that a processor of level `number` has; nil where there is none.
+  /// Those for the highest level that a processor of level `number` has, and for GPUs; nil where there is neither.
   init?(_ archive: TarArchive, processorLevel number: Int32 = sm_x86_64_level()) {
     let usable = ProcessorLevel.allCases.reversed().filter { $0.number <= number }
     let level = usable.first { level in archive.names.contains { $0.hasPrefix(level.rawValue + "/") } }
-    guard let level else { return nil }
+    guard level != nil || archive.names.contains(where: { $0.hasPrefix(Self.gpuFolder + "/") }) else { return nil }
     self.archive = archive
     self.level = level
   }
+
+  static let gpuFolder = "nvptx"
 
   /// Given by the program, in place of those beside the library.
   private static let provided = Mutex<PrecompiledShaders?>(nil)
@@ -43,8 +47,9 @@ package struct PrecompiledShaders: Sendable {
   }
 
   /// A damaged entry counts as none.
-  func load(key: String) -> CacheEntry.Content? {
-    archive["\(level.rawValue)/\(key)"].flatMap { CacheEntry.decode($0) }
+  func load(key: String, for choice: Executor.Choice = .usual) -> CacheEntry.Content? {
+    guard let folder = choice == .nvptx ? Self.gpuFolder : level?.rawValue else { return nil }
+    return archive["\(folder)/\(key)"].flatMap { CacheEntry.decode($0) }
   }
 
   /// Identifies what a source is compiled to for some processor.

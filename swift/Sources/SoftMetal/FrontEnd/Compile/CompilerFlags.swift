@@ -1,7 +1,7 @@
 /// The command line of clang.
 enum CompilerFlags {
   /// What the language predefines.
-  private static func defines(_ options: ShaderCompiler.Options) -> [String] {
+  static func defines(_ options: ShaderCompiler.Options) -> [String] {
     [
       "-D__METAL_VERSION__=\(options.languageVersion)", "-D__METAL__=1", "-D__METAL_MACOS__=1",
       "-D__METAL_PRECISE_MATH__=0", "-D__METAL_FAST_MATH__=1", "-D__METAL_MAYBE_FAST_MATH__=0",
@@ -29,7 +29,7 @@ enum CompilerFlags {
   {
     var flags = language
     flags += [
-      "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
+      "-fno-convergent-functions", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
       // A frame larger than a stack's guard page would reach over it into the stack of another thread.
@@ -37,21 +37,24 @@ enum CompilerFlags {
       // GPUs read and write a float4 that lies where a float may, and published kernels rely on it.
       "-fmax-type-align=8",
     ]
-    flags += executor.flags
-    flags += ["-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed"]
-    flags += [
-      "-Werror=vla", "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
-      "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
-    ]
+    flags += executor.flags + warnings
     flags += processor(options.level)
-    flags += options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
-    return flags + defines(options)
+    return flags + arithmetic(options) + defines(options)
   }
 
-  private static let language = [
-    "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-fdeclspec", "-fno-convergent-functions",
-    "-cl-fp32-correctly-rounded-divide-sqrt",
+  static let language = [
+    "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-fdeclspec", "-cl-fp32-correctly-rounded-divide-sqrt",
   ]
+
+  static let warnings = [
+    "-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed", "-Werror=vla",
+    "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
+    "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
+  ]
+
+  static func arithmetic(_ options: ShaderCompiler.Options) -> [String] {
+    options.fastMath ? ["-ffast-math"] : ["-ffp-contract=off"]
+  }
 
   private static func processor(_ level: ProcessorLevel?) -> [String] {
     #if arch(x86_64)

@@ -7,9 +7,37 @@ enum Executor: Hashable, Sendable {
   case threads(why: String, plugin: String?)
   /// A SIMD group is one flow of control over vectors, made by the compiler pass in `plugin`.
   case vectors(plugin: String)
+  /// An NVIDIA GPU. The object has PTX, and describes its kernels.
+  case nvptx
+
+  /// What is asked for.
+  enum Choice: Hashable, Sendable {
+    /// On the CPU as well as it can be.
+    case usual
+    /// On the CPU with every thread by itself, to compare with.
+    case threads
+    case nvptx
+
+    /// Whether kernels are compiled ahead of time for it.
+    var isPrecompiled: Bool {
+      switch self {
+      case .usual: !Executor.isThreadsAsked
+      case .threads: false
+      case .nvptx: true
+      }
+    }
+  }
+
+  static func chosen(_ choice: Choice, for clang: Clang) -> Executor {
+    switch choice {
+    case .usual: usual(for: clang)
+    case .threads: .threads(why: "for comparison", plugin: plugin(for: clang))
+    case .nvptx: .nvptx
+    }
+  }
 
   /// Vectors where the pass is at hand and SOFTMETAL_EXECUTOR is not `threads`.
-  static func chosen(for clang: Clang) -> Executor {
+  private static func usual(for clang: Clang) -> Executor {
     let plugin = plugin(for: clang)
     if isThreadsAsked { return .threads(why: "SOFTMETAL_EXECUTOR is threads", plugin: plugin) }
     guard let plugin else {
@@ -38,7 +66,7 @@ enum Executor: Hashable, Sendable {
   var whyThreads: String {
     switch self {
     case .threads(let why, _): why
-    case .vectors: ""
+    case .vectors, .nvptx: ""
     }
   }
 
@@ -47,6 +75,8 @@ enum Executor: Hashable, Sendable {
     switch self {
     // Little is optimised in what others are compared with.
     case .threads(_, let plugin): ["-O1"] + (plugin.map { ["-fpass-plugin=\($0)"] } ?? [])
+    // Only tables, and what sets constants.
+    case .nvptx: ["-O1", "-DSM_DESCRIBE_ONLY"]
     case .vectors(let plugin):
       ["-O3", "-DSM_EXECUTE_VECTORS", "-fpass-plugin=\(plugin)", "-Xclang", "-disable-lifetime-markers"]
     }
@@ -56,6 +86,7 @@ enum Executor: Hashable, Sendable {
     switch self {
     case .threads(_, let plugin): plugin
     case .vectors(let plugin): plugin
+    case .nvptx: nil
     }
   }
 
@@ -64,6 +95,7 @@ enum Executor: Hashable, Sendable {
     switch self {
     case .threads(let why, let plugin): "threads \(why) \(plugin.flatMap { Files.identity($0) } ?? "")"
     case .vectors(let plugin): "vectors \(Files.identity(plugin) ?? "")"
+    case .nvptx: "nvptx \(NvptxCode.identity)"
     }
   }
 

@@ -72,6 +72,24 @@ final class LoadedShader: @unchecked Sendable {
     return nil
   }
 
+  /// A GPU's code for the only kernel; nil in an object for the CPU.
+  var ptx: UnsafePointer<CChar>? { object.pointee.ptx }
+
+  /// What a GPU's code has to be given: each constant by its symbol there.
+  var values: [(symbol: String, bytes: UnsafeRawBufferPointer)] {
+    let constants = Self.constants(of: object).enumerated().flatMap { number, constant in
+      [
+        ("sm_constant_\(number)", UnsafeRawBufferPointer(start: constant.value, count: Int(constant.size))),
+        ("sm_defined_\(number)", UnsafeRawBufferPointer(start: constant.defined, count: 1)),
+      ]
+    }
+    let derived = UnsafeBufferPointer(start: object.pointee.derived, count: Int(object.pointee.derivedCount))
+    return constants
+      + derived.enumerated().map { number, constant in
+        ("sm_derived_\(number)", UnsafeRawBufferPointer(start: constant.value, count: Int(constant.size)))
+      }
+  }
+
   /// Names of the function constants that `kernel` needs and that have no value.
   func missingConstants(of kernel: UnsafePointer<SmKernel>) -> [String] {
     needed(by: kernel).filter { $0.defined.pointee == 0 }.map { String(cString: $0.name) }

@@ -14,17 +14,17 @@ package struct Precompiler: Sendable {
     let options: ShaderCompiler.Options
   }
 
-  private let level: ProcessorLevel
+  private let target: PrecompileTarget
   private let folder: String
   var settings = CompilerSettings.environment
 
-  /// - Parameter parent: an existing folder; the entries go to one in it, named for the level.
+  /// - Parameter parent: an existing folder; the entries go to one in it, named for the target.
   /// - Throws: `ShaderCompilerError`.
-  package init(_ level: ProcessorLevel, in parent: String) throws {
-    self.level = level
-    folder = parent + "/" + level.rawValue
+  package init(_ target: PrecompileTarget, in parent: String) throws {
+    self.target = target
+    folder = parent + "/" + target.folder
     guard sm_x86_64_level() > 0 else {
-      throw ShaderCompilerError(kind: .hostFailure, message: "\(level.rawValue) is not of this machine's architecture")
+      throw ShaderCompilerError(kind: .hostFailure, message: "\(target.folder) is not for this machine's architecture")
     }
     guard mkdir(folder, 0o755) == 0 || errno == EEXIST else {
       throw ShaderCompilerError(kind: .hostFailure, message: "cannot make \(folder): \(Files.lastError)")
@@ -47,9 +47,9 @@ package struct Precompiler: Sendable {
 
   private func compileEntry(_ unit: Unit) throws -> CompiledShader {
     var options = unit.options
-    options.level = level
+    options.level = target.level
     let shader = try ShaderCompiler.compile(
-      source: unit.source, options: options, kernel: unit.kernel, settings: settings)
+      source: unit.source, options: options, kernel: unit.kernel, for: target.choice, settings: settings)
     let metadata = CacheEntry.Metadata(
       functionNames: shader.functionNames, whyThreads: shader.whyThreads, log: shader.log)
     let path =

@@ -24,24 +24,25 @@ enum ShaderCompiler {
   ///   - label: the file name that diagnostics show.
   ///   - kernel: compile this kernel alone. Nil: the library, with all of them,
   ///     or only checked and without an object where they are compiled one by one.
-  ///   - asThreads: for the executor that has every thread by itself, whatever would be chosen.
+  ///   - choice: what is to run it.
   ///   - settings: where the compiler and the cache are.
   /// - Throws: `ShaderCompilerError`.
   static func compile(
     source: String, label: String = "program_source", options: Options = Options(),
-    kernel: String? = nil, asThreads: Bool = false, settings: CompilerSettings = .environment,
-    precompiled: PrecompiledShaders? = .installed
+    kernel: String? = nil, for choice: Executor.Choice = .usual,
+    settings: CompilerSettings = .environment, precompiled: PrecompiledShaders? = .installed
   ) throws -> CompiledShader {
     let text = Array(source.utf8)
-    if let precompiled, options.level == nil, !asThreads, !Executor.isThreadsAsked {
+    if let precompiled, options.level == nil, choice.isPrecompiled {
       let key = PrecompiledShaders.key(source: text, label: label, options: options, kernel: kernel)
-      if let entry = precompiled.load(key: key) { return CompiledShader(label: label, entry, wasCached: true) }
+      if let entry = precompiled.load(key: key, for: choice) {
+        return CompiledShader(label: label, entry, wasCached: true)
+      }
     }
     let clang = try Clang.find(settings)
     let job = Job(
       source: text, label: label, options: options, kernel: kernel, clang: clang,
-      executor: asThreads
-        ? .threads(why: "for comparison", plugin: Executor.plugin(for: clang)) : Executor.chosen(for: clang),
+      executor: Executor.chosen(choice, for: clang),
       cache: ShaderCache.open(settings))
     let sourceKey = job.sourceKey(kernel)
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
@@ -91,7 +92,7 @@ private struct Job {
   func key(of lowered: LoweredShader, _ program: Program) -> String {
     var hash = environmentHash
     hash.combine(lowered.text)
-    for macro in lowered.macros { hash.combine(macro) }
+    for macro in lowered.macros(executor) { hash.combine(macro) }
     hash.combine(program.warnings)
     hash.combine(isCheckOnly(lowered) ? "check" : "")
     return hash.name
@@ -106,9 +107,10 @@ private struct Job {
     return hash
   }
 
-  /// A library whose kernels are compiled one by one is only checked.
+  /// A library whose kernels are compiled one by one is only checked. For a GPU all are: its driver takes as long again
+  /// for each kernel of a file.
   private func isCheckOnly(_ lowered: LoweredShader) -> Bool {
-    kernel == nil && lowered.compilesSeparately
+    kernel == nil && (lowered.compilesSeparately || executor == .nvptx)
   }
 
   // MARK: Steps of a compilation
@@ -211,19 +213,39 @@ private struct Job {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
-    let flags = CompilerFlags.code(options, clang, executor) + lowered.macros.map { "-D\($0)" }
+    let flags = CompilerFlags.code(options, clang, executor) + lowered.macros(executor).map { "-D\($0)" }
     let library =
       lowered.includesLibrary
       ? PrecompiledHeader.inclusion(flags: flags, headers: headers, clang: clang, work: work) : []
     let arguments =
       flags + ["-isystem", headers] + library + CompilerFlags.diagnostics
       + [input, "-o", output] + (isCheckOnly ? ["-fsyntax-only"] : [])
-    let log = try run(arguments, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
+    let ptx = executor == .nvptx && !isCheckOnly ? try compileToPTX(lowered, input, headers: headers, work) : []
+    let log = try run(arguments + ptx, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
     try UndefinedSymbols.check(object, label: label)
     let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, whyThreads: executor.whyThreads, log: log)
     return (metadata, object)
+  }
+
+  /// Makes code for a GPU; returns what has clang put it into the object.
+  private func compileToPTX(
+    _ lowered: LoweredShader, _ input: String, headers: String, _ work: WorkFolder
+  ) throws -> [String] {
+    let (raw, placed, code) = (work.path + "/raw.ll", work.path + "/placed.ll", work.path + "/code.ptx")
+    let flags = NvptxCode.flags(options)
+    let library =
+      lowered.includesLibrary
+      ? PrecompiledHeader.inclusion(flags: flags, headers: headers, clang: clang, work: work) : []
+    let arguments = flags + ["-isystem", headers] + library + CompilerFlags.diagnostics + NvptxCode.rawOutput
+    _ = try run(arguments + [input, "-o", raw], output: raw, lowered.sourceMap, headers: headers, work)
+    guard let text = Files.read(raw), Files.write(NvptxCode.placed(text), to: placed) else { throw cannotWrite(work) }
+    let generation = NvptxCode.generationFlags + CompilerFlags.diagnostics
+    _ = try run(generation + [placed, "-o", code], output: code, lowered.sourceMap, headers: headers, work)
+    guard let ptx = Files.read(code) else { throw cannotWrite(work) }
+    try NvptxCode.check(ptx, label: label)
+    return ["-DSM_PTX=\"\(code)\""]
   }
 
   /// Runs clang; returns its warnings.

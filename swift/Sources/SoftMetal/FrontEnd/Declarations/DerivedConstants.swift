@@ -3,6 +3,7 @@
 struct DerivedConstant {
   /// The namespace that it is in, with `::` at the end; empty at the top.
   let qualifier: String
+  let name: String
   /// A statement for the initialize function.
   let statement: String
   /// Offset of the declaration in the source.
@@ -17,12 +18,14 @@ enum DerivedConstants {
     where declaration.kind == .variable && declaration.attribute("function_constant") == nil
       && reachability.reachesFunctionConstant(index)
     {
-      if let constant = lower(declaration, &context) { result.append(constant) }
+      if let constant = lower(declaration, &context, number: result.count) { result.append(constant) }
     }
     return result
   }
 
-  private static func lower(_ declaration: Declaration, _ context: inout LoweringContext) -> DerivedConstant? {
+  private static func lower(
+    _ declaration: Declaration, _ context: inout LoweringContext, number: Int
+  ) -> DerivedConstant? {
     let list = context.list
     let end = declaration.tokens.upperBound - 1
     let head = span(declaration.headStart, declaration.nameToken)
@@ -43,7 +46,7 @@ enum DerivedConstants {
     let range = list.tokens[first].range.lowerBound..<list.tokens[end].range.lowerBound
     let value = context.loweredText(range)
     FunctionConstants.rewriteStorage(head, keyword, &context)
-    context.insert(" = {}", before: dimensions)
+    context.insert(" SM_SYMBOL(derived, \(number)) = {}", before: dimensions)
     context.blank(dimensions..<end)
     let target = name
     let statement: String
@@ -57,7 +60,7 @@ enum DerivedConstants {
         """
     }
     return DerivedConstant(
-      qualifier: declaration.qualifier, statement: statement,
+      qualifier: declaration.qualifier, name: name, statement: statement,
       offset: list.tokens[declaration.nameToken].range.lowerBound)
   }
 }

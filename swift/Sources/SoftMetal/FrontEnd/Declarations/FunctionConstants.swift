@@ -24,7 +24,7 @@ enum FunctionConstants {
     var result: [FunctionConstant] = []
     for declaration in context.declarations
     where declaration.kind == .variable && declaration.attribute("function_constant") != nil {
-      result += lower(declaration, &context)
+      result += lower(declaration, &context, first: result.count)
     }
     checkTypes(result, &context)
     let names = Set(result.map(\.name))
@@ -38,7 +38,10 @@ enum FunctionConstants {
 
   private static let storageWords: Set<String> = ["static", "const", "constexpr", "extern", "constant", "volatile"]
 
-  private static func lower(_ declaration: Declaration, _ context: inout LoweringContext) -> [FunctionConstant] {
+  /// - Parameter first: the number of the declaration's first constant, by which a loader finds it on a GPU.
+  private static func lower(
+    _ declaration: Declaration, _ context: inout LoweringContext, first: Int
+  ) -> [FunctionConstant] {
     let list = context.list
     let end = declaration.tokens.upperBound - 1
     guard let keyword = span(declaration.headStart, end).first(where: { list.text($0) == "constant" }) else {
@@ -62,7 +65,7 @@ enum FunctionConstants {
         typeName = plain.filter { $0 != name && !storageWords.contains(list.text($0)) }
           .map { list.text($0) }.joined(separator: " ")
       }
-      context.insert(" = {}", after: name)
+      context.insert(" SM_SYMBOL(constant, \(first + result.count)) = {}", after: name)
       result.append(
         FunctionConstant(
           name: list.text(name), offset: list.tokens[name].range.lowerBound, qualifier: declaration.qualifier,
@@ -70,7 +73,9 @@ enum FunctionConstants {
           number: IntegerExpression.value(of: constant.argument, list)))
     }
     rewriteStorage(span(declaration.headStart, end), keyword, &context)
-    let flags = result.map { " static unsigned char sm_defined_\($0.name) = 0;" }.joined()
+    let flags = result.enumerated().map { number, constant in
+      " SM_CONSTANT_STORAGE unsigned char sm_defined_\(constant.name) SM_SYMBOL(defined, \(first + number)) = 0;"
+    }.joined()
     context.insert(flags, after: end)
     return result
   }

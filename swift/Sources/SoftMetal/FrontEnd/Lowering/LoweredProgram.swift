@@ -10,6 +10,8 @@ struct LoweredProgram {
   let derived: [DerivedConstant]
   /// Whether it includes `<metal_stdlib>`.
   let includesLibrary: Bool
+  /// As `RareSwizzles` says.
+  let usesRareSwizzles: Bool
 
   /// Where diagnostics are without a tail.
   var map: SourceMap { SourceMap(origin: origin, edited: edited, tailOrigins: []) }
@@ -31,6 +33,7 @@ struct LoweredProgram {
       describedNames: described.map(\.hostName),
       hasLoops: described.contains { !$0.facts.needsLanes },
       includesLibrary: includesLibrary,
+      usesRareSwizzles: usesRareSwizzles,
       compilesSeparately: compilesSeparately,
       sourceMap: SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins))
   }

@@ -9,10 +9,16 @@ struct LoweredShader {
   let hasLoops: Bool
   /// Whether it includes `<metal_stdlib>`.
   let includesLibrary: Bool
+  /// As `RareSwizzles` says.
+  let usesRareSwizzles: Bool
   /// Whether each kernel is compiled alone when it is first asked for.
   let compilesSeparately: Bool
   let sourceMap: SourceMap
 
-  /// Macros that decide on what the headers have.
-  var macros: [String] { hasLoops ? ["SM_HAS_LOOPS"] : [] }
+  /// Macros that decide on what the headers have for an executor. The fewer sets there are, the fewer times they are
+  /// parsed.
+  func macros(_ executor: Executor) -> [String] {
+    let loops = if case .threads = executor { hasLoops } else { false }
+    return (loops ? ["SM_HAS_LOOPS"] : []) + (usesRareSwizzles ? [RareSwizzles.macro] : [])
+  }
 }

@@ -30,7 +30,8 @@ enum Lowering {
     let program = LoweredProgram(
       head: head(context) + "#line 1 \"\(origin.escapedLabel)\"\n", edited: context.edits.apply(to: source),
       list: context.list, origin: origin, entries: entries, constants: constants, derived: derived,
-      includesLibrary: Preprocessing.headers(context.list).contains("metal_stdlib"))
+      includesLibrary: Preprocessing.headers(context.list).contains("metal_stdlib"),
+      usesRareSwizzles: RareSwizzles.areUsed(in: context.list))
     guard context.diagnostics.isEmpty else { throw program.map.error(context.diagnostics) }
     if let overlap = context.edits.overlap() { throw program.map.error(overlap) }
     return program

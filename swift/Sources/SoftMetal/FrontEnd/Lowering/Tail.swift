@@ -12,17 +12,33 @@ struct Tail {
     _ entries: [KernelEntry], _ constants: [FunctionConstant], _ derived: [DerivedConstant], _ list: TokenList
   ) {
     text = "\n#pragma clang attribute pop\n#pragma clang attribute pop\n"
+    text += "#ifndef SM_EXECUTE_NVPTX\n"
     for (index, constant) in derived.enumerated() {
       // Where the names of its initializer are known.
       let function = "static void sm_initialize_\(index)() { \(constant.statement) }"
       addLine(LoweringContext.inNamespace(constant.qualifier, function), from: constant.offset)
     }
+    text += "#endif\n"
     for entry in entries {
       for line in entry.deduced?.lines ?? [] { addLine(line, from: list.tokens[entry.token].range.lowerBound) }
     }
     for constant in constants where constant.number == nil { addIndex(constant, constants, list) }
     text += "namespace {\n"
     for (index, entry) in entries.enumerated() { addKernel(entry, index, constants, list) }
+    text += "#ifdef SM_EXECUTE_NVPTX\n}\n"
+    for index in entries.indices { text += "SM_ENTRY(\(index + 1), sm_kernel_\(index))\n" }
+    text += "#else\n"
+    addTables(entries, constants, derived, list)
+    text += "#endif\n"
+  }
+
+  /// The kernel's name in code for a GPU, which has one.
+  static let entryName = "sm_entry_1"
+
+  /// What the loader reads of an object, with the code that sets it up.
+  private mutating func addTables(
+    _ entries: [KernelEntry], _ constants: [FunctionConstant], _ derived: [DerivedConstant], _ list: TokenList
+  ) {
     addTable("SmKernel sm_kernels", entries.count) { tail, index in
       let entry = entries[index]
       let indices = tail.constantIndices(entry, constants)
@@ -39,13 +55,19 @@ struct Tail {
           + "\(Self.literal(constant.typeName)), SM_CONSTANT_ADDRESS(\(name)), &\(constant.definedFlag)},",
         from: constant.offset)
     }
+    addTable("SmDerivedConstant sm_derived_constants", derived.count) { tail, index in
+      let name = derived[index].qualifier + derived[index].name
+      tail.addLine("{SM_CONSTANT_ADDRESS(\(name)), sizeof(\(name))},", from: derived[index].offset)
+    }
     text += "SM_THREADGROUP_SECTION\nvoid sm_initialize() {\n::softmetal::place_threadgroup_variables();\n"
     for (index, constant) in derived.enumerated() { text += "::\(constant.qualifier)sm_initialize_\(index)();\n" }
     text += "}\n}\n"
+    text += "#ifdef SM_PTX\nSM_INCLUDE_TEXT(SM_PTX)\n#else\n#define sm_ptx nullptr\n#endif\n"
     text += """
       extern "C" __attribute__((visibility("default"))) const SmObject sm_object = {SM_OBJECT_VERSION, \
       \(entries.count), \(entries.isEmpty ? "nullptr" : "sm_kernels"), \
-      \(constants.count), 0, \(constants.isEmpty ? "nullptr" : "sm_function_constants"), SM_ADDRESS(sm_initialize)};
+      \(constants.count), \(derived.count), \(constants.isEmpty ? "nullptr" : "sm_function_constants"), \
+      \(derived.isEmpty ? "nullptr" : "sm_derived_constants"), SM_ADDRESS(sm_initialize), sm_ptx};
 
       """
   }

@@ -1,0 +1,94 @@
+import CSoftMetal
+
+/// A kernel's code on an NVIDIA GPU, with its function constants set.
+final class CudaKernel: @unchecked Sendable {
+  let function: CudaDriver.Pointer
+  let maxThreads: Int
+  /// Bytes of threadgroup variables.
+  let staticThreadgroupMemoryLength: Int
+  private let module: CudaDriver.Pointer
+  private let context: CudaContext
+
+  private enum Attribute {
+    static let maxThreads: Int32 = 0
+    static let sharedSize: Int32 = 1
+  }
+
+  /// Has the driver compile it.
+  ///
+  /// - Throws: `MTLLibraryError` with what the driver says.
+  init(_ source: SoftFunction, _ context: CudaContext) throws {
+    self.context = context
+    let driver = context.driver
+    guard let ptx = source.shader.ptx else {
+      throw MTLLibraryError(.internal, "kernel '\(source.name)' was not compiled for this device")
+    }
+    let (module, function, maxThreads, sharedSize) = try context.perform {
+      if let reason = context.lossReason {
+        throw MTLLibraryError(.internal, "kernel '\(source.name)': \(reason)")
+      }
+      let module = try Self.load(ptx, source.name, driver)
+      do {
+        func check(_ status: CudaDriver.Status, _ call: String) throws {
+          guard status == CudaStatus.success else {
+            throw MTLLibraryError(.internal, "kernel '\(source.name)': \(call) gave \(driver.describe(status))")
+          }
+        }
+        for (symbol, value) in source.shader.values {
+          var (address, size) = (UInt64(0), 0)
+          let status = driver.global(&address, &size, module, symbol)
+          // One that the kernel does not read.
+          if status == CudaStatus.notFound { continue }
+          try check(status, "cuModuleGetGlobal")
+          guard let start = value.baseAddress, size == value.count else {
+            throw MTLLibraryError(
+              .internal, "kernel '\(source.name)': \(symbol) has \(size) bytes, and \(value.count) on the host")
+          }
+          try check(driver.copyToDevice(address, start, size), "cuMemcpyHtoD")
+        }
+        var function: CudaDriver.Pointer?
+        try check(driver.function(&function, module, Tail.entryName), "cuModuleGetFunction")
+        guard let function else { throw MTLLibraryError(.internal, "kernel '\(source.name)' has no entry point") }
+        var (threads, shared) = (Int32(0), Int32(0))
+        try check(driver.functionAttribute(&threads, Attribute.maxThreads, function), "cuFuncGetAttribute")
+        try check(driver.functionAttribute(&shared, Attribute.sharedSize, function), "cuFuncGetAttribute")
+        return (module, function, Int(threads), Int(shared))
+      } catch {
+        _ = driver.unloadModule(module)
+        throw error
+      }
+    }
+    self.module = module
+    self.function = function
+    self.maxThreads = maxThreads
+    staticThreadgroupMemoryLength = sharedSize
+  }
+
+  deinit {
+    guard context.lossReason == nil else { return }
+    context.perform { _ = context.driver.unloadModule(module) }
+  }
+
+  private static func load(
+    _ ptx: UnsafePointer<CChar>, _ name: String, _ driver: CudaDriver
+  ) throws -> CudaDriver.Pointer {
+    let length = 8192
+    let log = UnsafeMutablePointer<CChar>.allocate(capacity: length)
+    log.initialize(repeating: 0, count: length)
+    defer { log.deallocate() }
+    // The buffer for errors, and its size.
+    var options: [Int32] = [5, 6]
+    let size = UnsafeMutableRawPointer(bitPattern: length)
+    var values: [UnsafeMutableRawPointer?] = [UnsafeMutableRawPointer(log), size]
+    var module: CudaDriver.Pointer?
+    let status = driver.loadModule(&module, ptx, UInt32(options.count), &options, &values)
+    guard status == CudaStatus.success, let module else {
+      log[length - 1] = 0
+      throw MTLLibraryError(
+        .compileFailure,
+        "kernel '\(name)': the NVIDIA driver does not compile it: \(driver.describe(status))\n"
+          + String(cString: log))
+    }
+    return module
+  }
+}

@@ -1,0 +1,200 @@
+import CSoftMetal
+import Glibc
+
+/// Runs commands on an NVIDIA GPU: one stream keeps them in order, and a word that it writes tells how far it has come.
+final class CudaRunner: CommandRunner, @unchecked Sendable {
+  private struct Sample {
+    let buffer: SoftCounterSampleBuffer
+    let index: Int
+    let event: CudaDriver.Pointer
+  }
+
+  private let context: CudaContext
+  /// Seconds that one dispatch may take; 0 for any time.
+  private let timeLimit: Double
+  private let stream: CudaDriver.Pointer
+  private let start: CudaDriver.Pointer
+  private let end: CudaDriver.Pointer
+  /// A page that the GPU writes: how many dispatches of the list have ended. Absent arguments lie behind it.
+  private let progress: UnsafeMutableRawPointer
+  private var places: [DispatchPlace] = []
+  private var samples: [Sample] = []
+
+  private var driver: CudaDriver { context.driver }
+
+  /// The page's parts: the word, and as much as any argument that a kernel reads ahead of its condition has.
+  private static let absentOffset = 256
+  private static let pageLength = 64 * 1024
+
+  /// Nil where the driver has no stream or memory left.
+  init?(_ context: CudaContext, timeLimit: Double) {
+    let page = UnsafeMutableRawPointer.allocate(byteCount: Self.pageLength, alignment: Processor.pageSize)
+    page.initializeMemory(as: UInt8.self, repeating: 0, count: Self.pageLength)
+    var stream: CudaDriver.Pointer?
+    var start: CudaDriver.Pointer?
+    var end: CudaDriver.Pointer?
+    let driver = context.driver
+    context.perform {
+      // It waits for no other stream.
+      _ = driver.createStream(&stream, 1)
+      _ = driver.createEvent(&start, 0)
+      _ = driver.createEvent(&end, 0)
+    }
+    guard let stream, let start, let end, context.map(page, size: Self.pageLength) else {
+      page.deallocate()
+      return nil
+    }
+    (self.context, self.timeLimit, self.stream, self.start, self.end) = (context, timeLimit, stream, start, end)
+    progress = page
+  }
+
+  deinit {
+    guard context.lossReason == nil else { return }
+    context.perform {
+      _ = driver.destroyStream(stream)
+      _ = driver.destroyEvent(start)
+      _ = driver.destroyEvent(end)
+    }
+    context.unmap(progress)
+    progress.deallocate()
+  }
+
+  func begin() throws(MTLCommandBufferError) {
+    if let reason = context.lossReason { throw MTLCommandBufferError(.deviceRemoved, reason) }
+    places.removeAll(keepingCapacity: true)
+    samples.removeAll()
+    progress.storeBytes(of: 0, as: UInt32.self)
+    try check(context.perform { driver.recordEvent(start, stream) }, "cuEventRecord", nil)
+  }
+
+  func run(_ dispatch: SmDispatch, _ place: DispatchPlace) throws(MTLCommandBufferError) {
+    guard let kernel = place.pipeline.gpuKernel else {
+      throw MTLCommandBufferError(.internal, "\(place.described) was not compiled for this device")
+    }
+    places.append(place)
+    var parameters = SmGpuDispatch()
+    let absent = UnsafeMutableRawPointer(progress + Self.absentOffset)
+    withUnsafeMutableBytes(of: &parameters.buffers) { target in
+      withUnsafeBytes(of: dispatch.buffers) { target.copyMemory(from: $0) }
+      let addresses = target.bindMemory(to: UnsafeMutableRawPointer?.self)
+      for index in addresses.indices where addresses[index] == nil { addresses[index] = absent }
+    }
+    let shared = Self.place(dispatch.threadgroupLengths, in: &parameters.threadgroupOffsets)
+    parameters.threadgroups = dispatch.threadgroups
+    parameters.dispatchThreadsPerThreadgroup = dispatch.threadsPerThreadgroup
+    parameters.threadsPerGrid = dispatch.threadsPerGrid
+    for launch in LaunchShapes(dispatch).launches {
+      parameters.firstThreadgroup = launch.first
+      parameters.threadsPerThreadgroup = launch.threads
+      parameters.isFlat = launch.isFlat ? 1 : 0
+      let status = self.launch(kernel, launch, &parameters, shared: shared)
+      try check(status, "cuLaunchKernel", place)
+    }
+    // It counts what has ended, so that a fault has a name.
+    let address = UInt64(UInt(bitPattern: progress))
+    let status = context.perform { driver.writeValue(stream, address, UInt32(places.count), 0) }
+    try check(status, "cuStreamWriteValue32", place)
+  }
+
+  private func launch(
+    _ kernel: CudaKernel, _ launch: LaunchShapes.Launch, _ parameters: inout SmGpuDispatch, shared: UInt32
+  ) -> CudaDriver.Status {
+    let (groups, threads) = (launch.threadgroups, launch.threads)
+    let block = launch.isFlat ? (threads.0 * threads.1 * threads.2, 1, 1) : threads
+    return withUnsafeMutablePointer(to: &parameters) { parameters in
+      var arguments: UnsafeMutableRawPointer? = UnsafeMutableRawPointer(parameters)
+      return context.perform {
+        driver.launch(
+          kernel.function, groups.0, groups.1, groups.2, block.0, block.1, block.2, shared, stream, &arguments, nil)
+      }
+    }
+  }
+
+  /// Lays the arguments in threadgroup memory one behind the other; returns their bytes.
+  private static func place<Lengths, Offsets>(_ lengths: Lengths, in offsets: inout Offsets) -> UInt32 {
+    var end: UInt32 = 0
+    withUnsafeMutableBytes(of: &offsets) { offsets in
+      let offsets = offsets.bindMemory(to: UInt32.self)
+      withUnsafeBytes(of: lengths) { lengths in
+        for (index, length) in lengths.bindMemory(to: UInt32.self).enumerated() {
+          offsets[index] = end
+          end += (length + 15) & ~15
+        }
+      }
+    }
+    return end
+  }
+
+  func sample(_ buffer: SoftCounterSampleBuffer, at index: Int) {
+    var event: CudaDriver.Pointer?
+    let status = context.perform {
+      let status = driver.createEvent(&event, 0)
+      return status == CudaStatus.success && event != nil ? driver.recordEvent(event ?? stream, stream) : status
+    }
+    if status == CudaStatus.success, let event { samples.append(Sample(buffer: buffer, index: index, event: event)) }
+  }
+
+  func finish() throws(MTLCommandBufferError) -> ClosedRange<Double> {
+    try check(context.perform { driver.recordEvent(end, stream) }, "cuEventRecord", nil)
+    try wait()
+    let now = Processor.time
+    let duration = elapsed(to: end)
+    for sample in samples {
+      sample.buffer.write(now - duration + elapsed(to: sample.event), at: sample.index)
+      context.perform { _ = driver.destroyEvent(sample.event) }
+    }
+    return (now - duration)...now
+  }
+
+  /// Seconds from the list's begin.
+  private func elapsed(to event: CudaDriver.Pointer) -> Double {
+    var milliseconds: Float = 0
+    let status = context.perform { driver.elapsedTime(&milliseconds, start, event) }
+    return status == CudaStatus.success ? max(0, Double(milliseconds) * 1e-3) : 0
+  }
+
+  // MARK: Waiting
+
+  /// Seconds that are spent asking before the thread sleeps between two questions.
+  private static let pollingTime = 200e-6
+  private static let pause: UInt32 = 50
+
+  private var endedDispatches: UInt32 { progress.load(as: UInt32.self) }
+
+  private func wait() throws(MTLCommandBufferError) {
+    let began = Processor.time
+    var (ended, lastEnd) = (endedDispatches, began)
+    while true {
+      let status = context.perform { driver.queryStream(stream) }
+      if status == CudaStatus.success { return }
+      let now = Processor.time
+      guard status == CudaStatus.notReady else {
+        // The word is written behind the dispatch that ended: the next one is at fault.
+        return try check(status, "the GPU", running)
+      }
+      if endedDispatches != ended { (ended, lastEnd) = (endedDispatches, now) }
+      if timeLimit > 0, now - lastEnd > timeLimit { throw timeout() }
+      if now - began > Self.pollingTime { usleep(Self.pause) } else { sched_yield() }
+    }
+  }
+
+  private var running: DispatchPlace? { places.dropFirst(Int(endedDispatches)).first ?? places.last }
+
+  private func timeout() -> MTLCommandBufferError {
+    let name = running.map { "kernel '\($0.pipeline.name)'" } ?? "the GPU"
+    let reason = "\(name) was given up after \(timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit"
+    context.lose("\(reason). The device is lost: open it anew", isRunning: true)
+    return MTLCommandBufferError(.timeout, reason)
+  }
+
+  /// A status that is no success loses the device: the driver has no other end for a context with a fault.
+  private func check(
+    _ status: CudaDriver.Status, _ call: String, _ place: DispatchPlace?
+  ) throws(MTLCommandBufferError) {
+    guard status != CudaStatus.success else { return }
+    let subject = place.map { "\($0.described): \(call)" } ?? call
+    let reason = "\(subject) gave \(driver.describe(status))"
+    context.lose("\(reason). The device is lost: open it anew", isRunning: false)
+    throw MTLCommandBufferError(CudaStatus.code(of: status), reason)
+  }
+}

@@ -1,0 +1,108 @@
+/// Code for NVIDIA GPUs: clang's target for PTX, with what C++ for OpenCL lays into other memory than Metal.
+enum NvptxCode {
+  /// The oldest GPUs with matrix products of bfloat, which the driver compiles PTX of 7.1 for from version 455 on.
+  private static let target = [
+    "--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx71", "-nogpulib", "-O3",
+  ]
+
+  private static let extensions = [
+    "cl_khr_fp16", "cl_khr_fp64", "__opencl_c_fp64", "__opencl_c_generic_address_space",
+    "__opencl_c_program_scope_global_variables",
+  ]
+
+  /// Changes with any change of what is done here.
+  static let identity = "1 " + (target + rawOutput + generationFlags).joined(separator: " ")
+
+  /// From lowered source to LLVM's code, as clang's front end leaves it.
+  static func flags(_ options: ShaderCompiler.Options) -> [String] {
+    var flags = CompilerFlags.language + target + CompilerFlags.warnings
+    flags += ["-Xclang", "-cl-ext=" + extensions.map { "+" + $0 }.joined(separator: ",")]
+    flags += [
+      "-nostdlibinc", "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-threadsafe-statics",
+      "-fmax-type-align=8", "-Wno-extern-initializer", "-DSM_EXECUTE_NVPTX",
+    ]
+    flags += CompilerFlags.arithmetic(options)
+    return flags + CompilerFlags.defines(options)
+  }
+  static let rawOutput = ["-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
+
+  /// From LLVM's code to PTX.
+  static let generationFlags = target + ["-x", "ir", "-S"]
+
+  // MARK: Memory
+
+  /// LLVM's code with everything in the memory that it has on this device.
+  ///
+  /// What Metal calls `constant` is any memory that a kernel does not write, while clang takes the address space for the
+  /// 64 KiB of the hardware's constant bank. Threadgroup variables are static members of templates, which C++ for OpenCL
+  /// allows in global memory alone; those of the section `sm_shared` go to shared memory. Of both there are only
+  /// addresses as integers, so nothing else changes its type.
+  static func placed(_ code: [UInt8]) -> [UInt8] {
+    var shared: Set<[UInt8]> = [argumentMemory]
+    let lines = code.split(separator: newline, omittingEmptySubsequences: false).map { line -> [UInt8] in
+      guard line.first == UInt8(ascii: "@"), let variable = SharedVariable(line) else { return spaced(line) }
+      shared.insert(variable.name)
+      return variable.declaration
+    }
+    return Array(lines.map { readdressed($0, shared) }.joined(separator: [newline]))
+  }
+
+  private static let newline = UInt8(ascii: "\n")
+  static let argumentMemory = Array("@sm_threadgroup_arguments".utf8)
+  private static let globalPointer = Array("ptr addrspace(1) ".utf8)
+  private static let sharedPointer = Array("ptr addrspace(3) ".utf8)
+
+  private static func spaced(_ line: ArraySlice<UInt8>) -> [UInt8] {
+    let line = replacing(Array("addrspace(4)".utf8), in: Array(line)) { _ in Array("addrspace(1)".utf8) }
+    // Intrinsics are named for the memory that they take.
+    return line.contains(UInt8(ascii: "@"))
+      ? replacing(Array(".p4".utf8), in: line) { _ in Array(".p1".utf8) } : line
+  }
+
+  /// The line with the pointers to shared variables as such.
+  private static func readdressed(_ line: [UInt8], _ shared: Set<[UInt8]>) -> [UInt8] {
+    replacing(globalPointer, in: line) { rest in
+      let name = Array(rest.prefix { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: ")") })
+      return shared.contains(name) ? sharedPointer : globalPointer
+    }
+  }
+
+  /// - Parameter replacement: of what comes behind a place.
+  private static func replacing(
+    _ text: [UInt8], in line: [UInt8], with replacement: (ArraySlice<UInt8>) -> [UInt8]
+  ) -> [UInt8] {
+    guard let first = text.first else { return line }
+    var result: [UInt8] = []
+    result.reserveCapacity(line.count)
+    var position = 0
+    while position < line.count {
+      if line[position] == first, line[position...].starts(with: text) {
+        position += text.count
+        result += replacement(line[position...])
+      } else {
+        result.append(line[position])
+        position += 1
+      }
+    }
+    return result
+  }
+
+  // MARK: Checks
+
+  /// - Throws: `ShaderCompilerError` that names the functions that PTX lacks.
+  static func check(_ ptx: [UInt8], label: String) throws {
+    let text = String(decoding: ptx, as: UTF8.self)
+    let missing = text.split(separator: "\n").filter { $0.hasPrefix(".extern .func") }.map(declaredName)
+    guard !missing.isEmpty else { return }
+    let lines = Set(missing).sorted().map {
+      "\(label): error: undefined symbol '\($0)': it is declared and used, but never defined for an NVIDIA GPU\n"
+    }
+    throw ShaderCompilerError(
+      kind: .compileFailure, message: lines.joined() + DiagnosticText.count(lines.count))
+  }
+
+  /// The name in `.extern .func (.param .b32 func_retval0) name`.
+  private static func declaredName(_ line: Substring) -> String {
+    line.split { " \t()".contains($0) }.last.map(String.init) ?? ""
+  }
+}

@@ -1,0 +1,139 @@
+import Testing
+
+@testable import SoftMetal
+
+/// What the device asks of a driver, which a double answers.
+@Suite(.serialized) struct DeviceOnGpuTests {
+  private let double: DriverDouble
+
+  init() throws { double = try DriverDouble() }
+
+  private static let source = """
+    #include <metal_stdlib>
+    using namespace metal;
+    constant bool flag [[function_constant(0)]];
+    constant uchar twice = flag ? 2 : 1;
+    kernel void fill(device uint *out [[buffer(0)]], constant uint &value [[buffer(1)]],
+                     device const uint *more [[buffer(2), function_constant(flag)]],
+                     threadgroup uint *scratch [[threadgroup(0)]], threadgroup uint *rest [[threadgroup(1)]],
+                     uint3 i [[thread_position_in_grid]], uint l [[thread_index_in_threadgroup]]) {
+      threadgroup uint tile[16];
+      tile[l & 15] = scratch[l & 3] = rest[l & 3] = l;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      out[i.x] = value * twice + tile[15 - (l & 15)] + scratch[0] + rest[0] + (flag ? more[i.x] : 0);
+    }
+    """
+
+  private func pipeline(_ device: SoftDevice, flag: Bool = false) throws -> any MTLComputePipelineState {
+    let values = MTLFunctionConstantValues()
+    withUnsafeBytes(of: flag) { bytes in
+      if let start = bytes.baseAddress { values.setConstantValue(start, type: .bool, index: 0) }
+    }
+    let library = try device.makeLibrary(source: Self.source, options: nil)
+    return try device.makeComputePipelineState(function: library.makeFunction(name: "fill", constantValues: values))
+  }
+
+  /// Dispatches `fill` once for each grid, and gives the command buffer once it has ended.
+  private func run(
+    _ device: SoftDevice, _ grids: [(threads: MTLSize, perThreadgroup: MTLSize)]
+  ) throws -> (any MTLCommandBuffer, any MTLBuffer) {
+    let buffer = try #require(device.makeBuffer(length: 4096, options: []))
+    let queue = try #require(device.makeCommandQueue())
+    let commands = try #require(queue.makeCommandBuffer())
+    let encoder = try #require(commands.makeComputeCommandEncoder())
+    encoder.setComputePipelineState(try pipeline(device))
+    encoder.setBuffer(buffer, offset: 0, index: 0)
+    encoder.setValue(7, index: 1)
+    encoder.setThreadgroupMemoryLength(16, index: 0)
+    encoder.setThreadgroupMemoryLength(32, index: 1)
+    for grid in grids { encoder.dispatchThreads(grid.threads, threadsPerThreadgroup: grid.perThreadgroup) }
+    encoder.endEncoding()
+    commands.commit()
+    commands.waitUntilCompleted()
+    return (commands, buffer)
+  }
+
+  @Test func isNamedAndHasTheGpusLimits() throws {
+    let device = try double.device()
+    #expect(device.name == "SoftMetal (Double)")
+    #expect(!device.hasUnifiedMemory)
+    #expect(device.coreCount == 132)
+    #expect(device.recommendedMaxWorkingSetSize == 1 << 37)
+    #expect(device.maxThreadgroupMemoryLength == 32768)
+  }
+
+  @Test func aPipelineHasWhatTheDriverSaysAndTheConstants() throws {
+    let device = try double.device()
+    _ = try double.takeCalls()
+    let state = try pipeline(device, flag: true)
+    #expect(state.maxTotalThreadsPerThreadgroup == 768)
+    #expect(state.staticThreadgroupMemoryLength == 64)
+    // The value, that it has one, and what derives from it.
+    #expect(try double.takeCalls().sorted() == ["copy c0 1 1", "copy de 1 2", "copy df 1 1"])
+  }
+
+  @Test func launchesHaveThreadgroupsOfOneSize() throws {
+    let (commands, buffer) = try run(try double.device(), [(MTLSizeMake(70, 5, 1), MTLSizeMake(32, 2, 1))])
+    #expect(commands.status == .completed, "\(commands.error.map { "\($0)" } ?? "")")
+    let launches = try double.takeCalls().filter { $0.hasPrefix("launch") }
+    #expect(
+      launches == [
+        "launch 2,2,1 of 32,2,1 from 0,0,0 shared 48", "launch 1,2,1 of 6,2,1 from 2,0,0 shared 48",
+        "launch 2,1,1 of 32,1,1 from 0,2,0 shared 48", "launch 1,1,1 of 6,1,1 from 2,2,0 shared 48",
+      ])
+    #expect(buffer.values.first == 4)
+    #expect(abs(commands.gpuEndTime - commands.gpuStartTime - 0.002) < 1e-6)
+  }
+
+  @Test func moreThreadsAlongZThanCudaHasAreOneRow() throws {
+    _ = try run(try double.device(), [(MTLSizeMake(2, 1, 128), MTLSizeMake(2, 1, 128))])
+    #expect(try double.takeCalls().contains("launch 1,1,1 of 256,1,1 from 0,0,0 shared 48"))
+  }
+
+  @Test func aFaultNamesTheKernelAndTheDeviceOpensAnew() throws {
+    let device = try double.device()
+    try double.misbehave(.fault, from: 2)
+    let (commands, _) = try run(device, [(.line(8), .line(8)), (.line(8), .line(8)), (.line(8), .line(8))])
+    #expect(commands.status == .error)
+    let text = "\(try #require(commands.error))"
+    #expect(text.contains("kernel 'fill' (dispatch 2 of 3)") && text.contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"))
+    try double.misbehave(.none)
+    let queue = try #require(device.makeCommandQueue())
+    let after = try #require(queue.makeCommandBuffer())
+    after.commit()
+    after.waitUntilCompleted()
+    #expect((after.error as? MTLCommandBufferError)?.code == .deviceRemoved)
+    #expect("\(try #require(after.error))".contains("open it anew"))
+    #expect(try run(try double.device(), [(.line(8), .line(8))]).0.status == .completed)
+  }
+
+  @Test func anEndlessKernelIsGivenUp() throws {
+    var settings = DeviceSettings(threads: 1)
+    settings.timeLimit = 0.05
+    let device = try double.device(settings)
+    try double.misbehave(.endless)
+    let (commands, _) = try run(device, [(.line(8), .line(8))])
+    #expect((commands.error as? MTLCommandBufferError)?.code == .timeout)
+    #expect("\(try #require(commands.error))".contains("kernel 'fill' was given up after 0.05 seconds"))
+  }
+
+  @Test func memoryThatCannotBeMappedIsNil() throws {
+    let device = try double.device()
+    try double.misbehave(.noMemory, from: 0)
+    #expect(device.makeBuffer(length: 4096, options: []) == nil)
+    #expect(device.currentAllocatedSize == 0)
+  }
+
+  @Test func whatIsMissingIsNamed() throws {
+    #expect {
+      try CudaDriver("/nowhere/libcuda.so.1")
+    } throws: { "\($0)".contains("/nowhere/libcuda.so.1") && "\($0)".contains("'cpu'") }
+    #expect {
+      try CudaDriver("libm.so.6")
+    } throws: { "\($0)" == "libm.so.6 lacks cuInit: the NVIDIA driver has to be of version 455 or newer" }
+    let driver = try double.driver()
+    #expect {
+      try CudaContext(driver, ordinal: 3)
+    } throws: { "\($0)".contains("NVIDIA GPU 3: cuDeviceGet gave") }
+  }
+}

@@ -1,0 +1,102 @@
+import Testing
+
+@testable import SoftMetal
+
+@Suite struct NvptxCodeTests {
+  private func placed(_ code: String) -> String {
+    String(decoding: NvptxCode.placed(Array(code.utf8)), as: UTF8.self)
+  }
+
+  @Test func constantMemoryIsAnyMemory() {
+    #expect(placed("  %1 = load i32, ptr addrspace(4) %0") == "  %1 = load i32, ptr addrspace(1) %0")
+    #expect(
+      placed("declare void @llvm.memcpy.p0.p4.i64(ptr, ptr addrspace(4), i64, i1)")
+        == "declare void @llvm.memcpy.p0.p1.i64(ptr, ptr addrspace(1), i64, i1)")
+  }
+
+  @Test func threadgroupVariablesAreShared() {
+    let code = """
+      @a = linkonce_odr dso_local addrspace(1) constant [32 x float] zeroinitializer, section "sm_shared", comdat, align 4
+      @ab = internal addrspace(1) global i32 0, align 4
+      @sm_threadgroup_arguments = external dso_local addrspace(1) global [0 x i8], align 1
+        %1 = add i64 ptrtoint (ptr addrspace(1) @sm_threadgroup_arguments to i64), ptrtoint (ptr addrspace(1) @a to i64)
+        store i32 1, ptr addrspace(1) @ab, align 4
+      """
+    #expect(
+      placed(code) == """
+        @a = internal addrspace(3) global [32 x float] undef, align 4
+        @ab = internal addrspace(1) global i32 0, align 4
+        @sm_threadgroup_arguments = external addrspace(3) global [0 x i8], align 16
+          %1 = add i64 ptrtoint (ptr addrspace(3) @sm_threadgroup_arguments to i64), ptrtoint (ptr addrspace(3) @a to i64)
+          store i32 1, ptr addrspace(1) @ab, align 4
+        """)
+  }
+
+  @Test func undefinedFunctionsAreErrors() throws {
+    #expect {
+      try NvptxCode.check(Array(".extern .func (.param .b32 func_retval0) asinf\n(\n".utf8), label: "k.metal")
+    } throws: { "\($0)".contains("k.metal: error: undefined symbol 'asinf'") }
+  }
+
+  /// Every function that the C library gives a processor, and each kind of primitive.
+  @Test func theLanguageNeedsNoLibrary() throws {
+    let folder = try ShaderFolder()
+    let unary = "asin acos atan asinh acosh atanh sin cos tan exp log2 tanh round".split(separator: " ")
+    let source = """
+      #include <metal_stdlib>
+      using namespace metal;
+      constant bool flag [[function_constant(3)]];
+      constant float2 pair [[function_constant(4)]];
+      constant float third = flag ? 3.0f : 1.0f;
+      constant float4 both = float4(pair, pair * 2.0f);
+      struct Params { float scale; uint n; };
+      kernel void k(device float *x [[buffer(0)]], constant Params &p [[buffer(1)]],
+                    device atomic_int *counts [[buffer(2)]],
+                    device const half *optional [[buffer(3), function_constant(flag)]],
+                    uint i [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+        threadgroup bfloat tile[64];
+        float v = x[i] * p.scale + third + both.w;
+        \(unary.map { "v += \($0)(v);" }.joined(separator: " "))
+        v += pow(v, 2.5f) + atan2(v, p.scale) + fmod(v, 3.0f) + ldexp(v, 3) + ilogb(v) + rsqrt(v);
+        int e;
+        v += frexp(v, e) + e + float(half(v)) + float(fma(half(v), half(2), half(1)));
+        tile[lane] = bfloat(simd_prefix_inclusive_sum(v) + simd_min(v) + quad_sum(v));
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        atomic_fetch_add_explicit(counts, int(simd_ballot(v > 0).any()), memory_order_relaxed);
+        atomic_fetch_max_explicit(counts + 1, popcount(i), memory_order_relaxed);
+        if (flag) v += float(optional[i]);
+        simdgroup_matrix<bfloat, 8, 8> a(bfloat(1));
+        simdgroup_matrix<float, 8, 8> c(0.0f);
+        simdgroup_load(a, tile, 8, 0, true);
+        simdgroup_multiply_accumulate(c, a, a, c);
+        x[i] = v + c.thread_elements()[0] + float(tile[63 - lane]) + float(mulhi(i, p.n));
+      }
+      """
+    let compiled = try ShaderCompiler.compile(
+      source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
+    let pair = ConstantValue("float2", SIMD2<Float>(5, 7))
+    let shader = try LoadedShader(compiled, constants: [3: ConstantValue("bool", true), 4: pair])
+    let ptx = String(cString: try #require(shader.ptx))
+    #expect(ptx.contains(".visible .entry sm_entry_1("))
+    #expect(!ptx.contains(".extern .func"))
+    let values = Dictionary(uniqueKeysWithValues: shader.values.map { ($0.symbol, Array($0.bytes)) })
+    #expect(values["sm_constant_0"] == [1] && values["sm_defined_0"] == [1])
+    #expect(values["sm_derived_0"] == withUnsafeBytes(of: Float(3)) { Array($0) })
+    #expect(values["sm_derived_1"] == withUnsafeBytes(of: SIMD4<Float>(5, 7, 10, 14)) { Array($0) })
+    for symbol in values.keys { #expect(ptx.contains(symbol)) }
+    // The names of what the source has are its own, and the table describes the kernel as any other's does.
+    #expect(compiled.functionNames == ["k"])
+    #expect(shader.kernel(named: "k").map { $0.pointee.argumentCount } == 4)
+  }
+
+  @Test func mistakesAreTheUsers() throws {
+    let folder = try ShaderFolder()
+    let error = compilerError {
+      try ShaderCompiler.compile(
+        source: "kernel void k(device float *x [[buffer(0)]]) { x[0] = y; }", label: "k.metal", kernel: "k",
+        for: .nvptx, settings: folder.settings, precompiled: nil)
+    }
+    #expect(error?.kind == .compileFailure)
+    #expect(error?.message.has("k.metal:1:55: error: use of undeclared identifier 'y'") ?? false)
+  }
+}
