@@ -20,8 +20,7 @@
 /// heads that share, rows of a call, capacity, pages, ring nor splits change a bit.
 ///
 /// Grid: threadgroups (ceil(n_blocks * n_tiles / S), Hkv, B) of (32, S, 1); no threadgroup memory.
-/// Floats a lane at QUERIES = 4, D = 128: 16 (q) + 16 (O) + 32 (products) + 4 (a row); in `flash_attn_vec_ahead_*`,
-/// which ask for rows before they use them, 16 words of rows in use and 16 of the next.
+/// Floats a lane at QUERIES = 4, D = 128: 16 (q) + 16 (O) + 32 (products) + 4 (a row).
 /// Work a key and query: 2 D multiplications, 63 operations to sum 32 products, an exp2. Bound by memory
 /// at one or two queries a head of K and V, by arithmetic above and at few bits.
 #include <metal_stdlib>
@@ -30,7 +29,6 @@
 #include "ShaderTypes.h"
 #include "common/element.h"
 #include "common/instantiate.h"
-#include "flash_attn_decode_ahead.h"
 #include "flash_attn_decode_finish.h"
 #include "flash_attn_decode_keys.h"
 #include "flash_attn_decode_lanes.h"
@@ -45,13 +43,12 @@ constant uint v_format [[function_constant(421)]];
 
 /// The products of 32 keys with the queries, from rows of K: for step n of a leaf in products[n].
 /// Lane l has the row of key l of the leaf in `row`, and its norm in `norm`.
-template <int D, int QUERIES, typename Ahead, typename Rows>
+template <int D, int QUERIES, typename Rows>
 inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row, const device float *norms,
-                          thread Ahead &ahead, thread float *products) {
+                          thread float *products) {
   typedef Lanes<D> L;
   constexpr int per_step = 32 / QUERIES;
   const float norm = Rows::norms == 1 ? norms[row] : 0.0f;
-  ahead.ask(keys, row, 0, lane);
   // A loop, and products move down: registers have no index.
 #pragma clang loop unroll(disable)
   for (int step = 0; step < QUERIES; step++) {
@@ -59,7 +56,8 @@ inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row,
 #pragma clang loop unroll(full)
     for (int k = 0; k < per_step; k++) {
       float values[L::values];
-      ahead.load(keys, row, step, k, lane, values);
+      const uint row_of_key = simd_shuffle(row, ushort(step * per_step + k));
+      keys.load(row_of_key, lane, values);
 #pragma clang loop unroll(full)
       for (int n = 0; n < QUERIES; n++) {
         float part = 0.0f;
@@ -72,7 +70,6 @@ inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row,
             low = fma(q[n * L::values + i], values[i], low);
             high = fma(q[n * L::values + half_row + i], values[half_row + i], high);
           }
-          const uint row_of_key = simd_shuffle(row, ushort(step * per_step + k));
           part = fma(high, norms[row_of_key * 2 + 1], low * norms[row_of_key * 2]);
         } else {
 #pragma clang loop unroll(full)
@@ -96,10 +93,9 @@ inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row,
 
 /// output += weights * rows of V. A weight below 0 is that of a key that the query
 /// does not see, whose row may hold anything; where `IS_EDGE` is false there is none.
-/// The first rows were asked for in `ahead`.
-template <int V, int QUERIES, bool IS_EDGE, typename Ahead, typename Rows>
+template <int V, int QUERIES, bool IS_EDGE, typename Rows>
 inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint row, const device float *norms,
-                            thread Ahead &ahead, thread float *output) {
+                            thread float *output) {
   typedef Lanes<V> L;
   constexpr int per_step = 32 / QUERIES;
   constexpr int norm_count = Rows::norms == 0 ? 1 : Rows::norms;
@@ -120,7 +116,7 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
 #pragma clang loop unroll(full)
     for (int k = 0; k < per_step; k++) {
       float values[L::values];
-      ahead.load(rows, row, step, k, lane, values);
+      rows.load(simd_shuffle(row, ushort(step * per_step + k)), lane, values);
       float shares[QUERIES * norm_count];
       bool is_seen[QUERIES];
 #pragma clang loop unroll(full)
@@ -144,47 +140,32 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
 }
 
 /// multiply_leaf over K of whatever format.
-template <int D, int QUERIES, bool K_CODES, typename Ahead>
+template <int D, int QUERIES, bool K_CODES>
 inline void score_leaf(const device uchar *k, const device float *norms, const thread float *q, uint lane, uint row,
-                       thread Ahead &ahead, thread float *products) {
+                       thread float *products) {
   if (K_CODES) {
-    multiply_leaf<D, QUERIES>(CodeRows<D>(k, k_format, lane), q, lane, row, norms, ahead, products);
+    multiply_leaf<D, QUERIES>(CodeRows<D>(k, k_format, lane), q, lane, row, norms, products);
   } else if (k_format == 1) {
-    multiply_leaf<D, QUERIES>(DenseRows<Float32, D, D>{k}, q, lane, row, norms, ahead, products);
+    multiply_leaf<D, QUERIES>(DenseRows<Float32, D, D>{k}, q, lane, row, norms, products);
   } else if (k_format == 2) {
-    multiply_leaf<D, QUERIES>(DenseRows<Float16, D, D>{k}, q, lane, row, norms, ahead, products);
+    multiply_leaf<D, QUERIES>(DenseRows<Float16, D, D>{k}, q, lane, row, norms, products);
   } else {
-    multiply_leaf<D, QUERIES>(DenseRows<Bfloat16, D, D>{k}, q, lane, row, norms, ahead, products);
-  }
-}
-
-/// Asks for the first rows of V of whatever dense format, in rows STRIDE apart.
-template <int V, int STRIDE, bool V_CODES, typename Ahead>
-inline void ask_for_values(const device uchar *v, uint lane, uint row, thread Ahead &ahead) {
-  if (V_CODES) {
-    return;
-  }
-  if (v_format == 1) {
-    ahead.ask(DenseRows<Float32, V, STRIDE>{v}, row, 0, lane);
-  } else if (v_format == 2) {
-    ahead.ask(DenseRows<Float16, V, STRIDE>{v}, row, 0, lane);
-  } else {
-    ahead.ask(DenseRows<Bfloat16, V, STRIDE>{v}, row, 0, lane);
+    multiply_leaf<D, QUERIES>(DenseRows<Bfloat16, D, D>{k}, q, lane, row, norms, products);
   }
 }
 
 /// accumulate_leaf over V of whatever format, in rows STRIDE apart.
-template <int V, int STRIDE, int QUERIES, bool V_CODES, bool IS_EDGE, typename Ahead>
+template <int V, int STRIDE, int QUERIES, bool V_CODES, bool IS_EDGE>
 inline void weigh_leaf(const device uchar *v, const device float *norms, thread float *weights, uint lane, uint row,
-                       thread Ahead &ahead, thread float *output) {
+                       thread float *output) {
   if (V_CODES) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(CodeRows<V>(v, v_format, lane), weights, lane, row, norms, ahead, output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(CodeRows<V>(v, v_format, lane), weights, lane, row, norms, output);
   } else if (v_format == 1) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float32, V, STRIDE>{v}, weights, lane, row, norms, ahead, output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float32, V, STRIDE>{v}, weights, lane, row, norms, output);
   } else if (v_format == 2) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float16, V, STRIDE>{v}, weights, lane, row, norms, ahead, output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float16, V, STRIDE>{v}, weights, lane, row, norms, output);
   } else {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Bfloat16, V, STRIDE>{v}, weights, lane, row, norms, ahead, output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Bfloat16, V, STRIDE>{v}, weights, lane, row, norms, output);
   }
 }
 
@@ -230,9 +211,8 @@ inline void store_state(device float *states, device float *outputs, ulong state
   }
 }
 
-/// D is the head size of q and K, V_DIM that of V and out, in rows V_STRIDE apart. IS_AHEAD: see RowsAhead; K and V
-/// then begin at multiples of 16 bytes.
-template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODES, bool IS_AHEAD>
+/// D is the head size of q and K, V_DIM that of V and out, in rows V_STRIDE apart.
+template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODES>
 [[kernel]] void attend_block(const device uchar *q [[buffer(0)]], const device uchar *k [[buffer(1)]],
                              const device float *norms_k [[buffer(2)]], const device uchar *v [[buffer(3)]],
                              const device float *norms_v [[buffer(4)]],
@@ -247,7 +227,6 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   typedef Lanes<D> K;
   typedef Lanes<V_DIM> V;
   constexpr int per_step = 32 / QUERIES;
-  constexpr int kRoom = D <= 128 ? 16 : 8;
 
   // Neighbouring SIMD groups take the tiles of one block.
   const uint unit = group.x * threads.y + simd_group;
@@ -300,9 +279,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
     const int key_of_row = clamp(leaf + int(lane), first_key, end_key - 1);
     const uint row = row_of(params, block_table, batch, kv_head, uint(key_of_row));
     float scores[QUERIES];
-    RowsAhead<per_step, kRoom, IS_AHEAD> ahead;
-    score_leaf<D, QUERIES, K_CODES>(k, norms_k, query, lane, row, ahead, scores);
-    ask_for_values<V_DIM, V_STRIDE, V_CODES>(v, lane, row, ahead);
+    score_leaf<D, QUERIES, K_CODES>(k, norms_k, query, lane, row, scores);
     const bool is_inner = simd_all(visible.sees_all(leaf, leaf + kLeafKeys - 1));
 #pragma clang loop unroll(full)
     for (int step = 0; step < QUERIES; step++) {
@@ -322,14 +299,14 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
       }
     }
     if (is_inner) {
-      weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, false>(v, norms_v, scores, lane, row, ahead, output);
+      weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, false>(v, norms_v, scores, lane, row, output);
     } else {
 #pragma clang loop unroll(full)
       for (int step = 0; step < QUERIES; step++) {
         const int key = leaf + step * per_step + int(lane % per_step);
         scores[step] = visible.sees(key) ? scores[step] : -1.0f;
       }
-      weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, true>(v, norms_v, scores, lane, row, ahead, output);
+      weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, true>(v, norms_v, scores, lane, row, output);
     }
   }
 
@@ -356,57 +333,46 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
 
 // Entry points.
 
-/// A head size, of one query and of tiles: K and V dense or codes, and what asks for rows ahead.
-#define instantiate_tiles(name, D, QUERIES, K_CODES, V_CODES, IS_AHEAD)                 \
-  instantiate_kernel(name "_q1", attend_block, D, D, D, 1, K_CODES, V_CODES, IS_AHEAD); \
-  instantiate_kernel(name "_q" #QUERIES, attend_block, D, D, D, QUERIES, K_CODES, V_CODES, IS_AHEAD)
+/// A head size, of one query and of tiles: K and V dense or codes.
+#define instantiate_tiles(name, D, QUERIES, K_CODES, V_CODES)                 \
+  instantiate_kernel(name "_q1", attend_block, D, D, D, 1, K_CODES, V_CODES); \
+  instantiate_kernel(name "_q" #QUERIES, attend_block, D, D, D, QUERIES, K_CODES, V_CODES)
 
-instantiate_tiles("flash_attn_vec_d64", 64, 4, false, false, false);
-instantiate_tiles("flash_attn_vec_d80", 80, 4, false, false, false);
-instantiate_tiles("flash_attn_vec_d96", 96, 4, false, false, false);
-instantiate_tiles("flash_attn_vec_d112", 112, 4, false, false, false);
-instantiate_tiles("flash_attn_vec_d128", 128, 4, false, false, false);
-instantiate_tiles("flash_attn_vec_d192", 192, 4, false, false, false);
-instantiate_tiles("flash_attn_vec_d256", 256, 4, false, false, false);
-instantiate_tiles("flash_attn_vec_d512", 512, 2, false, false, false);
+instantiate_tiles("flash_attn_vec_d64", 64, 4, false, false);
+instantiate_tiles("flash_attn_vec_d80", 80, 4, false, false);
+instantiate_tiles("flash_attn_vec_d96", 96, 4, false, false);
+instantiate_tiles("flash_attn_vec_d112", 112, 4, false, false);
+instantiate_tiles("flash_attn_vec_d128", 128, 4, false, false);
+instantiate_tiles("flash_attn_vec_d192", 192, 4, false, false);
+instantiate_tiles("flash_attn_vec_d256", 256, 4, false, false);
+instantiate_tiles("flash_attn_vec_d512", 512, 2, false, false);
 
-instantiate_tiles("flash_attn_vec_ahead_d64", 64, 4, false, false, true);
-instantiate_tiles("flash_attn_vec_ahead_d80", 80, 4, false, false, true);
-instantiate_tiles("flash_attn_vec_ahead_d96", 96, 4, false, false, true);
-instantiate_tiles("flash_attn_vec_ahead_d112", 112, 4, false, false, true);
-instantiate_tiles("flash_attn_vec_ahead_d128", 128, 4, false, false, true);
-instantiate_tiles("flash_attn_vec_ahead_d192", 192, 4, false, false, true);
-instantiate_tiles("flash_attn_vec_ahead_d256", 256, 4, false, false, true);
-instantiate_tiles("flash_attn_vec_ahead_d512", 512, 2, false, false, true);
+instantiate_tiles("flash_attn_vec_tq_d64", 64, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d80", 80, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d96", 96, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d112", 112, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d128", 128, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d192", 192, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d256", 256, 4, true, true);
+instantiate_tiles("flash_attn_vec_tq_d512", 512, 2, true, true);
 
-instantiate_tiles("flash_attn_vec_tq_d64", 64, 4, true, true, false);
-instantiate_tiles("flash_attn_vec_tq_d80", 80, 4, true, true, false);
-instantiate_tiles("flash_attn_vec_tq_d96", 96, 4, true, true, false);
-instantiate_tiles("flash_attn_vec_tq_d112", 112, 4, true, true, false);
-instantiate_tiles("flash_attn_vec_tq_d128", 128, 4, true, true, false);
-instantiate_tiles("flash_attn_vec_tq_d192", 192, 4, true, true, false);
-instantiate_tiles("flash_attn_vec_tq_d256", 256, 4, true, true, false);
-instantiate_tiles("flash_attn_vec_tq_d512", 512, 2, true, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_d64", 64, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d80", 80, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d96", 96, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d112", 112, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d128", 128, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d192", 192, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d256", 256, 4, false, true);
+instantiate_tiles("flash_attn_vec_hybrid_d512", 512, 2, false, true);
 
-instantiate_tiles("flash_attn_vec_hybrid_d64", 64, 4, false, true, false);
-instantiate_tiles("flash_attn_vec_hybrid_d80", 80, 4, false, true, false);
-instantiate_tiles("flash_attn_vec_hybrid_d96", 96, 4, false, true, false);
-instantiate_tiles("flash_attn_vec_hybrid_d112", 112, 4, false, true, false);
-instantiate_tiles("flash_attn_vec_hybrid_d128", 128, 4, false, true, false);
-instantiate_tiles("flash_attn_vec_hybrid_d192", 192, 4, false, true, false);
-instantiate_tiles("flash_attn_vec_hybrid_d256", 256, 4, false, true, false);
-instantiate_tiles("flash_attn_vec_hybrid_d512", 512, 2, false, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d64", 64, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d80", 80, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d96", 96, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d112", 112, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d128", 128, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d192", 192, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d256", 256, 4, true, false);
+instantiate_tiles("flash_attn_vec_hybrid_k_d512", 512, 2, true, false);
 
-instantiate_tiles("flash_attn_vec_hybrid_k_d64", 64, 4, true, false, false);
-instantiate_tiles("flash_attn_vec_hybrid_k_d80", 80, 4, true, false, false);
-instantiate_tiles("flash_attn_vec_hybrid_k_d96", 96, 4, true, false, false);
-instantiate_tiles("flash_attn_vec_hybrid_k_d112", 112, 4, true, false, false);
-instantiate_tiles("flash_attn_vec_hybrid_k_d128", 128, 4, true, false, false);
-instantiate_tiles("flash_attn_vec_hybrid_k_d192", 192, 4, true, false, false);
-instantiate_tiles("flash_attn_vec_hybrid_k_d256", 256, 4, true, false, false);
-instantiate_tiles("flash_attn_vec_hybrid_k_d512", 512, 2, true, false, false);
-
-instantiate_kernel("flash_attn_vec_mla_d576_q1", attend_block, 576, 512, 576, 1, false, false, false);
-instantiate_kernel("flash_attn_vec_mla_d576_q2", attend_block, 576, 512, 576, 2, false, false, false);
-instantiate_kernel("flash_attn_vec_ahead_mla_d576_q1", attend_block, 576, 512, 576, 1, false, false, true);
-instantiate_kernel("flash_attn_vec_ahead_mla_d576_q2", attend_block, 576, 512, 576, 2, false, false, true);
+instantiate_kernel("flash_attn_vec_mla_d576_q1", attend_block, 576, 512, 576, 1, false, false);
+instantiate_kernel("flash_attn_vec_mla_d576_q2", attend_block, 576, 512, 576, 2, false, false);

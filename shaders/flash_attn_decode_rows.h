@@ -2,9 +2,7 @@
 ///
 /// `load<D, VALUES>` gives a lane its values of a row, laid out as `Lanes<D>`
 /// says; of the first VALUES coordinates where that is fewer. `norms` of them
-/// scale a row of codes; a dense row has none. `fetch` and `decode` are `load` in
-/// two, of dense rows at multiples of 16 bytes, for who asks for rows before they
-/// are used: `words` of 32 bits a lane.
+/// scale a row of codes; a dense row has none.
 #pragma once
 
 #include <metal_stdlib>
@@ -44,62 +42,11 @@ struct Packed<ushort, 4> {
   typedef packed_ushort4 type;
 };
 
-/// COUNT words, 1, 2 or 4, from an address that is a multiple of as many.
-template <int COUNT>
-inline void load_words(const device uchar *from, thread uint *words) {
-  using Vector = vec<uint, COUNT>;
-  const Vector vector = *(const device Vector *)from;
-#pragma clang loop unroll(full)
-  for (int i = 0; i < COUNT; i++) {
-    words[i] = vector[i];
-  }
-}
-template <>
-inline void load_words<1>(const device uchar *from, thread uint *words) {
-  words[0] = *(const device uint *)from;
-}
-
-/// Element i of words, of which the low bits come first.
-template <typename E>
-inline float element_of_words(const thread uint *words, int i) {
-  return E::decode(as_type<typename E::Bits>(ushort(words[i / 2] >> i % 2 * 16)));
-}
-template <>
-inline float element_of_words<Float32>(const thread uint *words, int i) {
-  return as_type<float>(words[i]);
-}
-
 /// Rows of elements E, STRIDE of them apart.
 template <typename E, int D, int STRIDE>
 struct DenseRows {
   static constant constexpr int norms = 0;
-  static constant constexpr int words_of_chunk = Lanes<D>::width * int(sizeof(typename E::Bits)) / 4;
-  static constant constexpr int words = Lanes<D>::chunks * words_of_chunk;
   const device uchar *rows;
-
-  void fetch(uint row, uint lane, thread uint *bits) const {
-    typedef Lanes<D> L;
-    const device uchar *first = rows + ulong(row) * (STRIDE * sizeof(typename E::Bits));
-#pragma clang loop unroll(full)
-    for (int c = 0; c < L::chunks; c++) {
-      if (L::holds(c, lane)) {
-        load_words<words_of_chunk>(first + uint(L::first(c, lane)) * sizeof(typename E::Bits),
-                                   bits + c * words_of_chunk);
-      } else {
-#pragma clang loop unroll(full)
-        for (int i = 0; i < words_of_chunk; i++) {
-          bits[c * words_of_chunk + i] = 0;
-        }
-      }
-    }
-  }
-
-  void decode(const thread uint *bits, thread float *values) const {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < Lanes<D>::values; i++) {
-      values[i] = element_of_words<E>(bits, i);
-    }
-  }
 
   void load(uint row, uint lane, thread float *values) const {
     typedef Lanes<D> L;
@@ -154,8 +101,6 @@ struct Centroids {
 template <int D>
 struct CodeRows {
   static constant constexpr int norms = norms_of(D);
-  /// Not to be asked for ahead: they take so long to decode that other SIMD groups fill the time.
-  static constant constexpr int words = 0;
   const device uchar *rows;
   uint width;  ///< bits of a row that a code takes
   uint mask;
@@ -180,9 +125,6 @@ struct CodeRows {
       }
     }
   }
-
-  void fetch(uint, uint, thread uint *) const {}
-  void decode(const thread uint *, thread float *) const {}
 
   /// 32 bits that begin with code i and hold the next ones of the lane. Rows are
   /// whole 16-bit words; the last lanes step back by what a shift makes good.

@@ -14,7 +14,7 @@ export interface FlashAttnDecodeSupport {
   readonly headDim: number;
   /** Of V and out: 512 where headDim is 576 and V a part of K, which is f16 or bf16; else as headDim. */
   readonly valueDim: number;
-  /** Entry point in `flash_attn_decode.metal`; on a GPU that over dense caches is `flash_attn_vec_ahead_*` in its place. */
+  /** Entry point in `flash_attn_decode.metal`. */
   readonly kernel: string;
   /** Queries, of heads that share K and V and of rows, of a SIMD group: 1 where there are no more. */
   readonly queryTile: number;

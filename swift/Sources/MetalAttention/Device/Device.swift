@@ -12,8 +12,6 @@ final class Device {
   let maxThreadsPerThreadgroup: MTLSize
   /// Where it is not known that of a large GPU, M1 Max to M4 Max: too many only spread work further.
   let coreCount: UInt32
-  /// Whether kernels that have the choice ask for memory before they use it.
-  let asksAhead: Bool
 
   /// Guarded by the lock of `HandleSpace`, as all that follows.
   var isOpen = true
@@ -46,7 +44,6 @@ final class Device {
     maxThreadgroupMemoryLength = metal.maxThreadgroupMemoryLength
     maxThreadsPerThreadgroup = metal.maxThreadsPerThreadgroup
     coreCount = MetalAttention.coreCount(of: metal).map { UInt32(clamping: $0) } ?? 40
-    asksAhead = MetalAttention.asksAhead(on: metal)
   }
 
   /// Makes a zero-filled shared buffer of `length` bytes.

@@ -30,14 +30,14 @@ extension FlashAttnKernel {
 }
 
 extension DecodeKernel {
-  /// A row for each kernel that attends, but for those that ask for rows ahead, which serve nothing else.
+  /// A row for each kernel that attends.
   fileprivate static var supportRows: [String] {
-    attendTable.entries.filter { $0.place[0] != aheadKind }.map { place, name in
+    attendTable.entries.map { place, name in
       let headDim = headDims[place[1]]
       return row(name, k: kinds[place[0]].k, v: kinds[place[0]].v, headDim, headDim, tile: place[2])
     }
-      + latentTable.entries.filter { $0.place[0] == 0 }.map { place, name in
-        row(name, k: false, v: false, latent.headDim, latent.valueDim, tile: place[1])
+      + latentTable.entries.map { place, name in
+        row(name, k: false, v: false, latent.headDim, latent.valueDim, tile: place[0])
       }
   }
 

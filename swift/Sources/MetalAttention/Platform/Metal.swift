@@ -26,9 +26,6 @@
   /// Metal does not tell.
   func coreCount(of device: any MTLDevice) -> Int? { nil }
 
-  /// A GPU has a long way to memory, and few threads to fill the time.
-  func asksAhead(on device: any MTLDevice) -> Bool { true }
-
   /// Metal compiles by itself.
   func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { true }
 #else

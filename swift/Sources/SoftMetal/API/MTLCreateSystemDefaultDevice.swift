@@ -21,8 +21,6 @@ import Glibc
 ///   hand) or `threads`: how kernels whose lanes work together run.
 /// - `SOFTMETAL_CHECK`: `lockstep` runs those on both, and fails a command buffer
 ///   whose kernel leaves something else with every thread by itself.
-/// - `SOFTMETAL_AHEAD`: 1 takes the kernels that ask for memory before they use
-///   it where there is the choice, as on a GPU.
 /// - `SOFTMETAL_COUNTERS`: `stage` (the default), as an Apple GPU samples its
 ///   counters, or `dispatch`: between dispatches too.
 /// - `SOFTMETAL_FAIL`: `KIND:NUMBER` makes that allocation of the device fail;

@@ -13,8 +13,6 @@ struct DeviceSettings {
   var checksLockstep = false
   /// Whether counters are sampled between dispatches too.
   var samplesDispatches = false
-  /// Whether kernels that have the choice ask for memory before they use it.
-  var asksAhead = false
   /// The allocation that is to fail.
   var failure: AllocationFailure?
 
@@ -66,12 +64,6 @@ struct DeviceSettings {
         throw DeviceError("SOFTMETAL_GUARD is \"\(text)\"; expected 0 or 1")
       }
       guardsBuffers = text == "1"
-    }
-    if let text = environment("SOFTMETAL_AHEAD") {
-      guard text == "0" || text == "1" else {
-        throw DeviceError("SOFTMETAL_AHEAD is \"\(text)\"; expected 0 or 1")
-      }
-      asksAhead = text == "1"
     }
     if let text = environment("SOFTMETAL_COUNTERS") {
       guard text == "stage" || text == "dispatch" else {

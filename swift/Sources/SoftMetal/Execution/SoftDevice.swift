@@ -19,7 +19,6 @@ final class SoftDevice: MTLDevice {
   private let makeRunner: () -> (any CommandRunner)?
   private let order: ExecutionOrder
   private let checksLockstep: Bool
-  let asksAhead: Bool
   private let samplesDispatches: Bool
 
   /// - Parameter gpu: what runs the kernels; nil for the CPU.
@@ -38,7 +37,6 @@ final class SoftDevice: MTLDevice {
     order = settings.order
     checksLockstep = settings.checksLockstep
     memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure, mapping: gpu)
-    asksAhead = settings.asksAhead
     samplesDispatches = settings.samplesDispatches
   }
 

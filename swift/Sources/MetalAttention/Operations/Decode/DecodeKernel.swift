@@ -24,13 +24,10 @@ enum DecodeKernel {
   /// Of the form whose V is the first columns of K, and how many these are.
   static let latent: (headDim: UInt32, valueDim: UInt32) = (576, 512)
 
-  /// Whether K and V are codes, in the order of names; `ahead` asks for dense rows before it uses them.
+  /// Whether K and V are codes, in the order of names.
   static let kinds: [(name: String, k: Bool, v: Bool)] = [
     ("", false, false), ("tq_", true, true), ("hybrid_", false, true), ("hybrid_k_", true, false),
-    ("ahead_", false, false),
   ]
-  /// The last of them.
-  static let aheadKind = 4
 
   /// Queries that a tile may have: one, where heads share no K and V, or as many
   /// as a lane has registers for.
@@ -42,9 +39,9 @@ enum DecodeKernel {
     let headDim = headDims[place[1]]
     return "flash_attn_vec_\(kinds[place[0]].name)d\(headDim)_q\(tileQueries(headDim, place[2]))"
   }
-  /// By whether rows are asked for ahead, and tile.
-  static let latentTable = KernelTable(2, 2) { place in
-    "flash_attn_vec_\(place[0] == 0 ? "" : "ahead_")mla_d\(latent.headDim)_q\(tileQueries(latent.headDim, place[1]))"
+  /// By tile.
+  static let latentTable = KernelTable(2) { place in
+    "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim, place[0]))"
   }
   /// By head size.
   private static let reduceTable = KernelTable(headDims.count) { "flash_attn_vec_reduce_d\(headDims[$0[0]])" }
@@ -54,16 +51,14 @@ enum DecodeKernel {
   private static let reduceIndices = reduceTable.indices
 
   /// What attends over blocks.
-  /// - Parameters:
-  ///   - tile: which of a head size's tiles.
-  ///   - isAhead: whether dense rows are asked for before they are used; K and V begin at multiples of 16 bytes then.
+  /// - Parameter tile: which of a head size's tiles.
   @inline(__always)
   static func attend(
-    _ headDim: UInt32, tile: Int, k: DecodeFormat, v: DecodeFormat, isAhead: Bool
+    _ headDim: UInt32, tile: Int, k: DecodeFormat, v: DecodeFormat
   ) throws(StatusError) -> PipelineSlot {
-    let kind = k.isCoded ? (v.isCoded ? 1 : 3) : v.isCoded ? 2 : isAhead ? aheadKind : 0
+    let kind = k.isCoded ? (v.isCoded ? 1 : 3) : (v.isCoded ? 2 : 0)
     let size = place(headDim)
-    guard let kernel = size.map({ attendIndices[kind, $0, tile] }) ?? latentIndices[isAhead ? 1 : 0, tile] else {
+    guard let kernel = size.map({ attendIndices[kind, $0, tile] }) ?? latentIndices[tile] else {
       throw unsupported(headDim)
     }
     return PipelineSlot(kernel: kernel, variant: Int(k.constant | v.constant << 4))

@@ -22,8 +22,7 @@ enum FlashAttnDecode {
     try fill(&params, tensors, geometry)
 
     let slot = try DecodeKernel.attend(
-      params.head_dim, tile: geometry.tile, k: tensors.k.format, v: tensors.v.format,
-      isAhead: pass.device.asksAhead && (tensors.k.rows.offset | tensors.v.rows.offset) % 16 == 0)
+      params.head_dim, tile: geometry.tile, k: tensors.k.format, v: tensors.v.format)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let queries = args.batch * params.n_heads * params.n_q
     let absent = try pass.device.scratch.placeholder(on: pass.device)

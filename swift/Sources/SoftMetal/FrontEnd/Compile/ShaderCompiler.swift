@@ -92,7 +92,7 @@ private struct Job {
   func key(of lowered: LoweredShader, _ program: Program) -> String {
     var hash = environmentHash
     hash.combine(lowered.text)
-    for macro in lowered.macros(executor) { hash.combine(macro) }
+    for definition in lowered.definitions(executor) { hash.combine(definition) }
     hash.combine(program.warnings)
     hash.combine(isCheckOnly(lowered) ? "check" : "")
     return hash.name
@@ -213,7 +213,7 @@ private struct Job {
       throw cannotWrite(work)
     }
     let isCheckOnly = isCheckOnly(lowered)
-    let flags = CompilerFlags.code(options, clang, executor) + lowered.macros(executor).map { "-D\($0)" }
+    let flags = CompilerFlags.code(options, clang, executor) + lowered.definitions(executor)
     let library =
       lowered.includesLibrary
       ? PrecompiledHeader.inclusion(flags: flags, headers: headers, clang: clang, work: work) : []
@@ -234,7 +234,7 @@ private struct Job {
     _ lowered: LoweredShader, _ input: String, headers: String, _ work: WorkFolder
   ) throws -> [String] {
     let (raw, placed, code) = (work.path + "/raw.ll", work.path + "/placed.ll", work.path + "/code.ptx")
-    let flags = NvptxCode.flags(options)
+    let flags = NvptxCode.flags(options) + lowered.definitions(.nvptx)
     let library =
       lowered.includesLibrary
       ? PrecompiledHeader.inclusion(flags: flags, headers: headers, clang: clang, work: work) : []

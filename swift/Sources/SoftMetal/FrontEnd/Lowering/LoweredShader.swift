@@ -15,10 +15,10 @@ struct LoweredShader {
   let compilesSeparately: Bool
   let sourceMap: SourceMap
 
-  /// Macros that decide on what the headers have for an executor. The fewer sets there are, the fewer times they are
-  /// parsed.
-  func macros(_ executor: Executor) -> [String] {
+  /// Flags for macros that decide on what the headers have for an executor. The fewer sets there are, the fewer times
+  /// they are parsed.
+  func definitions(_ executor: Executor) -> [String] {
     let loops = if case .threads = executor { hasLoops } else { false }
-    return (loops ? ["SM_HAS_LOOPS"] : []) + (usesRareSwizzles ? [RareSwizzles.macro] : [])
+    return (loops ? ["-DSM_HAS_LOOPS"] : []) + (usesRareSwizzles ? ["-D\(RareSwizzles.macro)"] : [])
   }
 }
