@@ -1,5 +1,5 @@
 /// Reads a quantized cache back: the inverse of `hadamard_quantize_kv_seq.metal`,
-/// where the lanes' parts are described; hadamard_encode.h has the layouts.
+/// with its lanes; hadamard_encode.h has the layouts.
 ///
 /// A coordinate is y = centroid * norm / sqrt(D) for D <= 256, centroid * norm /
 /// scaleFactorD512 above, and x = S H y / sqrt(B): the transform is its own
@@ -7,11 +7,9 @@
 ///
 /// Layouts: packed [heads, capacity, row bytes], norms [heads, capacity,
 /// max(1, D / 256)] f32, out [heads, n_tokens, D] f32, f16 or bf16.
-/// Grid: threads (heads * n_tokens * L, streams, 1), L lanes a head vector, in
-/// runs of up to 32 coordinates; any threadgroup size. No threadgroup memory, no
-/// exchange between lanes: each of the L lanes looks up all D codes, which stay
-/// in the cache.
-/// Work per vector: D L look-ups, D (L + log2 B) additions; bound by memory.
+/// Grid: threads (heads * n_tokens * lanes, streams, 1), the lanes of hadamard_lanes.h; any threadgroup size of
+/// whole vectors. No threadgroup memory, 3 stages of shuffles. Registers: 28 to 89 (nvptx64, sm_90; no spills).
+/// Bytes moved per vector: D * width / 8 and the norms read, D elements written, each once. Bound by memory.
 ///
 /// Any power of two up to 4,096: `hadamard_dequantize_kv*` without a size, in
 /// threadgroup memory.
@@ -20,15 +18,11 @@
 #include "ShaderTypes.h"
 #include "common/element.h"
 #include "common/instantiate.h"
-#include "hadamard_formats.h"
+#include "hadamard_packings.h"
 #include "hadamard_rows.h"
 #include "hadamard_transform.h"
 
 using namespace metal;
-
-/// A lane's part of a head vector of D values.
-template <uint D>
-using Part = LanePart<D, 32>;
 
 /// What multiplies the sums of the transform: norm / sqrt(D B) for D <= 256, where B is the block.
 template <uint D>
@@ -36,67 +30,52 @@ inline float factor_of(float norm, float scale_factor_d512) {
   return D <= 256 ? norm / sqrt(float(D) * float(Head<D>::block)) : norm / (scale_factor_d512 * sqrt(float(D)));
 }
 
-/// Coordinates k to k + N - 1 of the runs of a group: joins each L of them to
-/// coordinates of a run of this lane.
-template <uint D, int N>
-inline void join_runs(thread float *terms, uint lane, int k, thread float *joined) {
-  constexpr int lanes = Head<D>::lanes;
-  constexpr int run = Part<D>::run;
-  for (int r = 0; r < int(Part<D>::group) / run; r++) {
-    join_lanes<lanes, N>(terms + r * lanes * N, lane);
-    for (int j = 0; j < N; j++) {
-      joined[r * run + k + j] = terms[r * lanes * N + j];
+/// This lane's quads of x.
+template <uint D, typename Format>
+inline void dequantize_quads(DecodedStream row, uint lane, float scale_factor_d512, uint bits, thread float4 *quads) {
+  typedef LaneQuads<D> Q;
+  const float factor = factor_of<D>(row.norms[0], scale_factor_d512);
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < Q::count; i++) {
+    quads[i] = Format::load(row.packed, i * Q::lanes + lane, bits);
+  }
+  if (Head<D>::norms == 2) {
+    const float last_factor = factor_of<D>(row.norms[1], scale_factor_d512);
+#pragma clang loop unroll(full)
+    for (uint i = 0; i < Q::count; i++) {
+      quads[i] *= i < Q::group ? factor : last_factor;
+    }
+    butterflies_in_lane<Q::count>(quads, Q::group, Q::group * 2);
+  }
+  butterflies_of_groups<D>(quads, lane);
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < Q::count; i++) {
+    // Adding 0 makes -0 a plain 0.
+    quads[i] = with_signs<D>(Head<D>::norms == 2 ? quads[i] : quads[i] * factor, i, lane) + 0.0f;
+  }
+}
+
+/// Stores 4 elements E from element `first` on; `Quad` is a vector of 4 of them.
+template <typename E, typename Quad>
+inline void store_quad(device uchar *tensor, ulong first, float4 quad) {
+  device typename E::Bits *to = (device typename E::Bits *)tensor + first;
+  if (whole_words) {
+    *reinterpret_cast<device Quad *>(to) =
+        Quad(E::encode(quad.x), E::encode(quad.y), E::encode(quad.z), E::encode(quad.w));
+  } else {
+    for (uint j = 0; j < 4; j++) {
+      to[j] = E::encode(quad[j]);
     }
   }
 }
 
-/// This lane's part of x.
-template <uint D, typename Format>
-inline void dequantize_part(DecodedStream row, uint lane, float scale_factor_d512, uint bits, thread float *values) {
-  typedef Head<D> H;
-  typedef Part<D> P;
-  constexpr int run = P::run;
-  constexpr int terms = D / run / H::norms;
-  constexpr int codes = Format::load_codes;
-  const float factor = factor_of<D>(row.norms[0], scale_factor_d512);
-  const float last_factor = factor_of<D>(row.norms[H::norms - 1], scale_factor_d512);
-  const int bytes = Format::load_bytes(bits);
-  // Not in `values`: clang follows an array through few uses only, and would store one float at a time.
-  float joined[P::values];
-  // GPU registers cannot be indexed. SoftMetal vectorises this loop instead.
+/// Stores this lane's quads of a vector of D elements E.
+template <uint D, typename E, typename Quad>
+inline void store_quads(device uchar *out, ulong row, uint lane, const thread float4 *quads) {
+  typedef LaneQuads<D> Q;
 #pragma clang loop unroll(full)
-  for (int k = 0; k < run / codes; k++) {
-    float first[terms * codes];
-    for (int p = 0; p < terms; p++) {
-      Format::load(row.packed + (p * (run / codes) + k) * bytes, first + p * codes, bits);
-    }
-    if (H::norms == 2) {
-      float second[terms * codes];
-      for (int p = 0; p < terms; p++) {
-        Format::load(row.packed + ((terms + p) * (run / codes) + k) * bytes, second + p * codes, bits);
-      }
-      for (int i = 0; i < terms * codes; i++) {
-        const float low = first[i] * factor;
-        const float high = second[i] * last_factor;
-        first[i] = low + high;
-        second[i] = low - high;
-      }
-      join_runs<D, codes>(second, lane, k * codes, joined + P::values / 2);
-    }
-    join_runs<D, codes>(first, lane, k * codes, joined);
-  }
-  for (int i = 0; i < int(P::values); i++) {
-    values[i] = joined[i];
-  }
-  butterflies<P::values, P::run, P::span>(values);
-  butterflies<P::values, 1, P::run>(values);
-  for (int r = 0; r < int(P::values) / run; r++) {
-    const constant float *run_signs = signs + (r * H::lanes + lane) * run;
-    for (int j = 0; j < run; j++) {
-      const float value = H::norms == 1 ? values[r * run + j] * factor : values[r * run + j];
-      // Adding 0 makes -0 a plain 0.
-      values[r * run + j] = value * run_signs[j] + 0.0f;
-    }
+  for (uint i = 0; i < Q::count; i++) {
+    store_quad<E, Quad>(out, row * D + 4 * (i * Q::lanes + lane), quads[i]);
   }
 }
 
@@ -108,9 +87,9 @@ template <uint D, typename Format>
                        device uchar *out_k [[buffer(2)]], constant HadamardDequantizeParams &params [[buffer(3)]],
                        const device uchar *packed_v [[buffer(4)]], const device float *norms_v [[buffer(5)]],
                        device uchar *out_v [[buffer(6)]], uint3 position [[thread_position_in_grid]]) {
-  typedef Head<D> H;
-  const uint row = position.x / H::lanes;
-  const uint lane = position.x % H::lanes;
+  typedef LaneQuads<D> Q;
+  const uint row = position.x / Q::lanes;
+  const uint lane = position.x % Q::lanes;
   const uint head = row / params.n_tokens;
   if (head >= params.num_kv_heads) {
     return;
@@ -120,11 +99,14 @@ template <uint D, typename Format>
   const DecodedStream v = {packed_v, norms_v, out_v};
   const ulong cache_row = cache_row_of(params, head, params.read_pos_start, token);
   const DecodedStream stored = (position.y != 0 ? v : k).at(cache_row, D, Format::width(params.codebook_bits));
-  float values[Part<D>::values];
-  dequantize_part<D, Format>(stored, lane, params.scale_factor_d512, params.codebook_bits, values);
-  constexpr uint run = Part<D>::run;
-  for (uint r = 0; r < Part<D>::values / run; r++) {
-    store_run<run>(stored.out, ulong(row) * D + (r * H::lanes + lane) * run, values + r * run, params.out_dtype);
+  float4 quads[Q::count];
+  dequantize_quads<D, Format>(stored, lane, params.scale_factor_d512, params.codebook_bits, quads);
+  if (params.out_dtype == 1) {
+    store_quads<D, Float32, float4>(stored.out, row, lane, quads);
+  } else if (params.out_dtype == 2) {
+    store_quads<D, Float16, half4>(stored.out, row, lane, quads);
+  } else {
+    store_quads<D, Bfloat16, ushort4>(stored.out, row, lane, quads);
   }
 }
 

@@ -11,36 +11,15 @@
 /// Layouts: source [tokens, heads, D] f32, packed [heads, capacity, row bytes],
 /// norms [heads, capacity, max(1, D / 256)] f32.
 ///
-/// A token gets the same bytes from the kernels for one token and for many,
-/// since both add the same numbers in the same order, with D and R = order_run(D):
-///   - butterflies at distance 256 for D = 512, then R, 2R, 4R and so on as far
-///     as the block (or 256) goes, then 1, 2, 4 up to R / 2;
-///   - squares of what has its signs (D = 512: and its first butterflies)
-///     pairwise at distances R, 2R and so on, missing terms are 0, then R / 2 down to 1.
+/// The kernels for one token and for many encode a vector by the same function, so
+/// a token gets the same bytes from both.
 #pragma once
 
+#include "hadamard_packings.h"
 #include "hadamard_rows.h"
-#include "hadamard_transform.h"
-
-/// Coordinates whose butterflies come last.
-template <uint D>
-constexpr uint order_run() {
-  return LanePart<D, 16>::run;
-}
 
 /// A norm this small counts as 0.
 constant float smallest_norm = 1e-10f;
-
-/// The sum of the values of N quads, pairwise.
-template <int N>
-inline float sum_of(thread float4 *quads) {
-  for (int step = N / 2; step > 0; step /= 2) {
-    for (int j = 0; j < step; j++) {
-      quads[j] += quads[j + step];
-    }
-  }
-  return (quads[0].x + quads[0].z) + (quads[0].y + quads[0].w);
-}
 
 /// A stored norm and the factor that brings sqrt(D) y to unit variance.
 struct Scale {
@@ -68,4 +47,36 @@ template <uint D>
 inline Scale scale_of_sums(float square_sum, float scale_factor_d512) {
   const Scale scale = scale_of_group(square_sum / float(Head<D>::norms), D, scale_factor_d512);
   return {scale.norm, scale.factor * sqrt(float(D / Head<D>::block))};
+}
+
+/// Writes a head vector, which the lanes of a `LaneQuads` group hold together; all of them
+/// call it. `simd_lane` is the lane's number in the SIMD group. `probe` gets the scaled coordinates.
+template <uint D, typename Format>
+inline void quantize_vector(EncodedStream row, uint simd_lane, float scale_factor_d512, uint bits, Probe probe) {
+  typedef LaneQuads<D> Q;
+  const uint lane = simd_lane % Q::lanes;
+  float4 quads[Q::count];
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < Q::count; i++) {
+    quads[i] = with_signs<D>(load_floats(row.x + 4 * (i * Q::lanes + lane)), i, lane);
+  }
+  if (Head<D>::norms == 2) {
+    butterflies_in_lane<Q::count>(quads, Q::group, Q::group * 2);
+  }
+  float factors[Head<D>::norms];
+#pragma clang loop unroll(full)
+  for (uint n = 0; n < Head<D>::norms; n++) {
+    const Scale scale = scale_of_sums<D>(sum_of_squares<Q::group, Q::lanes>(quads + n * Q::group), scale_factor_d512);
+    factors[n] = scale.factor;
+    if (lane == 0) {
+      row.norms[n] = scale.norm;
+    }
+  }
+  butterflies_of_groups<D>(quads, lane);
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < Q::count; i++) {
+    const float4 z = quads[i] * factors[i / Q::group];
+    probe.store(4 * (i * Q::lanes + lane), z, D);
+    Format::template store<Q::lanes>(row.packed, i, simd_lane, Format::codes(z, bits), bits);
+  }
 }

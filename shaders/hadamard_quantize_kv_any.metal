@@ -13,7 +13,6 @@
 #include "ShaderTypes.h"
 #include "common/instantiate.h"
 #include "hadamard_encode.h"
-#include "hadamard_formats.h"
 
 using namespace metal;
 
@@ -59,9 +58,7 @@ inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor
       row.norms[i / group] = scale.norm;
     }
     const float z = values[i] * scale.factor;
-    uchar code;
-    codes_of<1>(&z, bits, &code);
-    values[i] = as_type<float>(uint(code));
+    values[i] = as_type<float>(code_of(z, bits));
     probe.store(i, z, head_dim);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -77,6 +77,15 @@ struct Probe {
     return {values == nullptr ? nullptr : values + ulong(head) * row, mode};
   }
 
+  /// Stores coordinates i to i + 3.
+  void store(uint i, float4 coordinates, uint head_dim) const {
+    if (values != nullptr) {
+      for (uint j = 0; j < 4; j++) {
+        store(i + j, coordinates[j], head_dim);
+      }
+    }
+  }
+
   /// Stores coordinate i.
   void store(uint i, float coordinate, uint head_dim) const {
     if (values == nullptr) {

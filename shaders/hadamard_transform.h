@@ -6,21 +6,20 @@
 
 using namespace metal;
 
-// Signs of eight coordinates: bit j of the byte is that of the j-th, 1 means -1.
-#define SIGN(byte, bit) ((byte) >> (bit) & 1 ? -1.0f : 1.0f)
-#define SIGNS(byte) \
-  SIGN(byte, 0), SIGN(byte, 1), SIGN(byte, 2), SIGN(byte, 3), SIGN(byte, 4), SIGN(byte, 5), SIGN(byte, 6), SIGN(byte, 7)
+// Signs of the transform, which repeat above 512 coordinates: 32 a word, bit j is the j-th's, 1 means -1.
+#define SIGN_WORDS(of)                                                                                                \
+  of(0xf4913ba7), of(0x0e58c26d), of(0xd6247fb3), of(0x1cea4589), of(0x52d8af63), of(0x3de10b97), of(0xfe19c476),     \
+      of(0xdb2c854a), of(0x17a84ed3), of(0x31e65b9c), of(0xf50db972), of(0xc76e8a43), of(0xe1942f58), of(0x7c0a3db6), \
+      of(0x4fd861c5), of(0x851e97a3)
+#define SIGN(word, bit) ((word) >> (bit) & 1 ? -1.0f : 1.0f)
+#define SIGN_4(word, bit) SIGN(word, bit), SIGN(word, bit + 1), SIGN(word, bit + 2), SIGN(word, bit + 3)
+#define SIGN_16(word, bit) SIGN_4(word, bit), SIGN_4(word, bit + 4), SIGN_4(word, bit + 8), SIGN_4(word, bit + 12)
+#define SIGNS(word) SIGN_16(word, 0), SIGN_16(word, 16)
+#define SIGN_WORD(word) word
 
-/// Signs of the transform by coordinate, which repeat above 512.
-constant float signs[512] = {
-    SIGNS(0xa7), SIGNS(0x3b), SIGNS(0x91), SIGNS(0xf4), SIGNS(0x6d), SIGNS(0xc2), SIGNS(0x58), SIGNS(0x0e),
-    SIGNS(0xb3), SIGNS(0x7f), SIGNS(0x24), SIGNS(0xd6), SIGNS(0x89), SIGNS(0x45), SIGNS(0xea), SIGNS(0x1c),
-    SIGNS(0x63), SIGNS(0xaf), SIGNS(0xd8), SIGNS(0x52), SIGNS(0x97), SIGNS(0x0b), SIGNS(0xe1), SIGNS(0x3d),
-    SIGNS(0x76), SIGNS(0xc4), SIGNS(0x19), SIGNS(0xfe), SIGNS(0x4a), SIGNS(0x85), SIGNS(0x2c), SIGNS(0xdb),
-    SIGNS(0xd3), SIGNS(0x4e), SIGNS(0xa8), SIGNS(0x17), SIGNS(0x9c), SIGNS(0x5b), SIGNS(0xe6), SIGNS(0x31),
-    SIGNS(0x72), SIGNS(0xb9), SIGNS(0x0d), SIGNS(0xf5), SIGNS(0x43), SIGNS(0x8a), SIGNS(0x6e), SIGNS(0xc7),
-    SIGNS(0x58), SIGNS(0x2f), SIGNS(0x94), SIGNS(0xe1), SIGNS(0xb6), SIGNS(0x3d), SIGNS(0x0a), SIGNS(0x7c),
-    SIGNS(0xc5), SIGNS(0x61), SIGNS(0xd8), SIGNS(0x4f), SIGNS(0xa3), SIGNS(0x97), SIGNS(0x1e), SIGNS(0x85)};
+/// Signs by coordinate, and as words.
+constant float signs[512] = {SIGN_WORDS(SIGNS)};
+constant uint sign_words[16] = {SIGN_WORDS(SIGN_WORD)};
 
 /// Norms of a head vector.
 inline constexpr uint norms_of(uint head_dim) { return head_dim <= 256 ? 1 : head_dim / 256; }
@@ -31,36 +30,7 @@ struct Head {
   /// Coordinates of one transform: the largest power of two that divides D.
   static constant constexpr uint block = D & (~D + 1);
   static constant constexpr uint norms = norms_of(D);
-  /// Lanes that own a head vector together in the kernels without exchange.
-  static constant constexpr uint lanes = D <= 64 ? 1 : D <= 128 ? 2 : D <= 256 ? 4 : 8;
 };
-
-/// A lane's part of a head vector of D values: runs of consecutive ones, at most LIMIT each.
-template <uint D, uint LIMIT>
-struct LanePart {
-  static constant constexpr uint run =
-      Head<D>::block / Head<D>::lanes < LIMIT ? Head<D>::block / Head<D>::lanes : LIMIT;
-  static constant constexpr uint values = D / Head<D>::lanes;
-  /// Values of a group with a norm of its own.
-  static constant constexpr uint group = values / Head<D>::norms;
-  /// Values of a transform, without the halves that are combined on loading.
-  static constant constexpr uint span = Head<D>::block / Head<D>::lanes / Head<D>::norms;
-};
-
-/// Adds up the runs of LANES lanes, N values each, with the signs of one lane,
-/// neighbours first, and leaves the sum in the first: the butterflies between lanes.
-template <int LANES, int N, typename Value>
-inline void join_lanes(thread Value *terms, uint lane) {
-  for (int count = LANES / 2; count > 0; count /= 2) {
-    const Value sign = Value((lane & 1) != 0 ? -1.0f : 1.0f);
-    lane /= 2;
-    for (int p = 0; p < count; p++) {
-      for (int j = 0; j < N; j++) {
-        terms[p * N + j] = fma(sign, terms[(2 * p + 1) * N + j], terms[2 * p * N + j]);
-      }
-    }
-  }
-}
 
 /// Butterflies of COUNT values at distances from FIRST up to below END.
 template <int COUNT, int FIRST, int END>

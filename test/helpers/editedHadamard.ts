@@ -25,7 +25,8 @@ export class EditedHadamard {
     const known = patch === undefined ? this.#unchanged.get(kernel) : undefined;
     if (known !== undefined) return known;
     const patches = patch === undefined ? [] : [patch];
-    const pipeline = this.#device.pipeline(plant(this.#device, `${files[call]}.metal`, kernel, patches));
+    const planted = plant(this.#device, `${files[call]}.metal`, kernel, patches);
+    const pipeline = this.#device.pipeline(planted, { constants: [{ index: 2, dtype: "bool", value: true }] });
     if (patch === undefined) this.#unchanged.set(kernel, pipeline);
     return pipeline;
   }
@@ -41,8 +42,7 @@ export class EditedHadamard {
   ): void {
     const { headDim, nKvHeads, capacity, isSliding } = cache.plan;
     const pipeline = this.#pipeline(patch, call, `${files[call]}_fast_d${headDim}`);
-    const runLanes = Math.max(1, 2 ** Math.ceil(Math.log2(headDim / 64)));
-    const lanes = call === "token" ? 32 : runLanes;
+    const lanes = headDim === 512 ? 16 : headDim % 32 === 0 ? 8 : 4;
     const rows = call === "token" ? nKvHeads : nKvHeads * nTokens;
     const { packed, norms } = cache;
     using pass = this.#device.pass();

@@ -49,6 +49,12 @@ const mistakes: readonly Mistake[] = [
     replace: "width);\n        }",
   },
   {
+    what: "lanes of a run taken to come by one edge",
+    file: "RunShapes.cpp",
+    find: "condition.isUniformInRuns() ? condition.lanesOfRun() : 1);\n  }",
+    replace: "width);\n  }",
+  },
+  {
     what: "a run accessed where the first of them lies",
     file: "Runs.cpp",
     find: "inLane(pointer, lane / access.run * access.run)",

@@ -32,6 +32,14 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     return words;
   },
   constants: (lanes) => perLane(lanes, (value) => (value > 10 ? 7 : 5)),
+  joined: (lanes) =>
+    perLane(lanes, (_, lane) => {
+      const row = lane >> 2;
+      const at = (place: number) => input[(place & 3) * 4 + (lane & 3)] as number;
+      const place = row % 2 === 1 ? (input[row] as number) & 3 : row & 3;
+      const other = lane % 2 === 1 ? (input[row + 8] as number) : place ^ 1;
+      return at(place) + 1000 * at(other);
+    }),
   loops: (lanes) =>
     perLane(lanes, (limit) => {
       let sum = 0;

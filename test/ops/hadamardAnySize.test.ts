@@ -27,7 +27,9 @@ function dispatch(
   const params = new Uint32Array([headDim, nKvHeads, start, capacity, 1, 0, bits, nTokens, ...last]);
   new Float32Array(params.buffer)[5] = 1;
   using pass = device.pass();
-  pass.dispatch(device.pipeline(kernel), {
+  // A constant of the headers that these kernels share with those for a head size.
+  const constants = [{ index: 2, dtype: "bool", value: true }] as const;
+  pass.dispatch(device.pipeline(kernel, { constants }), {
     buffers: { 0: first, 1: second, 2: third, 4: first, 5: second, 6: third, ...more },
     bytes: { 3: params },
     form: "threadgroups",

@@ -35,10 +35,10 @@ function onBoundary(headDim: number): Float32Array {
 
 const mistakes: readonly Mistake[] = [
   {
-    name: "the sign table is shifted by a bit",
+    name: "the signs are shifted by a coordinate",
     calls: encoding,
-    find: /\(byte\) >> \(bit\) & 1/,
-    replace: "(byte) >> ((bit) + 1) % 8 & 1",
+    find: /bits << 31, bits << 30, bits << 29, bits << 28/,
+    replace: "bits << 30, bits << 29, bits << 28, bits << 31",
   },
   {
     name: "the transform is not normalised",
@@ -49,15 +49,15 @@ const mistakes: readonly Mistake[] = [
   {
     name: "the nibbles are swapped",
     calls: encoding,
-    find: /code_of_4\(z\[2 \* i\]\) \| code_of_4\(z\[2 \* i \+ 1\]\) << 4/,
-    replace: "code_of_4(z[2 * i + 1]) | code_of_4(z[2 * i]) << 4",
+    find: /uint4\(code_of_4\(z\.x\), code_of_4\(z\.y\)/,
+    replace: "uint4(code_of_4(z.y), code_of_4(z.x)",
   },
   {
     name: "the norms of the blocks are swapped",
     calls: encoding,
     headDim: 512,
     find: /norms\[n\] = scale\.norm;/,
-    replace: "norms[H::norms - 1 - n] = scale.norm;",
+    replace: "norms[Head<D>::norms - 1 - n] = scale.norm;",
   },
   {
     name: "a boundary belongs to the upper code",
@@ -96,26 +96,32 @@ const mistakes: readonly Mistake[] = [
     find: /if \(head >= params\.num_kv_heads\)/,
     replace: "if (false)",
   },
-  ...[80, 112, 192].map(
+  {
+    name: "a butterfly between lanes adds in both",
+    calls: [...encoding, "decode"],
+    find: /\(lane & step\) != 0 \? -1\.0f : 1\.0f/,
+    replace: "1.0f",
+  },
+  ...[80, 512].map(
     (headDim): Mistake => ({
-      name: `D=${headDim}: lanes without a quad leave before the shuffles`,
-      calls: ["token"],
+      name: "lanes exchange at another distance",
+      calls: [...encoding, "decode"],
       headDim,
-      find: /(?=float square_sums\[H::norms\];)/,
-      replace: "if (lane >= Q::count % simd_width) return; ",
+      find: /fma\(sign, quads\[i\], simd_shuffle_xor\(quads\[i\], ushort\(step\)\)\)/,
+      replace: "fma(sign, quads[i], simd_shuffle_xor(quads[i], ushort(step == 2 ? 1 : step)))",
     }),
   ),
   {
-    name: "a butterfly between lanes is missing",
-    calls: ["tokens"],
-    find: /\(lane & 1\) != 0 \? -1\.0f : 1\.0f/,
-    replace: "1.0f",
+    name: "the sum of squares leaves out lanes",
+    calls: encoding,
+    find: /sum \+= simd_shuffle_xor\(sum, ushort\(step\)\)/,
+    replace: "sum += simd_shuffle_xor(sum, ushort(step == 4 ? 2 : step))",
   },
   {
-    name: "lanes exchange at another distance",
-    calls: ["token"],
-    find: /fma\(sign, quads\[i\], simd_shuffle_xor\(quads\[i\], ushort\(step\)\)\)/,
-    replace: "fma(sign, quads[i], simd_shuffle_xor(quads[i], ushort(step == 4 ? 8 : step)))",
+    name: "only the first vector of a SIMD group stores its norm",
+    calls: encoding,
+    find: /if \(lane == 0\)/,
+    replace: "if (simd_lane == 0)",
   },
   {
     name: "the transform is not normalised",
@@ -126,14 +132,14 @@ const mistakes: readonly Mistake[] = [
   {
     name: "the nibbles are swapped",
     calls: ["decode"],
-    find: /\[\*row & 15\];(\s+values\[1\] = centroids_of\(4\))\[\*row >> 4\]/,
-    replace: "[*row >> 4];$1[*row & 15]",
+    find: /table\[codes & 15\], table\[codes >> 4 & 15\]/,
+    replace: "table[codes >> 4 & 15], table[codes & 15]",
   },
   {
     name: "the signs are left out",
     calls: ["decode"],
-    find: /value \* run_signs\[j\] \+ 0\.0f/,
-    replace: "value + 0.0f",
+    find: /with_signs<D>\((Head<D>::norms == 2 \? quads\[i\] : quads\[i\] \* factor), i, lane\)/,
+    replace: "($1)",
   },
   {
     name: "the norms of the blocks are swapped",

@@ -42,14 +42,28 @@ void Blocks::visit(BasicBlock *block) {
 
 bool Blocks::addDivergentBranch(BasicBlock *block) {
   if (!divergent_.insert(block).second) return false;
-  part({succ_begin(block), succ_end(block)}, loops.getLoopFor(block));
+  part(block, {succ_begin(block), succ_end(block)}, loops.getLoopFor(block));
   return true;
 }
 
-/// Lanes leave for `seeds`, in the innermost loop `loop`. Each seed sends its name along the edges; a block that two
-/// names come to is a join, and sends its own. Names that leave the loop, or begin it anew, differ where lanes leave it
-/// at different times; its exits are then seeds in the loop around it.
-bool Blocks::part(const std::vector<BasicBlock *> &seeds, Loop *loop) {
+bool Blocks::addJoin(const BasicBlock *block, const BasicBlock *branch) {
+  auto &branches = joins_[block];
+  if (is_contained(branches, branch)) return false;
+  branches.push_back(branch);
+  return true;
+}
+
+ArrayRef<const BasicBlock *> Blocks::partedBefore(const BasicBlock *block) const {
+  const auto place = joins_.find(block);
+  if (place == joins_.end() || is_contained(place->second, nullptr)) return {};
+  return place->second;
+}
+
+/// Lanes that part at `branch`, or have left a loop where it is null, go to `seeds`, in the innermost loop `loop`. Each
+/// seed sends its name along the edges; a block that two names come to is a join, and sends its own. Names that leave
+/// the loop, or begin it anew, differ where lanes leave it at different times; its exits are then seeds in the loop
+/// around it.
+bool Blocks::part(const BasicBlock *branch, const std::vector<BasicBlock *> &seeds, Loop *loop) {
   bool changed = false;
   DenseMap<BasicBlock *, BasicBlock *> names;
   DenseSet<BasicBlock *> leaving;
@@ -61,7 +75,7 @@ bool Blocks::part(const std::vector<BasicBlock *> &seeds, Loop *loop) {
     const auto [place, isNew] = names.try_emplace(block, name);
     if (isNew || place->second == name) return;
     place->second = block;
-    changed |= joins_.insert(block).second;
+    changed |= addJoin(block, branch);
   };
   for (BasicBlock *seed : seeds) reach(seed, seed);
   for (BasicBlock *block : order) {
@@ -77,8 +91,8 @@ bool Blocks::part(const std::vector<BasicBlock *> &seeds, Loop *loop) {
   if (!loop || leaving.size() < 2 || !leftApart_.insert(loop).second) return changed;
   SmallVector<BasicBlock *, 8> exits;
   loop->getUniqueExitBlocks(exits);
-  for (BasicBlock *exit : exits) joins_.insert(exit);
-  part({exits.begin(), exits.end()}, loop->getParentLoop());
+  for (BasicBlock *exit : exits) addJoin(exit, nullptr);
+  part(nullptr, {exits.begin(), exits.end()}, loop->getParentLoop());
   return true;
 }
 

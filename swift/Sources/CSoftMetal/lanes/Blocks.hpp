@@ -26,6 +26,9 @@ class Blocks {
   bool isDivergent(const llvm::BasicBlock *block) const { return divergent_.contains(block); }
   /// Lanes may come to `block` by different edges, or leave a loop to it at different times.
   bool isJoin(const llvm::BasicBlock *block) const { return joins_.contains(block); }
+  /// The blocks at whose ends lanes part that come to `block` by different edges; none where they may also have left a
+  /// loop at different times.
+  llvm::ArrayRef<const llvm::BasicBlock *> partedBefore(const llvm::BasicBlock *block) const;
   /// Lanes may leave the loop at different times.
   bool isLeftApart(const llvm::Loop *loop) const { return leftApart_.contains(loop); }
   /// The block that has the same lanes, always: it dominates `block`, which post-dominates it, in the same loop.
@@ -33,9 +36,12 @@ class Blocks {
 
  private:
   void visit(llvm::BasicBlock *block);
-  bool part(const std::vector<llvm::BasicBlock *> &seeds, llvm::Loop *loop);
+  bool part(const llvm::BasicBlock *branch, const std::vector<llvm::BasicBlock *> &seeds, llvm::Loop *loop);
+  bool addJoin(const llvm::BasicBlock *block, const llvm::BasicBlock *branch);
 
-  llvm::DenseSet<const llvm::BasicBlock *> seen_, divergent_, joins_;
+  llvm::DenseSet<const llvm::BasicBlock *> seen_, divergent_;
+  /// Where lanes part that come to a block by different edges; null: they left a loop at different times.
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<const llvm::BasicBlock *, 2>> joins_;
   llvm::DenseSet<const llvm::Loop *> leftApart_;
 };
 

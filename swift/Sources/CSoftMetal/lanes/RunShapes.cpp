@@ -35,6 +35,19 @@ void Shapes::findTogether() {
   }
 }
 
+/// Lanes of each run that come to `join` by the same edge: as many as share each choice between its edges. 1 where they
+/// may come by different ones, or some of them may not be there.
+unsigned Shapes::lanesByOneEdge(const BasicBlock *join) const {
+  const auto parted = blocks_.partedBefore(join);
+  if (!mayAssume_ || parted.empty()) return 1;
+  unsigned run = width;
+  for (const BasicBlock *from : parted) {
+    const Shape condition = of(cast<BranchInst>(from->getTerminator())->getCondition());
+    run = std::min(run, condition.isUniformInRuns() ? condition.lanesOfRun() : 1);
+  }
+  return run;
+}
+
 /// What holds of an operation within each run of lanes, the longest for which it does.
 Shape Shapes::arithmeticInRuns(const BinaryOperator &operation) const {
   const Shape a = of(operation.getOperand(0)), b = of(operation.getOperand(1));

@@ -168,6 +168,8 @@ Shape Shapes::phi(const Instruction &instruction) const {
   const bool isInteger = phi.getType()->isIntegerTy() || phi.getType()->isPointerTy();
   if (result.stride != 0 && !isInteger) return Shape::different();
   if (result.kind == Shape::unknown || !blocks_.isJoin(phi.getParent())) return result;
+  if (const unsigned run = lanesByOneEdge(phi.getParent()); run > 1)
+    return Shape::inRuns(std::min(run, result.lanesOfRun()), result.stride, 0, result.limit);
   // All lanes have the same value still if it is one that none of them computes anew in a loop they leave apart.
   const Value *first = phi.getIncomingValue(0);
   for (const Value *value : phi.incoming_values())

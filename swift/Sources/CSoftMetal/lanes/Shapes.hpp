@@ -62,6 +62,7 @@ class Shapes {
   Shape phi(const llvm::Instruction &phi) const;
   Shape call(const llvm::CallBase &call) const;
   Shape fromOperands(const llvm::Instruction &instruction) const;
+  unsigned lanesByOneEdge(const llvm::BasicBlock *join) const;
   void findTogether();
   void update(const llvm::Instruction &instruction, bool &changed);
 

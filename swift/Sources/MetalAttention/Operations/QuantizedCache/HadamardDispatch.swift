@@ -1,8 +1,8 @@
 /// Encodes a dispatch of either direction once its parameters are checked: the
 /// cache's tensors, kernel, arguments and grid.
 struct HadamardDispatch {
-  /// Target number of threads per threadgroup where head vectors share one.
-  private static let threadsPerThreadgroup: UInt32 = 256
+  /// Target number of threads per threadgroup where head vectors share one; more wait longer for one another.
+  private static let threadsPerThreadgroup: UInt32 = 64
 
   let operation: Operation
   let task: HadamardKernel.Task
@@ -34,7 +34,7 @@ struct HadamardDispatch {
     try requireThreads()
 
     let slot = try PipelineSlot(
-      kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: 0)
+      kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: isAligned ? 1 : 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let (form, grid, threads, memory) = geometry(most: pipeline.maxTotalThreadsPerThreadgroup)
 
@@ -55,6 +55,14 @@ struct HadamardDispatch {
     for use in all { use.note(in: encoder) }
     encoder.dispatch(operation, form, grid: grid, threads: threads)
     return nil
+  }
+
+  /// Whether all tensors begin where whole words can be moved: 4 elements of vectors, 4 bytes of codes.
+  private var isAligned: Bool {
+    func isAligned(_ stream: HadamardStream) -> Bool {
+      stream.values.offset % UInt64(4 * stream.values.dtype.size) == 0 && stream.packed.offset % 4 == 0
+    }
+    return isAligned(k) && v.map(isAligned) ?? true
   }
 
   /// A stream's tensors in the order of the kernel's arguments.

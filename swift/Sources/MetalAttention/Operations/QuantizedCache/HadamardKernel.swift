@@ -24,6 +24,8 @@ enum HadamardKernel {
         sized.names(at: Task.decode.rawValue) + anySize.names(at: Task.decode.rawValue)
       ),
     ],
+    // `whole_words`: rows begin where whole words can be moved.
+    constants: [2],
     headDims: headDims,
     operations: [.hadamardQuantizeKv, .hadamardQuantizeKvSeq, .dequantizeKv],
     tensors: [.srcK, .packedK, .normsK, .outK, .srcV, .packedV, .normsV, .outV, .rmsScratch, .positions, .blockTable])
@@ -91,8 +93,6 @@ extension HadamardKernel {
       // Coordinates, and beside them their squares.
       return .threadgroup(atMost: min(headDim, 256), memory: Int(headDim) * (task == .decode ? 4 : 8))
     }
-    // A SIMD group that shuffles values between lanes, or independent lanes.
-    if task == .token { return .perVector(32) }
-    return .perVector(headDim <= 64 ? 1 : headDim <= 128 ? 2 : headDim <= 256 ? 4 : 8)
+    return .perVector(headDim == 512 ? 16 : headDim % 32 == 0 ? 8 : 4)
   }
 }
