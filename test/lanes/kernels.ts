@@ -46,6 +46,14 @@ export const inputCount = 256;
 /** Words that a thread writes. */
 export const outputCount = 16;
 
+/** Elements side by side in rows that four or eight neighbouring lanes own, chosen by number or by what memory says. */
+const rowsOfLanes = [
+  "(lane >> 2) * 20u + (lane & 3u)",
+  "(lane / 8u) * 64u + lane % 8u * 4u",
+  "(in[lane >> 3] & 15u) * 16u + (lane & 7u)",
+  "((lane & 8u) != 0 ? in[lane / 4u] : lane >> 2) % 16u * 16u + lane % 4u",
+] as const;
+
 /** The helpers that all kernels share. */
 export const prelude = `
 inline uint bits_of(float x) { return x != x ? 0x7fc00000u : as_type<uint>(x); }
@@ -121,7 +129,7 @@ class KernelGenerator {
       case 11:
         return `(uint)(${this.pick(integers)})${x}`;
       default:
-        return `in[(${this.pick(["i", "lane", "local", "lane * 2u", "lane * 4u + 1u", "i - 3u"])} + ${this.pick(["0u", "uni", "5u"])}) & ${inputCount - 1}u]`;
+        return `in[(${this.pick(["i", "lane", "local", "lane * 2u", "lane * 4u + 1u", "i - 3u", ...rowsOfLanes])} + ${this.pick(["0u", "uni", "5u"])}) & ${inputCount - 1}u]`;
     }
   }
 
@@ -196,7 +204,15 @@ class KernelGenerator {
       case 4:
         return { head: `s = simd_${this.pick(["sum", "max", "prefix_inclusive_sum"])}((bfloat)${this.number(1)});` };
       case 5: {
-        const form = this.pick(["w", "lane ^ 5u", "lane ^ (w & 31u)", "lane + w", "uni", "(lane & ~3u) | 1u"]);
+        const form = this.pick([
+          "w",
+          "lane ^ 5u",
+          "lane ^ (w & 31u)",
+          "lane + w",
+          "uni",
+          "(lane & ~3u) | 1u",
+          "lane >> 2",
+        ]);
         return {
           head: `{ const uint w = ${x}, from = (${form}) & 31u; const bool here = is_active(from); const ${type} v = simd_shuffle((${type})${this.integer(1)}, (ushort)from); if (here) { ${integer} = v; } }`,
         };

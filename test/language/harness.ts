@@ -186,10 +186,15 @@ function bytesOf({ type, values }: Input): Uint8Array {
   return new Uint8Array(array.buffer);
 }
 
+/** Whether every kernel is meant to run one thread at a time. */
+const isReference = process.env["SOFTMETAL_EXECUTOR"] === "threads";
+
 /** The output buffer after one dispatch of a case on `target`. */
 export function run(target: Device, each: KernelCase): Values {
   const { out: type, expected, initial, bytes, threadgroupMemory, grid, threads, form } = each;
   using pipeline = target.pipeline(each.kernel, { constants: [...(each.constants ?? [])] });
+  // The compiler pass declines none of them.
+  if (!isReference) expect(pipeline.executor).not.toStartWith("threads");
   using out = target.tensor("u8", [Math.max(1, expected.length) * elements[type].BYTES_PER_ELEMENT]);
   if (initial !== undefined) out.bytes.set(bytesOf({ type, values: initial }));
   const inputs = (each.inputs ?? []).map((input) => {

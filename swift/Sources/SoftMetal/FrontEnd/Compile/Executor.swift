@@ -77,6 +77,7 @@ enum Executor: Hashable, Sendable {
     case .threads(_, let plugin): ["-O1"] + (plugin.map { ["-fpass-plugin=\($0)"] } ?? [])
     // Only tables, and what sets constants.
     case .nvptx: ["-O1", "-DSM_DESCRIBE_ONLY"]
+    // Where an array's life ends in one lane, others may still be in its scope.
     case .vectors(let plugin):
       ["-O3", "-DSM_EXECUTE_VECTORS", "-fpass-plugin=\(plugin)", "-Xclang", "-disable-lifetime-markers"]
     }
