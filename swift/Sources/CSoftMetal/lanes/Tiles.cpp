@@ -30,7 +30,12 @@ const Value *Tiles::sumOf(const Value *value) {
 Tiles::Tiles(const Blocks &blocks, const Predicate &isMatrix, bool mayPair) : isMatrix_(isMatrix) {
   if (mayPair)
     for (BasicBlock *block : blocks.order) pairProducts(block);
-  for (const auto &[second, first] : first_) groups_[first] = groups_[second] = {first, second_.lookup(first)};
+  for (const auto &[second, first] : first_) {
+    // One at a time: to insert one may move the other.
+    const Group group = {first, second_.lookup(first)};
+    groups_[first] = group;
+    groups_[second] = group;
+  }
   for (BasicBlock *block : blocks.order)
     for (Instruction &instruction : *block)
       if (isProduct(&instruction)) makeSingle(&instruction);
