@@ -84,10 +84,6 @@ Widener::Parts Widener::loadFourByFour(const Access &access, const std::function
     Value *mask = builder_.CreateShuffleVector(
         mask_, Constant::getNullValue(mask_->getType()),
         placesFor(sixteen, [&](unsigned k) { return lane + k / four + (k % four < access.count ? 0 : width); }));
-    if (access.run < width)
-      builder_.CreateIntrinsic(Intrinsic::prefetch, {builder_.getPtrTy()},
-                               {builder_.CreateAddrSpaceCast(builder_.CreateConstGEP1_64(builder_.getInt8Ty(), placeOf(lane), getenv("PFD") ? atoi(getenv("PFD")) : 4096), builder_.getPtrTy()),
-                                builder_.getInt32(0), builder_.getInt32(3), builder_.getInt32(1)});
     registers.push_back(builder_.CreateMaskedLoad(type, placeOf(lane), access.align, mask, PoisonValue::get(type)));
   }
   Parts results;
