@@ -84,7 +84,7 @@ inline void sign_lanes(thread float *values, uint lane) {
     if (L::holds(c, lane)) {
 #pragma clang loop unroll(full)
       for (int i = 0; i < L::width; i++) {
-        values[c * L::width + i] *= signs[L::first(c, lane) + i];
+        values[c * L::width + i] *= sign_of(L::first(c, lane) + i);
       }
     }
   }

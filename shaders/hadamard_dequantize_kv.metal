@@ -148,7 +148,7 @@ template <typename Format>
   }
   transform(values, head_dim, thread_index, threads.x);
   for (uint i = thread_index; i < head_dim; i += threads.x) {
-    const float value = values[i] / float(head_dim) * signs[i % 512] + 0.0f;
+    const float value = values[i] / float(head_dim) * sign_of(i) + 0.0f;
     store_run<1>(stored.out, ulong(position.x) * head_dim + i, &value, params.out_dtype);
   }
 }

@@ -33,7 +33,7 @@ inline uchar byte_of_row(const threadgroup float *codes, uint byte, uint width) 
 inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor_d512, uint bits, uint width,
                             Probe probe, threadgroup float *values, uint thread_index, uint thread_count) {
   for (uint i = thread_index; i < head_dim; i += thread_count) {
-    values[i] = row.x[i] * signs[i % 512];
+    values[i] = row.x[i] * sign_of(i);
   }
   transform(values, head_dim, thread_index, thread_count);
   // Of y, since the squares of sqrt(head_dim) y leave f32 earlier.

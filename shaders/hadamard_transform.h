@@ -6,20 +6,13 @@
 
 using namespace metal;
 
-// Signs of the transform, which repeat above 512 coordinates: 32 a word, bit j is the j-th's, 1 means -1.
-#define SIGN_WORDS(of)                                                                                                \
-  of(0xf4913ba7), of(0x0e58c26d), of(0xd6247fb3), of(0x1cea4589), of(0x52d8af63), of(0x3de10b97), of(0xfe19c476),     \
-      of(0xdb2c854a), of(0x17a84ed3), of(0x31e65b9c), of(0xf50db972), of(0xc76e8a43), of(0xe1942f58), of(0x7c0a3db6), \
-      of(0x4fd861c5), of(0x851e97a3)
-#define SIGN(word, bit) ((word) >> (bit) & 1 ? -1.0f : 1.0f)
-#define SIGN_4(word, bit) SIGN(word, bit), SIGN(word, bit + 1), SIGN(word, bit + 2), SIGN(word, bit + 3)
-#define SIGN_16(word, bit) SIGN_4(word, bit), SIGN_4(word, bit + 4), SIGN_4(word, bit + 8), SIGN_4(word, bit + 12)
-#define SIGNS(word) SIGN_16(word, 0), SIGN_16(word, 16)
-#define SIGN_WORD(word) word
+/// Signs of the transform, which repeat above 512 coordinates: 32 a word, bit j is the j-th's, 1 means -1.
+constant uint sign_words[16] = {0xf4913ba7, 0x0e58c26d, 0xd6247fb3, 0x1cea4589, 0x52d8af63, 0x3de10b97,
+                                0xfe19c476, 0xdb2c854a, 0x17a84ed3, 0x31e65b9c, 0xf50db972, 0xc76e8a43,
+                                0xe1942f58, 0x7c0a3db6, 0x4fd861c5, 0x851e97a3};
 
-/// Signs by coordinate, and as words.
-constant float signs[512] = {SIGN_WORDS(SIGNS)};
-constant uint sign_words[16] = {SIGN_WORDS(SIGN_WORD)};
+/// The sign of coordinate i, 1 or -1.
+inline float sign_of(uint i) { return sign_words[i / 32 % 16] >> i % 32 & 1 ? -1.0f : 1.0f; }
 
 /// Norms of a head vector.
 inline constexpr uint norms_of(uint head_dim) { return head_dim <= 256 ? 1 : head_dim / 256; }

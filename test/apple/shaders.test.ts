@@ -65,7 +65,7 @@ describe("the documented language", () => {
   });
 });
 
-const declarations = shaders.flatMap((file) => [
+const declarations = [...shaders, ...headers].flatMap((file) => [
   ...shaderText(file).matchAll(/^constant (bool|uint) \w+ \[\[function_constant\((\d+)\)\]\]/gm),
 ]);
 /** Those of all shaders: a kernel takes what it knows of them. */
