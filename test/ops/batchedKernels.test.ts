@@ -96,7 +96,8 @@ function quantized(headDim: number, lanes: number | undefined): Family {
       const params = new Uint32Array(structSizes.HadamardQuantizeSeqParams / 4);
       params.set([headDim, nHeads, start, capacity, 1, 0, 4, nTokens, srcTokOffset, nSrcTokens]);
       new Float32Array(params.buffer)[5] = 1;
-      using pipeline = device.pipeline(kernel);
+      // Rows that begin at whole words.
+      using pipeline = device.pipeline(kernel, { constants: [{ index: 2, dtype: "bool", value: true }] });
       using pass = device.pass();
       const [packed, norms] = outputs as [Tensor, Tensor];
       const source = { tensor: src, access: "read" } as const;
@@ -143,9 +144,9 @@ const families = [
   copies(8, false),
   copies(8, true),
   copies(5, false),
-  quantized(64, 1),
-  quantized(80, 2),
-  quantized(512, 8),
+  quantized(64, 8),
+  quantized(80, 4),
+  quantized(512, 16),
   quantized(32, undefined),
   quantized(1024, undefined),
 ];
@@ -165,7 +166,7 @@ const quantizedMistakes: readonly ShaderPatch[] = [
 ];
 test.each([
   ...copyMistakes.map((patch) => [copies(8, false), patch] as const),
-  ...[quantized(128, 2), quantized(32, undefined)].flatMap((family) =>
+  ...[quantized(128, 8), quantized(32, undefined)].flatMap((family) =>
     quantizedMistakes.map((patch) => [family, patch] as const),
   ),
 ])("$name: a mistake is seen", (family, patch) => {
