@@ -49,6 +49,7 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
       }
       return sum;
     }),
+  pointers: (lanes) => perLane(lanes, (_, lane) => (input[width - 1 - lane] as number) + 1000 * lane),
   rotated: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 1)),
   while: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 0)),
   masked: (lanes) => {

@@ -235,6 +235,10 @@ class Division {
     for (uint64_t i = 0; i < vector->getNumElements(); ++i)
       result = builder_.CreateInsertElement(
           result, builder_.CreateAlignedLoad(vector->getElementType(), component(place, i), align), i);
+    // A pointer is no vector's bits: it goes by an integer of its size.
+    if (load.getType()->isPtrOrPtrVectorTy())
+      return builder_.CreateIntToPtr(builder_.CreateBitCast(result, layout_.getIntPtrType(load.getType())),
+                                     load.getType());
     return builder_.CreateBitCast(result, load.getType());
   }
 
@@ -246,6 +250,8 @@ class Division {
       builder_.CreateAlignedStore(value, place, align);
       return;
     }
+    if (value->getType()->isPtrOrPtrVectorTy())
+      value = builder_.CreatePtrToInt(value, layout_.getIntPtrType(value->getType()));
     value = builder_.CreateBitCast(value, vector);
     for (uint64_t i = 0; i < vector->getNumElements(); ++i)
       builder_.CreateAlignedStore(builder_.CreateExtractElement(value, i), component(place, i), align);
