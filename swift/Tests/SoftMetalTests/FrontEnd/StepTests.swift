@@ -53,6 +53,12 @@ import Testing
       "struct S { int x; S(int i) : x(i) { set(this->x); } void set(int i) { x = i; } };",
       "S(int i) : x(i) { ((thread S *)this)->set(((thread S *)this)->x); }"
     ),
+    // Demands to unroll, for each executor to take or leave.
+    ("void f() {\n#pragma clang loop unroll(full)\nfor (;;) {} }", "SM_UNROLL(\"clang loop unroll ( full )\")\nfor (;;) {} }"),
+    ("void f() {\n#pragma unroll 4\nfor (;;) {} }", "SM_UNROLL(\"unroll 4\")\nfor (;;) {} }"),
+    ("void f() { _Pragma(\"unroll\") for (;;) {} }", "void f() { SM_UNROLL(\"unroll\") for (;;) {} }"),
+    ("void f() {\n#pragma unroll(MACRO)\nfor (;;) {} }", "void f() {\n\nfor (;;) {} }"),
+    ("void f() {\n#pragma unroll \\\n 4\nfor (;;) {} }", "void f() {\nSM_UNROLL(\"unroll 4\")\n\nfor (;;) {} }"),
     // What else clang has not.
     ("void f() { decltype(x) y; decltype(auto) z = y; }", "SM_DECLTYPE(x) y; decltype(auto) z = y;"),
   ])

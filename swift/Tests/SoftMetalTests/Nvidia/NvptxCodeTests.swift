@@ -38,6 +38,26 @@ import Testing
     } throws: { "\($0)".contains("k.metal: error: undefined symbol 'asinf'") }
   }
 
+  /// A GPU's registers cannot be indexed: what a loop over an array demands keeps the array out of local memory.
+  @Test(arguments: [("#pragma clang loop unroll(full)", false), ("_Pragma(\"clang loop unroll(disable)\")", true)])
+  func demandsToUnrollAreMet(demand: String, isInMemory: Bool) throws {
+    let folder = try ShaderFolder()
+    let source = """
+      #include <metal_stdlib>
+      kernel void k(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+        float own[48];
+        \(demand)
+        for (uint j = 0; j < 48; ++j) own[j] = x[i * 48 + (j * 5) % 48];
+        \(demand)
+        for (uint j = 0; j < 48; ++j) x[i * 48 + j] = own[47 - j] * float(j);
+      }
+      """
+    let compiled = try ShaderCompiler.compile(
+      source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
+    let ptx = String(cString: try #require(try LoadedShader(compiled, constants: [:]).ptx))
+    #expect(ptx.contains(".local") == isInMemory)
+  }
+
   /// Every function that the C library gives a processor, and each kind of primitive.
   @Test func theLanguageNeedsNoLibrary() throws {
     let folder = try ShaderFolder()
