@@ -29,7 +29,7 @@ export type { Pipeline, PipelineOptions, SourceOptions } from "./device/kernels.
 export type { Pass, PassOptions } from "./device/pass.ts";
 export type { ParameterOptions, RecordedPass, RecordingPass, RunValues } from "./device/recording.ts";
 export type { SharedTensor } from "./device/share.ts";
-export type { Tensor } from "./device/tensor.ts";
+export type { Tensor, TensorOptions } from "./device/tensor.ts";
 export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
 export type { ConstantDType, ConstantScalar, FunctionConstant } from "./ffi/constants.ts";
 export type {

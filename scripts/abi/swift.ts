@@ -46,6 +46,7 @@ export function codesSource(header: Header): string {
     MA_DISPATCH: "DispatchForm",
     MA_FAILURE: "FailurePart",
     MA_STATE: "PassState",
+    MA_STORAGE: "Storage",
     MA_MATH: "MathMode",
     MA_DECODE: "DecodePart",
     MA_ATTN: "AttnOption",
@@ -53,7 +54,9 @@ export function codesSource(header: Header): string {
   const enums = header.enums.flatMap(({ prefix, comment, values }) => {
     const name = names[prefix];
     if (name === undefined) return [];
-    const cases = values.map((entry) => `  case ${camel(entry.name.slice(prefix.length + 1))} = ${entry.value}`);
+    const cases = values.map(
+      (entry) => `  case ${caseName(camel(entry.name.slice(prefix.length + 1)))} = ${entry.value}`,
+    );
     const about = comment === "" ? "" : `${comment.replaceAll("\n", "\n/// ")} `;
     return [`/// ${about}(\`${prefix}_*\`)\nenum ${name}: UInt32, CaseIterable {\n${cases.join("\n")}\n}`];
   });
@@ -85,6 +88,11 @@ function tensorEnum({ structs }: Header): string {
   );
   const lines = [...names].map((name) => `  case ${name}`);
   return `/// The tensor arguments of the operations.\nenum TensorName: UInt8 {\n${lines.join("\n")}\n}`;
+}
+
+/** `private` in backticks, which Swift takes for a modifier. */
+function caseName(name: string): string {
+  return name === "private" ? `\`${name}\`` : name;
 }
 
 /** `BUFFER_TOO_SMALL` to `bufferTooSmall`. */

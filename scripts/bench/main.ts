@@ -1,10 +1,11 @@
-/** Benchmarks: `bun run bench [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]`. */
+/** Benchmarks: `bun run bench [--device NAME] [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]`. */
 import { join } from "node:path";
 import { parseArguments, runMain, UsageError } from "../lib/command.ts";
 import { prepareFile, prepareFolder } from "../lib/output.ts";
 import { Progress } from "../lib/progress.ts";
 import { benchmarks } from "./all.ts";
 import { type Benchmark, runBenchmark } from "./benchmark.ts";
+import { deviceRows, formatDeviceTable, measureDevice, openNamed } from "./device/table.ts";
 import { describeMachine } from "./environment.ts";
 import { peerBenchmarks } from "./peers/all.ts";
 import { decodePeerBenchmarks } from "./peers/decode.ts";
@@ -16,10 +17,17 @@ const allBenchmarks = [...benchmarks, ...decodePeerBenchmarks, ...lengthBenchmar
 /** Where `--peers` writes unless told, from the current folder. */
 const defaultFolder = "build/bench";
 
-const usage = `usage: bun run bench [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]
+const usage = `usage: bun run bench [--device NAME] [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]
 
 Medians of interleaved rounds, each figure beside a baseline from the same rounds.
 
+  --device NAME  the kernels on a device, nvidia, cpu or its index, by its own clock, in its own memory:
+               GB/s, TFLOP/s, tokens/s, the share of its copy, and torch's attention where Python
+               has it. --only takes ${deviceRows
+                 .map(({ name }) => name)
+                 .join(", ")
+                 .replaceAll(/(.{1,60}), /g, "$1,\n               ")
+                 .trim()}
   --peers      also runs attention on onnxruntime-node and as plain C, and decode
                over several lengths and formats; writes bench.md (all figures),
                peers.svg and decode.svg (charts of these)
@@ -35,6 +43,7 @@ process.exitCode = await runMain("bench", process.argv.slice(2), main);
 
 async function main(args: readonly string[]): Promise<number> {
   const { values: options, positionals } = parseArguments(args, {
+    device: { type: "string" },
     peers: { type: "boolean", default: false },
     out: { type: "string", default: defaultFolder },
     json: { type: "string" },
@@ -47,6 +56,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (positionals.length > 0) throw new UsageError(`expected options alone, got ${positionals.join(" ")}`);
+  if (options.device !== undefined) return runDevice(options.device, options);
   const chosen = options.only?.map(find) ?? (options.peers ? allBenchmarks : benchmarks);
   const report = options.peers ? await importPeerReport() : undefined;
   if (options.json !== undefined) prepareFile(options.json, "--json");
@@ -71,6 +81,28 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (report !== undefined) await writePeers(report, options.out, machine, rows);
   return rows.length === chosen.length ? 0 : 1;
+}
+
+/** The table of one device. */
+async function runDevice(
+  name: string,
+  { peers, only, json, quick }: { peers: boolean; only?: string[]; json?: string; quick: boolean },
+): Promise<number> {
+  if (peers) throw new UsageError("--peers runs on the CPU; leave it out beside --device");
+  const unknown = only?.find((each) => !deviceRows.some((row) => row.name === each));
+  if (unknown !== undefined) {
+    const known = deviceRows.map((row) => row.name).join(", ");
+    throw new UsageError(`no row ${JSON.stringify(unknown)} of a device; there are ${known}`);
+  }
+  if (json !== undefined) prepareFile(json, "--json");
+  const { device, about } = openNamed(name);
+  using _ = device;
+  console.log(`${about}\n`);
+  using progress = new Progress();
+  const figures = measureDevice(device, { quick, names: only }, (row, action) => progress.run(row, action));
+  console.log(formatDeviceTable(figures));
+  if (json !== undefined) await Bun.write(json, `${JSON.stringify(figures, undefined, 2)}\n`);
+  return 0;
 }
 
 /** Needs development dependencies, which an installed package lacks: asked for before minutes of figures. */

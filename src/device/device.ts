@@ -1,6 +1,6 @@
 import { display, refused } from "../checks.ts";
 import { Block } from "../ffi/block.ts";
-import { passCodes } from "../ffi/generated/codes.ts";
+import { passCodes, storageCodes } from "../ffi/generated/codes.ts";
 import { structSizes } from "../ffi/generated/structs.ts";
 import { loadLibrary, provideKernels } from "../ffi/library.ts";
 import type { Pointer } from "../ffi/memory.ts";
@@ -19,11 +19,11 @@ import {
   type SourceOptions,
 } from "./kernels.ts";
 import { BufferMemory, checkMade, DeviceLifetime, disposedError, net, PassLifetime } from "./lifetime.ts";
-import { deviceOptions, parseOptions, passOptions, recordOptions } from "./options.ts";
+import { deviceOptions, parseOptions, passOptions, recordOptions, tensorOptions } from "./options.ts";
 import { Pass, type PassOptions } from "./pass.ts";
 import { type RecordedPass, RecordingPass } from "./recording.ts";
 import { adoptTensor, type SharedTensor } from "./share.ts";
-import { checkShape, elementCount, Tensor } from "./tensor.ts";
+import { checkShape, elementCount, Tensor, type TensorOptions } from "./tensor.ts";
 
 /** A `URL` of a file. */
 export interface FileUrl {
@@ -115,10 +115,14 @@ export class Device {
    * `out-of-memory`.
    *
    * @example
-   * using cache = device.tensor("f16", [nHeads, capacity, headDim]);
+   * using q = device.tensor("f16", [nHeads, nTokens, headDim]);
+   * @example
+   * // Only kernels read and write it: on a GPU with memory of its own it lies there.
+   * using cache = device.tensor("f16", [nHeads, capacity, headDim], { storage: "private" });
    */
-  tensor<T extends DType>(dtype: T, shape: readonly number[]): Tensor<T> {
+  tensor<T extends DType>(dtype: T, shape: readonly number[], options: TensorOptions = {}): Tensor<T> {
     const lifetime = this.#usable();
+    const { storage } = parseOptions(tensorOptions, options, "options");
     if (!isDType(dtype)) {
       throw refused("dtype", `expected one of ${Object.keys(dtypes).join(", ")}, got ${display(dtype)}`);
     }
@@ -127,8 +131,13 @@ export class Device {
     if (byteLength === 0) throw refused("shape", `[${axes}] has no elements; a tensor holds at least one`);
     const out = new Block(16);
     const { native } = lifetime;
-    checkStatus(native, native.ma_buffer_create(lifetime.handle, BigInt(byteLength), out.bytes, out.bytes.subarray(8)));
-    const memory = new BufferMemory(lifetime, out.u32[0] as number, out.getU64(2) as Pointer, byteLength);
+    const code = storageCodes[storage];
+    checkStatus(
+      native,
+      native.ma_buffer_create(lifetime.handle, BigInt(byteLength), code, out.bytes, out.bytes.subarray(8)),
+    );
+    const address = storage === "private" ? undefined : (out.getU64(2) as Pointer);
+    const memory = new BufferMemory(lifetime, out.u32[0] as number, address, byteLength);
     return new Tensor(this, memory, dtype, axes, 0);
   }
 

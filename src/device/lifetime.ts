@@ -81,11 +81,14 @@ export class DeviceLifetime {
  * any more; once a view has been handed out, when that has been collected too.
  *
  * The collector owns it: an ArrayBuffer over all of it, which no caller ever
- * sees, tells it the size, and releases the buffer when it goes.
+ * sees, tells it the size, and releases the buffer when it goes. That of private
+ * memory leads nowhere, and nobody follows it.
  */
 export class BufferMemory {
   readonly device: DeviceLifetime;
   readonly handle: number;
+  /** Whether the device alone sees it. */
+  readonly isPrivate: boolean;
   readonly #address: Pointer;
   readonly #byteLength: number;
   readonly #owned: ArrayBuffer;
@@ -93,26 +96,39 @@ export class BufferMemory {
   /** What callers were given, which they may transfer. */
   #exposed: ArrayBuffer | undefined;
 
-  constructor(device: DeviceLifetime, handle: number, address: Pointer, byteLength: number) {
+  /** - `address`: of what the CPU sees; undefined of private memory. */
+  constructor(device: DeviceLifetime, handle: number, address: Pointer | undefined, byteLength: number) {
     this.device = device;
     this.handle = handle;
-    this.#address = address;
+    this.isPrivate = address === undefined;
+    this.#address = address ?? nowhere;
     this.#byteLength = byteLength;
-    this.#owned = ownMemory(device.native, handle, address, byteLength);
+    this.#owned = ownMemory(device.native, handle, this.#address, byteLength);
   }
 
-  /** The memory, for use inside one synchronous call. */
+  /** The memory, for use inside one synchronous call. Errors: `unsupported` of private memory. */
   get arrayBuffer(): ArrayBuffer {
+    this.checkVisible();
     // A source in the same memory is known by its ArrayBuffer.
     return this.#exposed === undefined || this.#exposed.detached ? this.#owned : this.#exposed;
   }
 
-  /** The memory, for the caller to keep: it stays valid until it is collected. */
+  /** The memory, for the caller to keep: it stays valid until it is collected. Errors: `unsupported` of private memory. */
   expose(): ArrayBuffer {
+    this.checkVisible();
     if (this.#exposed === undefined || this.#exposed.detached) {
       this.#exposed = holdMemory(this.device.native, this.handle, this.#address, this.#byteLength);
     }
     return this.#exposed;
+  }
+
+  /** Errors: `unsupported` of private memory. */
+  checkVisible(): void {
+    if (!this.isPrivate) return;
+    throw new MetalAttentionError(
+      "unsupported",
+      "the tensor is in private storage, which only kernels see; pass.copy takes it to a tensor of shared storage",
+    );
   }
 
   /** Tells the library that the host has written here, which makes tile classes of a mask stale. */
@@ -133,6 +149,9 @@ export class BufferMemory {
     this.#owned.transfer(0);
   }
 }
+
+/** In place of an address that the process does not have. */
+const nowhere = 4096 as Pointer;
 
 /** A native pass. While its `commit()` is pending, it and its device stay. */
 export class PassLifetime {

@@ -48,6 +48,9 @@ export const deviceOptions = fields("Device.open", {
   ),
 });
 
+/** Options of `Device.tensor`. */
+export const tensorOptions = fields("Device.tensor", { storage: z._default(z.enum(["shared", "private"]), "shared") });
+
 const mode = z._default(z.enum(["concurrent", "serial"]), "concurrent");
 
 /** Options of `Device.pass`. */

@@ -1,6 +1,6 @@
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
-import { structSizes } from "../ffi/generated/structs.ts";
+import { packMACopyArgs, structSizes } from "../ffi/generated/structs.ts";
 import { type PassInfo, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { markVersion, notOurs, passState } from "../identity.ts";
@@ -11,6 +11,7 @@ import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
 import { inspectSymbol } from "./inspect.ts";
 import type { Pipeline } from "./kernels.ts";
 import { checkMade, disposedError, net, PassLifetime } from "./lifetime.ts";
+import { Tensor } from "./tensor.ts";
 import { traceOf } from "./trace.ts";
 
 /**
@@ -27,6 +28,7 @@ export interface PassOptions {
 }
 
 const infoBlock = new Block(structSizes.MAPassInfo);
+const copyBlock = new Block(structSizes.MACopyArgs);
 
 /**
  * A list of dispatches that goes to the device as one. Operations append to it
@@ -86,6 +88,25 @@ export class Pass {
    */
   dispatch(pipeline: Pipeline, options: DispatchOptions): void {
     encodeDispatch(Pass.use(this), pipeline, options);
+  }
+
+  /**
+   * Appends a copy of all elements of one tensor to another of the same dtype and as many elements, of any shape: a
+   * part of either by `slice`. It is how values come to private storage and from it.
+   *
+   * Errors: `unsupported` for another dtype; `invalid-argument` for another number of elements, or two places that
+   * overlap; `invalid-state` after a commit, `disposed`.
+   *
+   * @example
+   * using staged = device.tensor("f16", [nTokens, headDim]).set(values);
+   * pass.copy(staged, weights); // from device.tensor("f16", [nTokens, headDim], { storage: "private" })
+   */
+  copy(from: Tensor, to: Tensor): void {
+    const { native, handle, device } = Pass.use(this);
+    const source = Tensor.use(from, device, "from");
+    const target = Tensor.use(to, device, "to");
+    packMACopyArgs(copyBlock, 0, { from: source, to: target });
+    checkStatus(native, native.ma_copy(handle, copyBlock.address));
   }
 
   /**

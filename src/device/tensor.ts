@@ -20,6 +20,16 @@ export interface TensorRange extends Readonly<MATensor> {
   readonly shape: readonly number[];
 }
 
+/**
+ * Options of `Device.tensor`. In `shared` storage (the default) CPU and GPU see
+ * the same bytes. Storage that is `private` is the device's own, on a GPU with
+ * memory of its own that memory: kernels alone see it, and `Pass.copy` moves
+ * what goes in and out.
+ */
+export interface TensorOptions {
+  readonly storage?: "shared" | "private" | undefined;
+}
+
 /** @internal Stands in a record that is filled again by each call, until the first one. */
 export const noRange: TensorRange = {
   buffer: 0,
@@ -50,7 +60,7 @@ export function isTensor(value: unknown): value is Tensor {
 }
 
 /**
- * A row-major array in memory that CPU and GPU share.
+ * A row-major array in memory that CPU and GPU share, or in the device's own.
  *
  * `slice` and `reshape` give further tensors over the same memory, which lives
  * until the last of them is disposed. A zero-copy view (`bytes`, `view()`)
@@ -138,7 +148,12 @@ export class Tensor<T extends DType = DType> {
     return this.#state.disposed || this.#memory.device.disposed;
   }
 
-  /** The tensor's bytes, without a copy. */
+  /** Who sees its memory: CPU and GPU, or the GPU alone. What reads or writes values here is `unsupported` then. */
+  get storage(): "shared" | "private" {
+    return this.#memory.isPrivate ? "private" : "shared";
+  }
+
+  /** The tensor's bytes, without a copy. Errors: `unsupported` in private storage. */
   get bytes(): Uint8Array<ArrayBuffer> {
     this.#checkUsable();
     return new Uint8Array(this.#memory.expose(), this.byteOffset, this.byteLength);
@@ -146,7 +161,7 @@ export class Tensor<T extends DType = DType> {
 
   /**
    * The tensor's elements, without a copy, as the typed array of its dtype:
-   * `bf16` as bit patterns in a Uint16Array, `bool` as bytes.
+   * `bf16` as bit patterns in a Uint16Array, `bool` as bytes. Errors: `unsupported` in private storage.
    */
   view(): DTypeViews[T] {
     this.#checkUsable();
@@ -161,6 +176,7 @@ export class Tensor<T extends DType = DType> {
    *
    * Errors (`invalid-argument`, nothing written): another count than `length`,
    * or values beyond the end; a value that the type cannot hold, a source that is no array.
+   * `unsupported` in private storage.
    *
    * @example
    * tensor.set(new Float32Array(tensor.length).fill(0.5));
@@ -185,7 +201,10 @@ export class Tensor<T extends DType = DType> {
     return this;
   }
 
-  /** A copy of the values as floats. Integers beyond 2^24 are rounded; `bool` gives 0 and 1. */
+  /**
+   * A copy of the values as floats. Integers beyond 2^24 are rounded; `bool` gives 0 and 1. Errors: `unsupported` in
+   * private storage.
+   */
   toFloat32Array(): Float32Array<ArrayBuffer> {
     this.#checkUsable();
     return decodeValues(this.dtype, this.#elements(this.#memory.arrayBuffer));
@@ -232,12 +251,14 @@ export class Tensor<T extends DType = DType> {
    * Where a device of another worker of this process finds the memory: plain
    * data to be sent by `postMessage`, for `Device.adopt`. Keep the tensor until
    * it has been adopted; from then on the memory stays until both are disposed.
+   * Errors: `unsupported` in private storage, which is its device's alone.
    *
    * @example
    * worker.postMessage(cache.share());
    */
   share(): SharedTensor {
     this.#checkUsable();
+    this.#memory.checkVisible();
     return shareTensor(this.#memory, this.dtype, this.shape, this.byteOffset);
   }
 
@@ -273,9 +294,9 @@ export class Tensor<T extends DType = DType> {
   [inspectSymbol](): string {
     if (!(#state in this)) return "Tensor";
     const head = `Tensor ${this.dtype} [${this.shape.join(", ")}]`;
-    return this.disposed
-      ? `${head} (disposed)`
-      : `${head} ${previewOf(this.dtype, this.#elements(this.#memory.arrayBuffer))}`;
+    if (this.disposed) return `${head} (disposed)`;
+    if (this.#memory.isPrivate) return `${head} (private)`;
+    return `${head} ${previewOf(this.dtype, this.#elements(this.#memory.arrayBuffer))}`;
   }
 
   #share(shape: readonly number[], byteOffset: number): Tensor<T> {

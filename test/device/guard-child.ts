@@ -7,7 +7,7 @@ import type { Pointer } from "../../src/ffi/memory.ts";
 const native = loadLibrary();
 const out = new Block(16);
 native.ma_device_open(out.bytes);
-native.ma_buffer_create(out.u32[0] ?? 0, 16n, out.bytes, out.bytes.subarray(8));
+native.ma_buffer_create(out.u32[0] ?? 0, 16n, 0, out.bytes, out.bytes.subarray(8));
 new Uint8Array(toArrayBuffer(out.getU64(2) as Pointer, 0, 17))[16] = 1;
 console.log("written");
 native.ma_buffer_release(out.u32[0] ?? 0);

@@ -38,7 +38,7 @@ const native = loadLibrary();
 const out = new Block(16);
 if (native.ma_device_open(out.bytes) !== 0) throw new Error("no device");
 const device = out.u32[0] ?? 0;
-const create = () => native.ma_buffer_create(device, length, out.bytes, out.bytes.subarray(8));
+const create = () => native.ma_buffer_create(device, length, 0, out.bytes, out.bytes.subarray(8));
 
 out.bytes.fill(0xa5);
 limit(addressSpaceInUse() + room);

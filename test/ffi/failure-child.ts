@@ -31,7 +31,7 @@ const pass = take(native.ma_pass_create(device, 0, out.bytes));
 
 /** A tensor at the start of a buffer of its own. */
 function tensor(dtype: keyof typeof dtypeCodes, length: number) {
-  const buffer = take(native.ma_buffer_create(device, 65536n, out.bytes, out.bytes.subarray(8)));
+  const buffer = take(native.ma_buffer_create(device, 65536n, 0, out.bytes, out.bytes.subarray(8)));
   return { buffer, dtype: dtypeCodes[dtype], offsetLow: 0, offsetHigh: 0, lengthLow: length, lengthHigh: 0 };
 }
 

@@ -27,7 +27,7 @@ const byKind = {
   device: {
     ma_device_info: (handle: number) => native.ma_device_info(handle, scratch.bytes),
     ma_buffer_create: (handle: number) =>
-      native.ma_buffer_create(handle, 16n, scratch.bytes, scratch.bytes.subarray(8)),
+      native.ma_buffer_create(handle, 16n, 0, scratch.bytes, scratch.bytes.subarray(8)),
     ma_source_register: (handle: number) =>
       native.ma_source_register(handle, Buffer.from("name\0"), Buffer.from("source\0"), 6n, null),
     ma_kernel_names: (handle: number) =>
@@ -75,6 +75,7 @@ const byKind = {
       native.ma_kv_cache_copy_head_major(handle, new Block(structSizes.MAKvCacheCopyHeadMajorArgs).bytes),
     ma_flash_attn_prefill: (handle: number) =>
       native.ma_flash_attn_prefill(handle, new Block(structSizes.MAFlashAttnPrefillArgs).bytes),
+    ma_copy: (handle: number) => native.ma_copy(handle, new Block(structSizes.MACopyArgs).bytes),
     ma_pass_release: (handle: number) => native.ma_pass_release(handle),
     ma_build_mask: (handle: number) => native.ma_build_mask(handle, new Block(structSizes.MABuildMaskArgs).bytes),
     ma_classify_mask_tiles: (handle: number) =>
@@ -94,7 +95,7 @@ function openHandles(): Record<Kind, number> {
   const device = take(native.ma_device_open(out.bytes));
   return {
     device,
-    buffer: take(native.ma_buffer_create(device, 64n, out.bytes, out.bytes.subarray(8))),
+    buffer: take(native.ma_buffer_create(device, 64n, 0, out.bytes, out.bytes.subarray(8))),
     pipeline: take(
       native.ma_pipeline_create(device, Buffer.from("kv_cache_copy_f32\0"), constants.bytes, 2, out.bytes),
     ),
@@ -166,7 +167,7 @@ test("NULL pointers are refused where the ABI wants memory", () => {
   const calls = [
     native.ma_device_open(null),
     native.ma_device_info(handles.device, null),
-    native.ma_buffer_create(handles.device, 16n, null, null),
+    native.ma_buffer_create(handles.device, 16n, 0, null, null),
     native.ma_source_register(handles.device, null, null, 0n, null),
     native.ma_pipeline_create(handles.device, null, null, 0, scratch.bytes),
     native.ma_pipeline_create(handles.device, Buffer.from("kv_cache_copy\0"), null, 2, scratch.bytes),

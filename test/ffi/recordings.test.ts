@@ -24,7 +24,7 @@ function scene() {
     return out.u32[0] as number;
   };
   const device = take(native.ma_device_open(out.bytes));
-  const buffer = (length: bigint) => take(native.ma_buffer_create(device, length, out.bytes, out.bytes.subarray(8)));
+  const buffer = (length: bigint) => take(native.ma_buffer_create(device, length, 0, out.bytes, out.bytes.subarray(8)));
   const [src, cache] = [buffer(8n), buffer(32n)];
   const pass = take(native.ma_pass_create(device, passCodes.recorded, out.bytes));
   const tensor = (handle: number, length: number) => ({

@@ -59,7 +59,7 @@ export const functions: readonly FuzzedFunction[] = [
     ),
   },
   { name: "ma_device_info", weight: 10, pointers: [1], attempt: onDevice(({ out }) => [out.bytes]) },
-  { name: "ma_buffer_create", weight: 40, pointers: [2, 3], attempt: bufferCreate },
+  { name: "ma_buffer_create", weight: 40, pointers: [3, 4], attempt: bufferCreate },
   {
     name: "ma_buffer_info",
     weight: 30,
@@ -186,19 +186,23 @@ function bufferCreate(scene: Scene): Attempt | undefined {
   const { world, random, out } = scene;
   const device = subject(scene, "device");
   if (device === undefined) {
-    return { args: [world.wrongHandle("device"), 64n, out.bytes, out.bytes.subarray(8)], expect: "refused" };
+    return { args: [world.wrongHandle("device"), 64n, 0, out.bytes, out.bytes.subarray(8)], expect: "refused" };
   }
   if (device.buffers.length >= limits.buffers) return undefined;
   const invalid = random.chance(0.1);
   const length = invalid
     ? random.pick([0n, 2n ** 63n, 2n ** 64n - 1n, 2n ** 50n])
     : BigInt(random.chance(0.2) ? random.between(1, 256) : random.between(1, 60000));
+  const storage = random.chance(0.05) ? random.pick([2, 0xffff_ffff]) : random.below(2);
   return {
-    args: [device.handle, length, out.bytes, out.bytes.subarray(8)],
-    expect: invalid ? "refused" : "ok",
+    args: [device.handle, length, storage, out.bytes, out.bytes.subarray(8)],
+    expect: invalid || storage > 1 ? "refused" : "ok",
     done: () => {
-      const buffer: LiveBuffer = { kind: "buffer", handle: handleIn(out), device, length: Number(length) };
-      checkZero(out.getU64(2), buffer.length);
+      const isPrivate = storage === 1;
+      const buffer: LiveBuffer = { kind: "buffer", handle: handleIn(out), device, length: Number(length), isPrivate };
+      const address = out.getU64(2);
+      if (isPrivate && address !== 0) throw new Error(`a private buffer has the address ${address}, not NULL`);
+      if (!isPrivate) checkZero(address, buffer.length);
       world.add(buffer);
     },
   };

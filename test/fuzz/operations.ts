@@ -24,6 +24,16 @@ const most = 2 ** 32 - 1;
 /** Every operation: a new one needs its line here. */
 export const operations: readonly FuzzedOperation[] = [
   {
+    name: "ma_copy",
+    struct: "MACopyArgs",
+    valid: copy,
+    refused: [
+      ["from.length", 61_440],
+      ["to.offset", most],
+      ["to.dtype", 99],
+    ],
+  },
+  {
     name: "ma_kv_cache_copy",
     struct: "MAKvCacheCopyArgs",
     valid: rows,
@@ -469,6 +479,12 @@ function append(pass: LivePass, random: Random): Fields | undefined {
       invFreqCount: rotaryDim / 2,
     }
   );
+}
+
+function copy(pass: LivePass, random: Random): Fields | undefined {
+  const dtype = random.pick<DType>(["f32", "bf16", "u8", "i64"]);
+  const elements = random.below(2000);
+  return new Places(pass, random).tensors(["from", dtype, elements], ["to", dtype, elements]);
 }
 
 function buildMask(pass: LivePass, random: Random): Fields | undefined {

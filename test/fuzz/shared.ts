@@ -51,7 +51,7 @@ function bufferShare(scene: Scene): Attempt {
   const buffer = subject(scene, "buffer");
   const results = [out.bytes, out.bytes.subarray(8)];
   if (buffer === undefined) return { args: [world.wrongHandle("buffer"), ...results], expect: "refused" };
-  return { args: [buffer.handle, ...results], expect: "ok" };
+  return { args: [buffer.handle, ...results], expect: buffer.isPrivate ? "refused" : "ok" };
 }
 
 /** Adopts a buffer of any device in any other, the same one included, and writes through the new one. */
@@ -72,11 +72,12 @@ function bufferAdopt(scene: Scene): Attempt | undefined {
     return { args: [handle, ...wrong, ...results], expect: "refused" };
   }
   const done = () => {
-    world.add({ kind: "buffer", handle: handleIn(out), device, length: shared.length });
+    world.add({ kind: "buffer", handle: handleIn(out), device, length: shared.length, isPrivate: false });
     // Its memory has as many bytes.
     read.u8(out.getU64(2) as Parameters<typeof read.u8>[0], shared.length - 1);
   };
-  return { args: [handle, shared.handle, processNumber, number, ...results], expect: "ok", done };
+  const expect = shared.isPrivate ? "refused" : "ok";
+  return { args: [handle, shared.handle, processNumber, number, ...results], expect, done };
 }
 
 /** A recorded pass; now and then one that is not, or none. */

@@ -9,6 +9,8 @@ export interface LiveBuffer {
   readonly device: LiveDevice;
   /** Bytes. */
   readonly length: number;
+  /** Whether the device alone sees it. */
+  readonly isPrivate: boolean;
 }
 
 export interface LivePipeline {

@@ -54,7 +54,9 @@ export class NativeScene {
     readonly part: (offset: number, length: number) => Uint8Array<ArrayBuffer>;
   } {
     const contents = this.#out.bytes.subarray(8);
-    const handle = this.#take(this.native.ma_buffer_create(this.device, BigInt(byteLength), this.#out.bytes, contents));
+    const handle = this.#take(
+      this.native.ma_buffer_create(this.device, BigInt(byteLength), 0, this.#out.bytes, contents),
+    );
     const address = this.#out.getU64(2);
     return {
       handle,

@@ -35,6 +35,7 @@ test("the library has this package's ABI version", () => {
 
 describe("sizes", () => {
   const stated = {
+    CopyParams: 16,
     KvCacheCopyParams: 20,
     KvCacheCopyBatchParams: 16,
     KvCacheCopySeqParams: 28,
@@ -63,6 +64,7 @@ describe("sizes", () => {
     MAPipelineInfo: 16,
     MABinding: 40,
     MAKernelDispatch: 48,
+    MACopyArgs: 48,
     MAKvCacheCopyArgs: 72,
     MAKvCacheCopyBatchArgs: 120,
     MAKvCacheCopySeqArgs: 136,

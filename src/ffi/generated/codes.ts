@@ -59,6 +59,12 @@ export const dtypeCodes = {
   u64: 12,
 } as const;
 
+/** Who sees a buffer's memory. (`MA_STORAGE_*`) */
+export const storageCodes = {
+  shared: 0,
+  private: 1,
+} as const;
+
 /** States of a pass. (`MA_STATE_*`) */
 export const stateCodes = {
   encoding: 0,

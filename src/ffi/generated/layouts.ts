@@ -2,6 +2,7 @@
 
 /** Bytes of each struct, then `field:offset` of each field. */
 export const layouts = {
+  CopyParams: "16 units:0 row:8 _pad:12",
   KvCacheCopyParams: "20 writePos:0 rowSize:4 nNew:8 cacheCap:12 isSliding:16",
   KvCacheCopyBatchParams: "16 nHeads:0 headDim:4 capacity:8 seqPos:12",
   KvCacheCopySeqParams: "28 nHeads:0 headDim:4 capacity:8 seqPosStart:12 nTokens:16 srcTokOffset:20 nSrcTokens:24",
@@ -42,6 +43,7 @@ export const layouts = {
     "16 maxTotalThreadsPerThreadgroup:0 threadExecutionWidth:4 staticThreadgroupMemoryLength:8 reserved:12",
   MABinding: "40 index:0 kind:4 buffer:8 access:12 offset:16 length:24 bytes:32",
   MAKernelDispatch: "48 pipeline:0 form:4 grid:8 threadsPerThreadgroup:20 bindingCount:32 reserved:36 bindings:40",
+  MACopyArgs: "48 from:0 to:24",
   MAKvCacheCopyArgs: "72 src:0 cache:24 params:48 reserved:68",
   MAKvCacheCopyBatchArgs: "120 srcK:0 cacheK:24 srcV:48 cacheV:72 params:96 isSliding:112 batch:116",
   MAKvCacheCopySeqArgs: "136 srcK:0 cacheK:24 srcV:48 cacheV:72 params:96 isSliding:124 batch:128 reserved:132",

@@ -4,6 +4,7 @@ import type { Block } from "../block.ts";
 
 /** Bytes of each struct. */
 export const structSizes = {
+  CopyParams: 16,
   KvCacheCopyParams: 20,
   KvCacheCopyBatchParams: 16,
   KvCacheCopySeqParams: 28,
@@ -32,6 +33,7 @@ export const structSizes = {
   MAPipelineInfo: 16,
   MABinding: 40,
   MAKernelDispatch: 48,
+  MACopyArgs: 48,
   MAKvCacheCopyArgs: 72,
   MAKvCacheCopyBatchArgs: 120,
   MAKvCacheCopySeqArgs: 136,
@@ -879,6 +881,22 @@ export function packMAKernelDispatch(block: Block, at: number, record: Readonly<
   u32[at + 7] = record.threadsPerThreadgroup[2] as number;
   u32[at + 8] = record.bindingCount;
   block.setU64(at + 10, record.bindings);
+}
+
+/** Arguments of `ma_copy`. 48 bytes. `to` gets the bytes of `from`: both of one dtype and length, in any two places that do not overlap. */
+export interface MACopyArgs {
+  from: Readonly<MATensor> | undefined;
+  to: Readonly<MATensor> | undefined;
+}
+
+/** Packs `MACopyArgs` at 32-bit word `at`; undefined packs zeros. */
+export function packMACopyArgs(block: Block, at: number, record: Readonly<MACopyArgs> | undefined): void {
+  if (record === undefined) {
+    for (let word = at; word < at + 12; word++) block.u32[word] = 0;
+    return;
+  }
+  packMATensor(block, at, record.from);
+  packMATensor(block, at + 6, record.to);
 }
 
 /** Arguments of `ma_kv_cache_copy`. 72 bytes. src [nNew, rowSize] to cache [cacheCap, rowSize]; both bf16, f32 or f16. */

@@ -18,7 +18,7 @@ import Testing
     var info = MADeviceInfo()
     expectOK(ma_device_info(device.handle, &info))
     var (buffer, contents): (ma_buffer, UnsafeMutableRawPointer?) = (5, nil)
-    func create(_ length: UInt64) -> Int32 { ma_buffer_create(device.handle, length, &buffer, &contents) }
+    func create(_ length: UInt64) -> Int32 { ma_buffer_create(device.handle, length, 0, &buffer, &contents) }
     expectRefused(create(0), MA_ERROR_INVALID_ARGUMENT, "length is 0")
     expectRefused(
       create(info.maxBufferLength + 1), MA_ERROR_INVALID_ARGUMENT, "\(info.maxBufferLength + 1)",

@@ -16,7 +16,7 @@ import Testing
     var out: UInt32 = 7
     var args = MAKvCacheCopyArgs()
     let statuses = [
-      ma_device_info(handle, &deviceInfo), ma_buffer_create(handle, 16, &out, &contents),
+      ma_device_info(handle, &deviceInfo), ma_buffer_create(handle, 16, 0, &out, &contents),
       ma_buffer_info(handle, &length, &contents), ma_buffer_release(handle),
       ma_source_register(handle, "a", "b", 1, nil), ma_kernel_names(handle, nil, 0, &count),
       ma_pipeline_create(handle, "a", nil, 0, &out), ma_pipeline_info(handle, &pipelineInfo),

@@ -45,8 +45,11 @@ import Testing
     var (handle, contents): (UInt32, UnsafeMutableRawPointer?) = (0, nil)
     expectRefused(ma_device_open(nil), MA_ERROR_INVALID_ARGUMENT, "device is NULL")
     expectRefused(ma_device_info(device.handle, nil), MA_ERROR_INVALID_ARGUMENT, "info is NULL")
-    expectRefused(ma_buffer_create(device.handle, 16, nil, &contents), MA_ERROR_INVALID_ARGUMENT, "buffer is NULL")
-    expectRefused(ma_buffer_create(device.handle, 16, &handle, nil), MA_ERROR_INVALID_ARGUMENT, "contents is NULL")
+    expectRefused(ma_buffer_create(device.handle, 16, 0, nil, &contents), MA_ERROR_INVALID_ARGUMENT, "buffer is NULL")
+    expectRefused(ma_buffer_create(device.handle, 16, 0, &handle, nil), MA_ERROR_INVALID_ARGUMENT, "contents is NULL")
+    expectRefused(
+      ma_buffer_create(device.handle, 16, 2, &handle, &contents), MA_ERROR_INVALID_ARGUMENT,
+      "storage is 2; it is MA_STORAGE_SHARED (0) or _PRIVATE (1)")
     expectRefused(ma_source_register(device.handle, nil, "a", 1, nil), MA_ERROR_INVALID_ARGUMENT, "name is NULL")
     expectRefused(ma_source_register(device.handle, "a", nil, 1, nil), MA_ERROR_INVALID_ARGUMENT, "source is NULL")
     expectRefused(ma_pipeline_create(device.handle, nil, nil, 0, &handle), MA_ERROR_INVALID_ARGUMENT, "kernel is NULL")

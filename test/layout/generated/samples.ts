@@ -602,6 +602,38 @@ export const samples = [
     },
   },
   {
+    struct: "MACopyArgs",
+    pack: (block: Block) =>
+      structs.packMACopyArgs(block, 0, {
+        from: {
+          buffer: 2147483649,
+          dtype: 2147483650,
+          offsetLow: 2147483651,
+          offsetHigh: 4099,
+          lengthLow: 2147483652,
+          lengthHigh: 4100,
+        },
+        to: {
+          buffer: 2147483653,
+          dtype: 2147483654,
+          offsetLow: 2147483655,
+          offsetHigh: 4103,
+          lengthLow: 2147483656,
+          lengthHigh: 4104,
+        },
+      }),
+    fields: {
+      "from.buffer": 2147483649,
+      "from.dtype": 2147483650,
+      "from.offset": 17607218429955,
+      "from.length": 17611513397252,
+      "to.buffer": 2147483653,
+      "to.dtype": 2147483654,
+      "to.offset": 17624398299143,
+      "to.length": 17628693266440,
+    },
+  },
+  {
     struct: "MAKvCacheCopyArgs",
     pack: (block: Block) =>
       structs.packMAKvCacheCopyArgs(block, 0, {

@@ -5,6 +5,10 @@
 
 #include "metal_attention.h"
 
+static_assert(sizeof(CopyParams) == 16, "CopyParams");
+static_assert(offsetof(CopyParams, units) == 0, "CopyParams.units");
+static_assert(offsetof(CopyParams, row) == 8, "CopyParams.row");
+static_assert(offsetof(CopyParams, _pad) == 12, "CopyParams._pad");
 static_assert(sizeof(KvCacheCopyParams) == 20, "KvCacheCopyParams");
 static_assert(offsetof(KvCacheCopyParams, writePos) == 0, "KvCacheCopyParams.writePos");
 static_assert(offsetof(KvCacheCopyParams, rowSize) == 4, "KvCacheCopyParams.rowSize");
@@ -256,6 +260,9 @@ static_assert(offsetof(MAKernelDispatch, threadsPerThreadgroup) == 20, "MAKernel
 static_assert(offsetof(MAKernelDispatch, bindingCount) == 32, "MAKernelDispatch.bindingCount");
 static_assert(offsetof(MAKernelDispatch, reserved) == 36, "MAKernelDispatch.reserved");
 static_assert(offsetof(MAKernelDispatch, bindings) == 40, "MAKernelDispatch.bindings");
+static_assert(sizeof(MACopyArgs) == 48, "MACopyArgs");
+static_assert(offsetof(MACopyArgs, from) == 0, "MACopyArgs.from");
+static_assert(offsetof(MACopyArgs, to) == 24, "MACopyArgs.to");
 static_assert(sizeof(MAKvCacheCopyArgs) == 72, "MAKvCacheCopyArgs");
 static_assert(offsetof(MAKvCacheCopyArgs, src) == 0, "MAKvCacheCopyArgs.src");
 static_assert(offsetof(MAKvCacheCopyArgs, cache) == 24, "MAKvCacheCopyArgs.cache");

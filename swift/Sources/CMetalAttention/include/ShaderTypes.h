@@ -24,6 +24,13 @@ typedef int64_t ma_i64;
 typedef float ma_f32;
 #endif
 
+/// `copy_*`: bytes in units of 16, 4, 2 or 1. 16 bytes.
+typedef struct CopyParams {
+  ma_i64 units;  ///< all of them
+  ma_u32 row;    ///< units of a row of the grid
+  ma_u32 _pad;   ///< 0
+} CopyParams;
+
 /// `kv_cache_copy*`: rows [nNew, rowSize] to cache [cacheCap, rowSize]. 20 bytes.
 typedef struct KvCacheCopyParams {
   ma_u32 writePos;   ///< first token written, before wrapping

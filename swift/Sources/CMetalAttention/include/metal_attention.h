@@ -90,6 +90,12 @@ typedef struct MADeviceInfo {
   uint32_t reserved[9];
 } MADeviceInfo;
 
+/// Who sees a buffer's memory.
+enum {
+  MA_STORAGE_SHARED = 0,   ///< the caller and the device
+  MA_STORAGE_PRIVATE = 1,  ///< the device alone: on a GPU with memory of its own that memory
+};
+
 /// States of a pass.
 enum {
   MA_STATE_ENCODING = 0,
@@ -203,6 +209,13 @@ typedef struct MAKernelDispatch {
   uint32_t reserved;
   const MABinding *bindings;
 } MAKernelDispatch;
+
+/// Arguments of `ma_copy`. 48 bytes.
+/// `to` gets the bytes of `from`: both of one dtype and length, in any two places that do not overlap.
+typedef struct MACopyArgs {
+  MATensor from;
+  MATensor to;
+} MACopyArgs;
 
 /// Arguments of `ma_kv_cache_copy`. 72 bytes.
 /// src [nNew, rowSize] to cache [cacheCap, rowSize]; both bf16, f32 or f16.
@@ -516,9 +529,10 @@ int32_t ma_device_info(ma_device device, MADeviceInfo *info);
 /// caller's, to read and to close; a device gives one.
 int32_t ma_device_events(ma_device device, int32_t *descriptor);
 
-/// Creates a zero-filled shared buffer of `length` bytes (1 to maxBufferLength).
-/// `*contents` gets its address, valid until `ma_buffer_release`.
-int32_t ma_buffer_create(ma_device device, uint64_t length, ma_buffer *buffer, void **contents);
+/// Creates a zero-filled buffer of `length` bytes (1 to maxBufferLength) in `storage`, MA_STORAGE_*.
+/// `*contents` gets its address, valid until `ma_buffer_release`, or NULL in private storage, whose bytes come and go
+/// by `ma_copy` and other kernels.
+int32_t ma_buffer_create(ma_device device, uint64_t length, uint32_t storage, ma_buffer *buffer, void **contents);
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
 /// The address of the buffer's first byte as kernels see it, for pointers that lie in other memory. A dispatch that
 /// follows one names the buffer by a binding of kind USE; once the buffer is released its address leads nowhere.
@@ -526,7 +540,8 @@ int32_t ma_buffer_address(ma_buffer buffer, uint64_t *address);
 /// Gives the buffer back. A pass that uses it keeps its memory alive until it ends.
 int32_t ma_buffer_release(ma_buffer buffer);
 /// Gives what `ma_buffer_adopt` needs to find the buffer's memory, as long as
-/// its handle is open: plain numbers below 2^53, to be sent to another thread.
+/// its handle is open: plain numbers below 2^53, to be sent to another thread. Private storage is its device's alone:
+/// MA_ERROR_UNSUPPORTED.
 int32_t ma_buffer_share(ma_buffer buffer, uint64_t *process, uint64_t *number);
 /// Makes a buffer of `device` over the memory of another one in the same
 /// process, shared by `ma_buffer_share`. The memory goes when the last buffer
@@ -614,6 +629,8 @@ int32_t ma_record_run(ma_pass pass, const MARun *run, ma_pass *started);
 /// argument that the kernel uses, and none that it does not have.
 int32_t ma_encode_kernel(ma_pass pass, const MAKernelDispatch *dispatch);
 
+/// Copies bytes from one place to another, of a buffer or of two.
+int32_t ma_copy(ma_pass pass, const MACopyArgs *args);
 int32_t ma_kv_cache_copy(ma_pass pass, const MAKvCacheCopyArgs *args);
 int32_t ma_kv_cache_copy_batch(ma_pass pass, const MAKvCacheCopyBatchArgs *args);
 int32_t ma_kv_cache_copy_seq(ma_pass pass, const MAKvCacheCopySeqArgs *args);

@@ -1,9 +1,11 @@
-/// Memory that the CPU and the device share.
+/// Memory that the CPU and the device share, or the device's own.
 final class Buffer {
   let device: Device
   let metal: any MTLBuffer
   /// Bytes.
   let length: UInt64
+  /// Where the CPU finds it; nil for the device's own.
+  var contents: UnsafeMutableRawPointer? { metal.storageMode == .private ? nil : metal.contents() }
   /// Which memory of the process it is; other devices may have buffers over the same.
   let number: UInt64
   /// Whether its handle has not been released. Guarded by the lock of

@@ -46,15 +46,15 @@ final class Device {
     coreCount = MetalAttention.coreCount(of: metal).map { UInt32(clamping: $0) } ?? 40
   }
 
-  /// Makes a zero-filled shared buffer of `length` bytes.
-  func makeBuffer(length: UInt64) throws(StatusError) -> Buffer {
+  /// Makes a zero-filled buffer of `length` bytes.
+  func makeBuffer(length: UInt64, storage: Storage) throws(StatusError) -> Buffer {
     try require(length > 0, StatusCode.invalidArgument, "\(arg: "length") is 0 bytes; a buffer has at least 1")
     guard let count = Int(exactly: length), count <= maxBufferLength else {
       throw StatusError(
         StatusCode.invalidArgument, "\(arg: "length") is \(length) bytes; this device allows at most \(maxBufferLength)"
       )
     }
-    guard let buffer = metal.makeBuffer(length: count, options: .storageModeShared) else {
+    guard let buffer = metal.makeBuffer(length: count, options: storage.options) else {
       throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")
     }
     return Buffer(device: self, metal: buffer, length: length, number: SharedMemory.nextNumber())
@@ -168,5 +168,14 @@ final class Device {
     for commandBuffer in running { commandBuffer.waitUntilCompleted() }
     // What was removed is freed here, outside the lock and after the wait.
     withExtendedLifetime((buffers, passes, pipelines, memory)) {}
+  }
+}
+
+extension Storage {
+  fileprivate var options: MTLResourceOptions {
+    switch self {
+    case .shared: .storageModeShared
+    case .private: .storageModePrivate
+    }
   }
 }

@@ -33,6 +33,9 @@ enum SharedMemory {
         StatusCode.invalidHandle,
         "\(arg: "shared"): its buffer is no longer open; keep it until it is adopted")
     }
+    try require(
+      buffer.contents != nil, StatusCode.unsupported,
+      "\(arg: "shared"): private storage is its device's alone; share a buffer of shared storage")
     return buffer
   }
 }

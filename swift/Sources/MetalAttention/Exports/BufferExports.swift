@@ -1,14 +1,18 @@
 extension Exports {
   static func bufferCreate(
-    _ device: UInt32, _ length: UInt64, _ buffer: UnsafeMutablePointer<UInt32>?,
+    _ device: UInt32, _ length: UInt64, _ storage: UInt32, _ buffer: UnsafeMutablePointer<UInt32>?,
     _ contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
   ) throws(StatusError) {
     let device = try HandleSpace.devices.open(device, "device")
+    guard let storage = Storage(rawValue: storage) else {
+      throw StatusError(
+        StatusCode.invalidArgument, "\(arg: "storage") is \(storage); it is MA_STORAGE_SHARED (0) or _PRIVATE (1)")
+    }
     let (outBuffer, outContents) = (try unwrap(buffer, "buffer"), try unwrap(contents, "contents"))
-    let buffer = try device.makeBuffer(length: length)
+    let buffer = try device.makeBuffer(length: length, storage: storage)
     let handle = try device.adopt(buffer, in: HandleSpace.buffers)
     store(handle, to: outBuffer)
-    store(buffer.metal.contents(), to: outContents)
+    store(buffer.contents, to: outContents)
   }
 
   static func bufferInfo(
@@ -18,7 +22,7 @@ extension Exports {
     let buffer = try HandleSpace.buffers.open(buffer, "buffer")
     let (outLength, outContents) = (try unwrap(length, "length"), try unwrap(contents, "contents"))
     store(buffer.length, to: outLength)
-    store(buffer.metal.contents(), to: outContents)
+    store(buffer.contents, to: outContents)
   }
 
   static func bufferAddress(_ buffer: UInt32, _ address: UnsafeMutablePointer<UInt64>?) throws(StatusError) {
@@ -39,6 +43,9 @@ extension Exports {
   ) throws(StatusError) {
     let buffer = try HandleSpace.buffers.open(buffer, "buffer")
     let (outProcess, outNumber) = (try unwrap(process, "process"), try unwrap(number, "number"))
+    try require(
+      buffer.contents != nil, StatusCode.unsupported,
+      "\(arg: "buffer"): private storage is its device's alone; share a buffer of shared storage")
     store(SharedMemory.process, to: outProcess)
     store(buffer.number, to: outNumber)
   }
@@ -55,7 +62,7 @@ extension Exports {
     let buffer = try device.makeBuffer(over: other)
     let handle = try device.adopt(buffer, in: HandleSpace.buffers)
     store(handle, to: outBuffer)
-    store(buffer.metal.contents(), to: outContents)
+    store(buffer.contents, to: outContents)
   }
 
   static func bufferCollected(

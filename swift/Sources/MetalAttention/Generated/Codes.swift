@@ -44,6 +44,12 @@ enum DType: UInt32, CaseIterable {
   case u64 = 12
 }
 
+/// Who sees a buffer's memory. (`MA_STORAGE_*`)
+enum Storage: UInt32, CaseIterable {
+  case shared = 0
+  case `private` = 1
+}
+
 /// States of a pass. (`MA_STATE_*`)
 enum PassState: UInt32, CaseIterable {
   case encoding = 0
@@ -116,6 +122,7 @@ enum StatusCode {
 /// The kind of a dispatch, as `ma_pass_describe` names it.
 enum Operation: UInt8 {
   case kernel
+  case copy
   case kvCacheCopy
   case kvCacheCopyBatch
   case kvCacheCopySeq
@@ -135,6 +142,8 @@ enum Operation: UInt8 {
 /// The tensor arguments of the operations.
 enum TensorName: UInt8 {
   case tensors
+  case from
+  case to
   case src
   case cache
   case srcK

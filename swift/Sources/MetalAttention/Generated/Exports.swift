@@ -143,11 +143,11 @@ public func deviceEvents(device: UInt32, descriptor: UnsafeMutablePointer<Int32>
   @_cdecl("ma_buffer_create")
 #endif
 public func bufferCreate(
-  device: UInt32, length: UInt64, buffer: UnsafeMutablePointer<UInt32>?,
+  device: UInt32, length: UInt64, storage: UInt32, buffer: UnsafeMutablePointer<UInt32>?,
   contents: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> Int32 {
   status("ma_buffer_create") { () throws(StatusError) in
-    try Exports.bufferCreate(device, length, buffer, contents)
+    try Exports.bufferCreate(device, length, storage, buffer, contents)
   }
 }
 
@@ -495,6 +495,15 @@ public func recordRun(pass: UInt32, run: UnsafePointer<MARun>?, started: UnsafeM
 #endif
 public func encodeKernel(pass: UInt32, dispatch: UnsafePointer<MAKernelDispatch>?) -> Int32 {
   encode("ma_encode_kernel", dispatch, named: "dispatch", into: pass, KernelDispatch.encode)
+}
+
+#if compiler(>=6.3)
+  @c(ma_copy)
+#else
+  @_cdecl("ma_copy")
+#endif
+public func copy(pass: UInt32, args: UnsafePointer<MACopyArgs>?) -> Int32 {
+  encode("ma_copy", args, into: pass, Copy.encode)
 }
 
 #if compiler(>=6.3)

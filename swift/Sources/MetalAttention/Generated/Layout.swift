@@ -6,6 +6,13 @@ extension LayoutTable {
   /// The structs of the C headers, in their order.
   static let structs: [StructLayout] = [
     StructLayout(
+      CopyParams.self,
+      [
+        LayoutField("units", \CopyParams.units, .i64),
+        LayoutField("row", \CopyParams.row, .u32),
+        LayoutField("_pad", \CopyParams._pad, .u32),
+      ]),
+    StructLayout(
       KvCacheCopyParams.self,
       [
         LayoutField("writePos", \KvCacheCopyParams.writePos, .u32),
@@ -339,6 +346,12 @@ extension LayoutTable {
         LayoutField("bindingCount", \MAKernelDispatch.bindingCount, .u32),
         LayoutField("reserved", \MAKernelDispatch.reserved, .u32),
         LayoutField("bindings", \MAKernelDispatch.bindings, .pointer),
+      ]),
+    StructLayout(
+      MACopyArgs.self,
+      [
+        LayoutField("from", \MACopyArgs.from, .structure("MATensor")),
+        LayoutField("to", \MACopyArgs.to, .structure("MATensor")),
       ]),
     StructLayout(
       MAKvCacheCopyArgs.self,

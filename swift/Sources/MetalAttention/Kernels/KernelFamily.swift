@@ -16,7 +16,7 @@ struct KernelFamily {
   /// Every family, in the order of their pipeline slots.
   static let all = [
     CopyKernel.family, FlashAttnKernel.family, FlashAttnDecodeKeys.family, DecodeKernel.family, MergeAttention.family,
-    MaskKernel.family, HadamardKernel.family, RopeKernel.family, AppendKernel.family,
+    MaskKernel.family, HadamardKernel.family, RopeKernel.family, AppendKernel.family, Copy.family,
   ]
 
   /// The entry points of all sources.

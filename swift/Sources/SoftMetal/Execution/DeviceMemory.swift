@@ -71,6 +71,23 @@ final class DeviceMemory: Sendable {
     if let oldest { munmap(UnsafeMutableRawPointer(bitPattern: oldest.pointer), oldest.size) }
   }
 
+  /// Whether it has memory of its own, which the process does not see.
+  var isApart: Bool { mapping != nil }
+
+  /// Zeros that the device alone sees.
+  ///
+  /// - Parameter size: bytes, whole pages.
+  func allocatePrivate(size: Int) -> UnsafeMutableRawPointer? {
+    guard let address = mapping?.allocate(size: size) else { return nil }
+    allocated.wrappingAdd(size, ordering: .relaxed)
+    return address
+  }
+
+  func deallocatePrivate(_ address: UnsafeMutableRawPointer, size: Int) {
+    mapping?.deallocate(address)
+    allocated.wrappingSubtract(size, ordering: .relaxed)
+  }
+
   /// Whether this allocation, of anything of the device's, has to fail.
   func fails(_ kind: AllocationFailure.Kind) -> Bool {
     failure?.strikes(kind) ?? false

@@ -1,12 +1,14 @@
 import Glibc
 import Synchronization
 
-/// A buffer in the CPU's memory.
+/// A buffer in the CPU's memory or, private, in that of a GPU.
 final class SoftBuffer: MTLBuffer {
   typealias Deallocator = (UnsafeMutableRawPointer, Int) -> Void
 
   private enum Owner {
     case device
+    /// The device's own, which the process does not see.
+    case apart
     case caller(Deallocator?)
   }
 
@@ -15,6 +17,7 @@ final class SoftBuffer: MTLBuffer {
   let allocatedSize: Int
   let storageMode: MTLStorageMode
   let memory: DeviceMemory
+  /// Where kernels find it; of a GPU's own memory this leads nowhere in the process.
   let pointer: UnsafeMutableRawPointer
   /// What lies around the buffer on a device that guards its buffers.
   let zones: BufferGuard?
@@ -27,14 +30,22 @@ final class SoftBuffer: MTLBuffer {
   /// A zero-filled buffer; nil where the memory cannot be had.
   init?(length: Int, storageMode: MTLStorageMode, memory: DeviceMemory) {
     guard length > 0, length <= memory.maxLength else { return nil }
+    self.length = length
+    self.storageMode = storageMode
+    self.memory = memory
+    if storageMode == .private, memory.isApart {
+      allocatedSize = DeviceMemory.roundedToPages(length)
+      guard let address = memory.allocatePrivate(size: allocatedSize) else { return nil }
+      pointer = address
+      zones = nil
+      owner = .apart
+      return
+    }
     let margin = memory.guardsBuffers ? BufferGuard.zoneLength : 0
     let size = DeviceMemory.roundedToPages(length) + 2 * margin
     guard let allocation = memory.allocate(size: size) else { return nil }
     pointer = allocation + margin
     zones = memory.guardsBuffers ? BufferGuard(around: pointer, length: length) : nil
-    self.length = length
-    self.storageMode = storageMode
-    self.memory = memory
     allocatedSize = size
     owner = .device
   }
@@ -67,13 +78,18 @@ final class SoftBuffer: MTLBuffer {
         abort()
       }
       memory.deallocate(pointer - BufferGuard.zoneLength, size: allocatedSize)
+    case .apart:
+      memory.deallocatePrivate(pointer, size: allocatedSize)
     case .caller(let deallocator):
       memory.release(pointer, size: length)
       deallocator?(pointer, length)
     }
   }
 
-  func contents() -> UnsafeMutableRawPointer { pointer }
+  /// NULL of a private buffer, as Metal has it, whose type does not say so.
+  func contents() -> UnsafeMutableRawPointer {
+    storageMode == .private ? unsafeBitCast(0, to: UnsafeMutableRawPointer.self) : pointer
+  }
 
   var gpuAddress: UInt64 { UInt64(UInt(bitPattern: pointer)) }
 }

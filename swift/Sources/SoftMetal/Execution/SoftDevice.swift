@@ -73,6 +73,7 @@ final class SoftDevice: MTLDevice {
   func makeBuffer(
     bytes pointer: UnsafeRawPointer, length: Int, options: MTLResourceOptions
   ) -> (any MTLBuffer)? {
+    guard options.storageMode != .private else { return nil }
     let buffer = makeBuffer(length: length, options: options)
     buffer?.contents().copyMemory(from: pointer, byteCount: length)
     return buffer
@@ -82,9 +83,9 @@ final class SoftDevice: MTLDevice {
     bytesNoCopy pointer: UnsafeMutableRawPointer, length: Int, options: MTLResourceOptions,
     deallocator: ((UnsafeMutableRawPointer, Int) -> Void)?
   ) -> (any MTLBuffer)? {
-    options.storageMode.flatMap {
-      SoftBuffer(noCopy: pointer, length: length, storageMode: $0, memory: memory, deallocator: deallocator)
-    }
+    guard let mode = options.storageMode, mode != .private else { return nil }
+    return SoftBuffer(
+      noCopy: pointer, length: length, storageMode: mode, memory: memory, deallocator: deallocator)
   }
 
   func makeLibrary(source: String, options: MTLCompileOptions?) throws -> any MTLLibrary {

@@ -19,7 +19,7 @@ final class TestDevice {
   func buffer(_ length: UInt64) -> TestBuffer {
     var buffer: ma_buffer = 0
     var contents: UnsafeMutableRawPointer?
-    expectOK(ma_buffer_create(handle, length, &buffer, &contents))
+    expectOK(ma_buffer_create(handle, length, 0, &buffer, &contents))
     return TestBuffer(device: self, handle: buffer, contents: contents, length: length)
   }
 

@@ -64,6 +64,15 @@ import Testing
     #expect(device.currentAllocatedSize == 0)
   }
 
+  /// As Metal has it: the CPU does not see them.
+  @Test func privateBuffersHaveNoContents() throws {
+    let buffer = try #require(device.makeBuffer(length: 16, options: .storageModePrivate))
+    #expect(UInt(bitPattern: buffer.contents()) == 0)
+    #expect(buffer.gpuAddress != 0)
+    let bytes: [UInt8] = Array(repeating: 1, count: 16)
+    #expect(device.makeBuffer(bytes: bytes, length: 16, options: .storageModePrivate) == nil)
+  }
+
   @Test func memorylessBuffersAreRefused() {
     #expect(device.makeBuffer(length: 16, options: MTLResourceOptions(rawValue: 3 << 4)) == nil)
   }

@@ -54,7 +54,10 @@ import Testing
       "S(int i) : x(i) { ((thread S *)this)->set(((thread S *)this)->x); }"
     ),
     // Demands to unroll, for each executor to take or leave.
-    ("void f() {\n#pragma clang loop unroll(full)\nfor (;;) {} }", "SM_UNROLL(\"clang loop unroll ( full )\")\nfor (;;) {} }"),
+    (
+      "void f() {\n#pragma clang loop unroll(full)\nfor (;;) {} }",
+      "SM_UNROLL(\"clang loop unroll ( full )\")\nfor (;;) {} }"
+    ),
     ("void f() {\n#pragma unroll 4\nfor (;;) {} }", "SM_UNROLL(\"unroll 4\")\nfor (;;) {} }"),
     ("void f() { _Pragma(\"unroll\") for (;;) {} }", "void f() { SM_UNROLL(\"unroll\") for (;;) {} }"),
     ("void f() {\n#pragma unroll(MACRO)\nfor (;;) {} }", "void f() {\n\nfor (;;) {} }"),

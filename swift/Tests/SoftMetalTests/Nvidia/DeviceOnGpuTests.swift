@@ -117,6 +117,26 @@ import Testing
     #expect("\(try #require(commands.error))".contains("kernel 'fill' was given up after 0.05 seconds"))
   }
 
+  @Test func privateMemoryIsTheGpusOwn() throws {
+    let device = try double.device()
+    let before = device.currentAllocatedSize
+    _ = try double.takeCalls()
+    do {
+      let buffer = try #require(device.makeBuffer(length: 5000, options: .storageModePrivate))
+      #expect(UInt(bitPattern: buffer.contents()) == 0)
+      #expect(buffer.gpuAddress != 0)
+      #expect(buffer.allocatedSize == 8192)
+      #expect(device.currentAllocatedSize == before + 8192)
+      // Zeros before any stream can look; nothing is mapped.
+      #expect(try double.takeCalls() == ["allocate 8192", "fill 0 8192", "synchronize 0"])
+    }
+    #expect(try double.takeCalls() == ["free"])
+    #expect(device.currentAllocatedSize == before)
+    try double.misbehave(.noMemory)
+    #expect(device.makeBuffer(length: 5000, options: .storageModePrivate) == nil)
+    #expect(device.currentAllocatedSize == before)
+  }
+
   @Test func memoryThatCannotBeMappedIsNil() throws {
     let device = try double.device()
     try double.misbehave(.noMemory, from: 0)

@@ -99,6 +99,14 @@ final class DriverDouble {
       return note("register %zu %u\\n", size, flags), 0;
     }
     int cuMemHostUnregister(void *pointer) { return note("unregister\\n"), 0; }
+    int cuMemAlloc_v2(uint64_t *address, size_t size) {
+      if (misbehaviour == 3) return 2;
+      return *address = (uint64_t)(uintptr_t)malloc(size), note("allocate %zu\\n", size), 0;
+    }
+    int cuMemFree_v2(uint64_t address) { return note("free\\n"), free((void *)(uintptr_t)address), 0; }
+    int cuMemsetD8_v2(uint64_t address, unsigned char value, size_t size) {
+      return note("fill %d %zu\\n", value, size), memset((void *)(uintptr_t)address, value, size), 0;
+    }
     int cuMemcpyHtoD_v2(uint64_t target, const void *source, size_t size) {
       return note("copy %llx %zu %d\\n", (unsigned long long)target, size, *(const unsigned char *)source), 0;
     }
@@ -133,6 +141,7 @@ final class DriverDouble {
     int cuStreamCreate(void **stream, unsigned flags) { return *stream = malloc(1), 0; }
     int cuStreamDestroy_v2(void *stream) { return free(stream), 0; }
     int cuStreamQuery(void *stream) { return misbehaves(1) ? 700 : misbehaves(2) ? 600 : 0; }
+    int cuStreamSynchronize(void *stream) { return note("synchronize %d\\n", stream != 0), 0; }
     int cuStreamWriteValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned flags) {
       if (!misbehaves(1) && !misbehaves(2)) *(volatile uint32_t *)address = value;
       return 0;

@@ -54,8 +54,11 @@ import Testing
       """
     let compiled = try ShaderCompiler.compile(
       source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
-    let ptx = String(cString: try #require(try LoadedShader(compiled, constants: [:]).ptx))
-    #expect(ptx.contains(".local") == isInMemory)
+    let shader = try LoadedShader(compiled, constants: [:])
+    try withExtendedLifetime(shader) {
+      let ptx = String(cString: try #require(shader.ptx))
+      #expect(ptx.contains(".local") == isInMemory)
+    }
   }
 
   /// Every function that the C library gives a processor, and each kind of primitive.

@@ -115,4 +115,25 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
     guard !isForeign, !isStuck.load(ordering: .relaxed) else { return }
     _ = perform { driver.unregisterMemory(pointer) }
   }
+
+  func allocate(size: Int) -> UnsafeMutableRawPointer? {
+    perform {
+      var address: UInt64 = 0
+      guard driver.allocate(&address, size) == CudaStatus.success else { return nil }
+      // Zeros are there before a queue's stream, which waits for no other, can look.
+      let isFilled =
+        driver.fill(address, 0, size) == CudaStatus.success && driver.waitForStream(nil) == CudaStatus.success
+      guard isFilled, let pointer = UnsafeMutableRawPointer(bitPattern: UInt(address)) else {
+        _ = driver.free(address)
+        return nil
+      }
+      return pointer
+    }
+  }
+
+  func deallocate(_ address: UnsafeMutableRawPointer) {
+    // It would wait for a kernel that does not end.
+    guard !isStuck.load(ordering: .relaxed) else { return }
+    _ = perform { driver.free(UInt64(UInt(bitPattern: address))) }
+  }
 }

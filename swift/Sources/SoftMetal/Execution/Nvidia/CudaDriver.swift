@@ -17,6 +17,9 @@ struct CudaDriver: @unchecked Sendable {
   let popContext: @convention(c) (UnsafeMutablePointer<Pointer?>) -> Status
   let registerMemory: @convention(c) (UnsafeMutableRawPointer, Int, UInt32) -> Status
   let unregisterMemory: @convention(c) (UnsafeMutableRawPointer) -> Status
+  let allocate: @convention(c) (UnsafeMutablePointer<UInt64>, Int) -> Status
+  let free: @convention(c) (UInt64) -> Status
+  let fill: @convention(c) (UInt64, UInt8, Int) -> Status
   let copyToDevice: @convention(c) (UInt64, UnsafeRawPointer, Int) -> Status
   let loadModule:
     @convention(c) (
@@ -36,6 +39,8 @@ struct CudaDriver: @unchecked Sendable {
   let createStream: @convention(c) (UnsafeMutablePointer<Pointer?>, UInt32) -> Status
   let destroyStream: @convention(c) (Pointer) -> Status
   let queryStream: @convention(c) (Pointer) -> Status
+  /// Of nil, the stream that calls without one use.
+  let waitForStream: @convention(c) (Pointer?) -> Status
   let writeValue: @convention(c) (Pointer, UInt64, UInt32, UInt32) -> Status
   let createEvent: @convention(c) (UnsafeMutablePointer<Pointer?>, UInt32) -> Status
   let destroyEvent: @convention(c) (Pointer) -> Status
@@ -72,6 +77,9 @@ struct CudaDriver: @unchecked Sendable {
     popContext = try find("cuCtxPopCurrent_v2")
     registerMemory = try find("cuMemHostRegister_v2")
     unregisterMemory = try find("cuMemHostUnregister")
+    allocate = try find("cuMemAlloc_v2")
+    free = try find("cuMemFree_v2")
+    fill = try find("cuMemsetD8_v2")
     copyToDevice = try find("cuMemcpyHtoD_v2")
     loadModule = try find("cuModuleLoadDataEx")
     unloadModule = try find("cuModuleUnload")
@@ -82,6 +90,7 @@ struct CudaDriver: @unchecked Sendable {
     createStream = try find("cuStreamCreate")
     destroyStream = try find("cuStreamDestroy_v2")
     queryStream = try find("cuStreamQuery")
+    waitForStream = try find("cuStreamSynchronize")
     writeValue = try find("cuStreamWriteValue32_v2")
     createEvent = try find("cuEventCreate")
     destroyEvent = try find("cuEventDestroy_v2")

@@ -1,0 +1,116 @@
+/** The table of a device: its kernels by the device's own clock, each beside a copy of the device's. */
+import { Device, type Tensor } from "../../../src/index.ts";
+import { formatNumber, formatTable, formatTime } from "../../lib/table.ts";
+import { median } from "../benchmark.ts";
+import { attentionRows } from "./attention.ts";
+import { cacheRows } from "./caches.ts";
+import { DeviceRoom, type DeviceRow, type DeviceSizes } from "./row.ts";
+import { torchTimes } from "./torch.ts";
+
+export const deviceRows: readonly DeviceRow[] = [...cacheRows, ...attentionRows];
+
+const rounds = 11;
+
+/** Beyond any cache of the device. */
+const sizes: DeviceSizes = { source: 2 ** 30, tokens: 4096, keys: 32768 };
+/** For a look at the table, on any machine. */
+const quickSizes: DeviceSizes = { source: 2 ** 20, tokens: 64, keys: 512 };
+
+/** A line of the JSON. */
+export interface DeviceFigure {
+  readonly name: string;
+  /** Seconds of the device: the median. */
+  readonly time: number;
+  readonly value: number;
+  readonly unit: string;
+  /** GB/s of what it has to read and write. */
+  readonly moved: number;
+  /** `moved` beside that of the device's own copy in the same rounds. */
+  readonly share: number;
+  readonly rounds: number;
+  /** Seconds of torch's attention of the same shape, where Python has it. */
+  readonly torch?: number;
+}
+
+/** All rows, or those of `names`, each by way of `run`. */
+export function measureDevice(
+  device: Device,
+  options: { readonly quick: boolean; readonly names?: readonly string[] | undefined },
+  run: <T>(name: string, action: () => T) => T,
+): DeviceFigure[] {
+  const chosen = deviceRows.filter(({ name }) => options.names?.includes(name) ?? true);
+  const used = options.quick ? quickSizes : sizes;
+  const torch = chosen.some((row) => attentionRows.includes(row)) ? torchTimes(used) : {};
+  return chosen.map((row) => {
+    const figure = run(row.name, () => measureRow(device, row, used));
+    const other = torch[row.name];
+    return other === undefined ? figure : { ...figure, torch: other };
+  });
+}
+
+/**
+ * A pass of rounds, each the copy and then the row: the copy leaves nothing of the row's tensors in the device's caches,
+ * and keeps the device at work while the row is submitted.
+ */
+function measureRow(device: Device, { name, unit, prepare }: DeviceRow, used: DeviceSizes): DeviceFigure {
+  const made: Tensor[] = [];
+  const room = new DeviceRoom(device, made);
+  try {
+    const [from, to] = [room.empty("u8", [used.source]), room.empty("u8", [used.source])];
+    const { moved, work, encode } = prepare(room, used);
+    using pass = device.pass({ mode: "serial", profile: true });
+    // The first round is not counted.
+    for (let round = 0; round <= rounds; round++) {
+      pass.copy(from, to);
+      encode(pass);
+    }
+    pass.commitAndWait();
+    const copies: number[] = [];
+    const times: number[] = [];
+    for (const { op, microseconds = 0 } of pass.describe()) {
+      if (op === "copy") {
+        copies.push(microseconds * 1e-6);
+        times.push(0);
+      } else {
+        // A row of several dispatches: what lies between them is left out.
+        times[times.length - 1] = (times.at(-1) ?? 0) + microseconds * 1e-6;
+      }
+    }
+    const time = median(times.slice(1));
+    const copied = (2 * used.source) / median(copies.slice(1));
+    return { name, time, value: work / time, unit, moved: moved / time / 1e9, share: moved / time / copied, rounds };
+  } finally {
+    for (const tensor of made) tensor.dispose();
+  }
+}
+
+/** The figures, then what each row is. */
+export function formatDeviceTable(figures: readonly DeviceFigure[]): string {
+  const header = ["name", "time", "value", "unit", "GB/s moved", "of the copy", "torch", "of torch"];
+  const cells = figures.map(({ name, time, value, unit, moved, share, torch }) => [
+    name,
+    formatTime(time),
+    formatNumber(value),
+    unit,
+    formatNumber(moved),
+    formatNumber(share),
+    torch === undefined ? "" : formatTime(torch),
+    torch === undefined ? "" : formatNumber(torch / time),
+  ]);
+  const notes = deviceRows
+    .filter(({ name }) => figures.some((figure) => figure.name === name))
+    .map(({ name, about }) => `${name}: ${about}.`);
+  return [
+    formatTable(header, cells, ["time", "value", "GB/s moved", "of the copy", "torch", "of torch"]),
+    notes.join("\n"),
+  ].join("\n\n");
+}
+
+/** The device that `--device` names, and a line about it. */
+export function openNamed(name: string): { device: Device; about: string } {
+  const which = /^\d+$/.test(name) ? Number(name) : (name as "cpu" | "nvidia");
+  const device = Device.open({ device: which });
+  const { info } = device;
+  const about = `${info.name} (${info.backend}), ${process.platform} ${process.arch}, Bun ${Bun.version}; tensors in private storage, medians of ${rounds} rounds by the device's clock, each after a copy of the device's`;
+  return { device, about };
+}
