@@ -58,7 +58,9 @@ enum CompilerFlags {
 
   private static func processor(_ level: ProcessorLevel?) -> [String] {
     #if arch(x86_64)
-      let common = ["-mno-red-zone", "-mprefer-vector-width=512"]
+      // Without it clang 19 moves numbers to registers of masks, and loses the zeros above a byte that it takes of them.
+      let sound = ["-mllvm", "-disable-x86-domain-reassignment"]
+      let common = ["-mno-red-zone", "-mprefer-vector-width=512"] + sound
       // Code for a level is shipped, so it goes without symbols.
       if let level { return common + ["-march=\(level.rawValue)", "-s"] }
       // The processor's own conversion to bfloat makes subnormals zero. Of its own arithmetic of halves clang 19 turns
