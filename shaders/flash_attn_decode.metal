@@ -37,7 +37,8 @@
 
 using namespace metal;
 
-/// Formats of K and V: of a dense one MA_DTYPE_*, of codes what CodeRows says.
+/// Formats of K and V: of a dense one MA_DTYPE_*, plus 8 where its rows are aligned as DenseRows says; of codes what
+/// CodeRows says.
 constant uint k_format [[function_constant(420)]];
 constant uint v_format [[function_constant(421)]];
 
@@ -49,8 +50,8 @@ inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row,
   typedef Lanes<D> L;
   constexpr int per_step = 32 / QUERIES;
   const float norm = Rows::norms == 1 ? norms[row] : 0.0f;
-  // A loop, and products move down: registers have no index.
-#pragma clang loop unroll(disable)
+  // A loop, and products move down: registers have no index. Two steps at once have the loads of both under way.
+#pragma clang loop unroll_count(2)
   for (int step = 0; step < QUERIES; step++) {
     float parts[32];
 #pragma clang loop unroll(full)
@@ -105,7 +106,7 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
   for (int n = 0; n < norm_count; n++) {
     norm_of_lane[n] = Rows::norms == 0 ? 1.0f : norms[row * norm_count + n];
   }
-#pragma clang loop unroll(disable)
+#pragma clang loop unroll_count(2)
   for (int step = 0; step < QUERIES; step++) {
     const ushort key_of_lane = ushort(step * per_step + lane % per_step);
     float scaled[norm_count];
@@ -139,18 +140,46 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
   }
 }
 
+/// multiply_leaf over dense K.
+template <int D, int QUERIES, bool ALIGNED>
+inline void score_dense_leaf(const device uchar *k, const thread float *q, uint lane, uint row,
+                             thread float *products) {
+  const uint dtype = k_format & 7;
+  if (dtype == 1) {
+    multiply_leaf<D, QUERIES>(DenseRows<Float32, D, D, ALIGNED>{k}, q, lane, row, nullptr, products);
+  } else if (dtype == 2) {
+    multiply_leaf<D, QUERIES>(DenseRows<Float16, D, D, ALIGNED>{k}, q, lane, row, nullptr, products);
+  } else {
+    multiply_leaf<D, QUERIES>(DenseRows<Bfloat16, D, D, ALIGNED>{k}, q, lane, row, nullptr, products);
+  }
+}
+
 /// multiply_leaf over K of whatever format.
 template <int D, int QUERIES, bool K_CODES>
 inline void score_leaf(const device uchar *k, const device float *norms, const thread float *q, uint lane, uint row,
                        thread float *products) {
   if (K_CODES) {
     multiply_leaf<D, QUERIES>(CodeRows<D>(k, k_format, lane), q, lane, row, norms, products);
-  } else if (k_format == 1) {
-    multiply_leaf<D, QUERIES>(DenseRows<Float32, D, D>{k}, q, lane, row, norms, products);
-  } else if (k_format == 2) {
-    multiply_leaf<D, QUERIES>(DenseRows<Float16, D, D>{k}, q, lane, row, norms, products);
+  } else if (k_format >= 8) {
+    score_dense_leaf<D, QUERIES, true>(k, q, lane, row, products);
   } else {
-    multiply_leaf<D, QUERIES>(DenseRows<Bfloat16, D, D>{k}, q, lane, row, norms, products);
+    score_dense_leaf<D, QUERIES, false>(k, q, lane, row, products);
+  }
+}
+
+/// accumulate_leaf over dense V, in rows STRIDE apart.
+template <int V, int STRIDE, int QUERIES, bool IS_EDGE, bool ALIGNED>
+inline void weigh_dense_leaf(const device uchar *v, thread float *weights, uint lane, uint row, thread float *output) {
+  const uint dtype = v_format & 7;
+  if (dtype == 1) {
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float32, V, STRIDE, ALIGNED>{v}, weights, lane, row, nullptr,
+                                         output);
+  } else if (dtype == 2) {
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float16, V, STRIDE, ALIGNED>{v}, weights, lane, row, nullptr,
+                                         output);
+  } else {
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Bfloat16, V, STRIDE, ALIGNED>{v}, weights, lane, row, nullptr,
+                                         output);
   }
 }
 
@@ -160,12 +189,10 @@ inline void weigh_leaf(const device uchar *v, const device float *norms, thread 
                        thread float *output) {
   if (V_CODES) {
     accumulate_leaf<V, QUERIES, IS_EDGE>(CodeRows<V>(v, v_format, lane), weights, lane, row, norms, output);
-  } else if (v_format == 1) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float32, V, STRIDE>{v}, weights, lane, row, norms, output);
-  } else if (v_format == 2) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float16, V, STRIDE>{v}, weights, lane, row, norms, output);
+  } else if (v_format >= 8) {
+    weigh_dense_leaf<V, STRIDE, QUERIES, IS_EDGE, true>(v, weights, lane, row, output);
   } else {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Bfloat16, V, STRIDE>{v}, weights, lane, row, norms, output);
+    weigh_dense_leaf<V, STRIDE, QUERIES, IS_EDGE, false>(v, weights, lane, row, output);
   }
 }
 

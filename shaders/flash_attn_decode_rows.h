@@ -14,7 +14,8 @@
 
 using namespace metal;
 
-/// Vectors with the alignment of an element: a tensor begins at any element.
+/// Vectors with the alignment of an element: a tensor begins at any element. Most begin where a vector does, and are
+/// then read as whole words.
 template <typename T, int N>
 struct Packed;
 template <>
@@ -42,8 +43,16 @@ struct Packed<ushort, 4> {
   typedef packed_ushort4 type;
 };
 
-/// Rows of elements E, STRIDE of them apart.
-template <typename E, int D, int STRIDE>
+/// The vector that a lane reads at once.
+template <typename T, int N, bool ALIGNED>
+struct Row {
+  typedef vec<T, N> type;
+};
+template <typename T, int N>
+struct Row<T, N, false> : Packed<T, N> {};
+
+/// Rows of elements E, STRIDE of them apart; ALIGNED where the first begins at a multiple of what a lane reads at once.
+template <typename E, int D, int STRIDE, bool ALIGNED>
 struct DenseRows {
   static constant constexpr int norms = 0;
   const device uchar *rows;
@@ -51,7 +60,7 @@ struct DenseRows {
   void load(uint row, uint lane, thread float *values) const {
     typedef Lanes<D> L;
     typedef typename E::Bits Bits;
-    using Vector = typename Packed<Bits, L::width>::type;
+    using Vector = typename Row<Bits, L::width, ALIGNED>::type;
     const device Bits *first = (const device Bits *)rows + ulong(row) * STRIDE;
 #pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {

@@ -175,9 +175,9 @@ describe("copy", () => {
       pass.copy(read, written);
       return pass.describe().map(({ kernel }) => kernel);
     };
-    expect(kernelOf(16, 32, 32)).toEqual(["copy_16"]);
+    expect(kernelOf(16, 32, 24)).toEqual(["copy_8"]);
     expect(kernelOf(16, 36, 16)).toEqual(["copy_4"]);
-    expect(kernelOf(4, 16, 12)).toEqual(["copy_4"]);
+    expect(kernelOf(8, 16, 12)).toEqual(["copy_4"]);
     expect(kernelOf(2, 16, 16)).toEqual(["copy_2"]);
     expect(kernelOf(16, 0, 15)).toEqual(["copy_1"]);
     expect(kernelOf(5, 5, 0)).toEqual([]);

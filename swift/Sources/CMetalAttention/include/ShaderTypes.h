@@ -24,7 +24,7 @@ typedef int64_t ma_i64;
 typedef float ma_f32;
 #endif
 
-/// `copy_*`: bytes in units of 16, 4, 2 or 1. 16 bytes.
+/// `copy_*`: bytes in units of 8, 4, 2 or 1. 16 bytes.
 typedef struct CopyParams {
   ma_i64 units;  ///< all of them
   ma_u32 row;    ///< units of a row of the grid

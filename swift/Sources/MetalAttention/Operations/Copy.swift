@@ -4,10 +4,10 @@ import CMetalAttention
 ///
 /// A kernel and no blit: a blit would end the pass's compute encoder, and with it what overlaps.
 enum Copy {
-  /// Bytes that a thread may move, the most first.
-  private static let units: [UInt64] = [16, 4, 2, 1]
+  /// Bytes of what a thread moves at once, the most first.
+  private static let units: [UInt64] = [8, 4, 2, 1]
   private static let threadsPerThreadgroup: UInt32 = 256
-  /// Units of a row of the grid, whose positions have 32 bits.
+  /// Units of a row of the grid, whose positions have 32 bits. A multiple of 128.
   private static let longestRow: UInt64 = 1 << 30
 
   static let family = KernelFamily(
@@ -46,7 +46,9 @@ enum Copy {
     encoder.bind(CopyParams(units: Int64(count), row: UInt32(row), _pad: 0), at: 2)
     encoder.note(read)
     encoder.note(written)
-    let grid = GridSize(UInt32(row), UInt32((count + row - 1) / row), 1)
+    // 32 threads move 128 units.
+    let columns = UInt32((row + 127) / 128 * 32)
+    let grid = GridSize(columns, UInt32((count + row - 1) / row), 1)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.copy, .threads, grid: grid, threads: threads)
     return nil

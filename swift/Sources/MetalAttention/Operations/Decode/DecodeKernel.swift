@@ -54,14 +54,15 @@ enum DecodeKernel {
   /// - Parameter tile: which of a head size's tiles.
   @inline(__always)
   static func attend(
-    _ headDim: UInt32, tile: Int, k: DecodeFormat, v: DecodeFormat
+    _ headDim: UInt32, tile: Int, k: DecodeStream, v: DecodeStream
   ) throws(StatusError) -> PipelineSlot {
-    let kind = k.isCoded ? (v.isCoded ? 1 : 3) : (v.isCoded ? 2 : 0)
+    let kind = k.format.isCoded ? (v.format.isCoded ? 1 : 3) : (v.format.isCoded ? 2 : 0)
     let size = place(headDim)
     guard let kernel = size.map({ attendIndices[kind, $0, tile] }) ?? latentIndices[tile] else {
       throw unsupported(headDim)
     }
-    return PipelineSlot(kernel: kernel, variant: Int(k.constant | v.constant << 4))
+    let formats = (k.format.constant(at: k.rows.offset), v.format.constant(at: v.rows.offset))
+    return PipelineSlot(kernel: kernel, variant: Int(formats.0 | formats.1 << 4))
   }
 
   /// What joins the blocks of a query. Its constants are those of the family, of which it reads none.

@@ -22,7 +22,7 @@ enum FlashAttnDecode {
     try fill(&params, tensors, geometry)
 
     let slot = try DecodeKernel.attend(
-      params.head_dim, tile: geometry.tile, k: tensors.k.format, v: tensors.v.format)
+      params.head_dim, tile: geometry.tile, k: tensors.k, v: tensors.v)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let queries = args.batch * params.n_heads * params.n_q
     let absent = try pass.device.scratch.placeholder(on: pass.device)
