@@ -1,6 +1,7 @@
 /// The pass plugin: every kernel of a module becomes one that runs a SIMD group.
 #include <memory>
 
+#include "ActiveLanes.hpp"
 #include "BfloatBits.hpp"
 #include "Extracts.hpp"
 #include "MaskedMemory.hpp"
@@ -181,6 +182,8 @@ void registerPasses(PassBuilder &builder) {
   registerUnrollPrivate(builder);
   builder.registerPipelineStartEPCallback(
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
+  builder.registerOptimizerEarlyEPCallback(
+      [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(ActiveLanes(builder)); });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(CompactMasks());
     passes.addPass(KeepExtracts());

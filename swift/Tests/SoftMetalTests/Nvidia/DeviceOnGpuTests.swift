@@ -78,8 +78,8 @@ import Testing
     let launches = try double.takeCalls().filter { $0.hasPrefix("launch") }
     #expect(
       launches == [
-        "launch 2,2,1 of 32,2,1 from 0,0,0 shared 48", "launch 1,2,1 of 6,2,1 from 2,0,0 shared 48",
-        "launch 2,1,1 of 32,1,1 from 0,2,0 shared 48", "launch 1,1,1 of 6,1,1 from 2,2,0 shared 48",
+        "launch 2,2,1 of 32,2,1 from 0,0,0 shared 48", "launch 1,2,1 of 6,2,1 from 2,0,0 shared 48 partial",
+        "launch 2,1,1 of 32,1,1 from 0,2,0 shared 48", "launch 1,1,1 of 6,1,1 from 2,2,0 shared 48 partial",
       ])
     #expect(buffer.values.first == 4)
     #expect(abs(commands.gpuEndTime - commands.gpuStartTime - 0.002) < 1e-6)

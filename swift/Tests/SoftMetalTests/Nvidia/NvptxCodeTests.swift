@@ -24,7 +24,7 @@ import Testing
       """
     #expect(
       placed(code) == """
-        @a = internal addrspace(3) global [32 x float] undef, align 4
+        @a = internal addrspace(3) global [32 x float] undef, align 16
         @ab = internal addrspace(1) global i32 0, align 4
         @sm_threadgroup_arguments = external addrspace(3) global [0 x i8], align 16
           %1 = add i64 ptrtoint (ptr addrspace(3) @sm_threadgroup_arguments to i64), ptrtoint (ptr addrspace(3) @a to i64)
@@ -59,6 +59,41 @@ import Testing
       let ptx = String(cString: try #require(shader.ptx))
       #expect(ptx.contains(".local") == isInMemory)
     }
+  }
+
+  /// A tensor core gets both elements of a lane, and what is loaded transposed as it lies in memory.
+  @Test func productsOfSixteenBitsAreATensorCores() throws {
+    let folder = try ShaderFolder()
+    func ptx(_ left: String, _ right: String, transposed: Bool) throws -> String {
+      let source = """
+        #include <metal_stdlib>
+        using namespace metal;
+        kernel void k(device \(left) *a [[buffer(0)]], device \(right) *b [[buffer(1)]], device float *c [[buffer(2)]]) {
+          simdgroup_matrix<\(left), 8, 8> x;
+          simdgroup_matrix<\(right), 8, 8> y;
+          simdgroup_float8x8 sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+          simdgroup_load(x, a, 8);
+          simdgroup_load(y, b, 8, ulong2(0, 0), \(transposed));
+          simdgroup_multiply_accumulate(sum, x, y, sum);
+          simdgroup_store(sum, c, 8);
+        }
+        """
+      let compiled = try ShaderCompiler.compile(
+        source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
+      let shader = try LoadedShader(compiled, constants: [:])
+      return try withExtendedLifetime(shader) { String(cString: try #require(shader.ptx)) }
+    }
+    let split = try ptx("float", "half", transposed: false)
+    let product = try #require(
+      split.firstMatch(
+        of: #/tf32\.f32 \{[^}]*\}, \{(%r\d+), %r\d+, (%r\d+), %r\d+\}, \{(%r\d+), (%r\d+)\}/#))
+    #expect(product.1 != product.2 && product.3 != product.4)
+    #expect(split.contains("movmatrix"))
+    let native = try ptx("bfloat", "bfloat", transposed: false)
+    #expect(native.contains("mma.sync.aligned.m16n8k8.row.col.f32.bf16") && native.contains("movmatrix"))
+    #expect(try ptx("half", "half", transposed: true).contains("mma.sync.aligned.m16n8k8.row.col.f32.f16"))
+    // In the order of the other executors.
+    #expect(try !ptx("float", "float", transposed: false).contains("mma.sync"))
   }
 
   /// Every function that the C library gives a processor, and each kind of primitive.

@@ -61,7 +61,7 @@ struct CudaDriver: @unchecked Sendable {
     }
     func find<Function>(_ symbol: String) throws(DeviceError) -> Function {
       guard let address = dlsym(library, symbol) else {
-        throw DeviceError("\(name) lacks \(symbol): the NVIDIA driver has to be of version 455 or newer")
+        throw DeviceError("\(name) lacks \(symbol): the NVIDIA driver has to be of version 520 or newer")
       }
       return unsafeBitCast(address, to: Function.self)
     }

@@ -2,7 +2,8 @@ import CSoftMetal
 
 /// A kernel's code on an NVIDIA GPU, with its function constants set.
 final class CudaKernel: @unchecked Sendable {
-  let function: CudaDriver.Pointer
+  private let whole: CudaDriver.Pointer
+  private let partial: CudaDriver.Pointer
   let maxThreads: Int
   /// Bytes of threadgroup variables.
   let staticThreadgroupMemoryLength: Int
@@ -23,11 +24,12 @@ final class CudaKernel: @unchecked Sendable {
     guard let ptx = source.shader.ptx else {
       throw MTLLibraryError(.internal, "kernel '\(source.name)' was not compiled for this device")
     }
-    let (module, function, maxThreads, sharedSize) = try context.perform {
+    let (module, whole, partial, maxThreads, sharedSize) = try context.perform {
       if let reason = context.lossReason {
         throw MTLLibraryError(.internal, "kernel '\(source.name)': \(reason)")
       }
-      let module = try Self.load(ptx, source.name, driver)
+      let settled = PtxConstants.settled(ptx, source.shader.values)
+      let module = try Self.load(settled, source.name, driver)
       do {
         func check(_ status: CudaDriver.Status, _ call: String) throws {
           guard status == CudaStatus.success else {
@@ -46,22 +48,36 @@ final class CudaKernel: @unchecked Sendable {
           }
           try check(driver.copyToDevice(address, start, size), "cuMemcpyHtoD")
         }
-        var function: CudaDriver.Pointer?
-        try check(driver.function(&function, module, Tail.entryName), "cuModuleGetFunction")
-        guard let function else { throw MTLLibraryError(.internal, "kernel '\(source.name)' has no entry point") }
-        var (threads, shared) = (Int32(0), Int32(0))
-        try check(driver.functionAttribute(&threads, Attribute.maxThreads, function), "cuFuncGetAttribute")
-        try check(driver.functionAttribute(&shared, Attribute.sharedSize, function), "cuFuncGetAttribute")
-        return (module, function, Int(threads), Int(shared))
+        var whole: CudaDriver.Pointer?
+        try check(driver.function(&whole, module, Tail.entryName), "cuModuleGetFunction")
+        guard let whole else { throw MTLLibraryError(.internal, "kernel '\(source.name)' has no entry point") }
+        var partial: CudaDriver.Pointer?
+        // Without the compiler pass one entry is for both.
+        let status = driver.function(&partial, module, Tail.entryName + "_partial")
+        if status != CudaStatus.notFound { try check(status, "cuModuleGetFunction") }
+        var (most, shared) = (Int32.max, Int32(0))
+        for function in [whole, partial ?? whole] {
+          var threads: Int32 = 0
+          try check(driver.functionAttribute(&threads, Attribute.maxThreads, function), "cuFuncGetAttribute")
+          try check(driver.functionAttribute(&shared, Attribute.sharedSize, function), "cuFuncGetAttribute")
+          most = min(most, threads)
+        }
+        return (module, whole, partial ?? whole, Int(most), Int(shared))
       } catch {
         _ = driver.unloadModule(module)
         throw error
       }
     }
     self.module = module
-    self.function = function
+    self.whole = whole
+    self.partial = partial
     self.maxThreads = maxThreads
     staticThreadgroupMemoryLength = sharedSize
+  }
+
+  /// What runs blocks of so many threads: in one that is no multiple of a SIMD group's, a SIMD group lacks lanes.
+  func function(threads: UInt32) -> CudaDriver.Pointer {
+    threads % UInt32(SM_SIMD_WIDTH) == 0 ? whole : partial
   }
 
   deinit {

@@ -105,7 +105,8 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
       var arguments: UnsafeMutableRawPointer? = UnsafeMutableRawPointer(parameters)
       return context.perform {
         driver.launch(
-          kernel.function, groups.0, groups.1, groups.2, block.0, block.1, block.2, shared, stream, &arguments, nil)
+          kernel.function(threads: threads.0 * threads.1 * threads.2), groups.0, groups.1, groups.2, block.0, block.1,
+          block.2, shared, stream, &arguments, nil)
       }
     }
   }

@@ -7,8 +7,9 @@ enum Executor: Hashable, Sendable {
   case threads(why: String, plugin: String?)
   /// A SIMD group is one flow of control over vectors, made by the compiler pass in `plugin`.
   case vectors(plugin: String)
-  /// An NVIDIA GPU. The object has PTX, and describes its kernels.
-  case nvptx
+  /// An NVIDIA GPU. The object has PTX, and describes its kernels. The pass in `plugin`, where there is one, finds where
+  /// all lanes of a SIMD group come together.
+  case nvptx(plugin: String?)
 
   /// What is asked for.
   enum Choice: Hashable, Sendable {
@@ -32,7 +33,7 @@ enum Executor: Hashable, Sendable {
     switch choice {
     case .usual: usual(for: clang)
     case .threads: .threads(why: "for comparison", plugin: plugin(for: clang))
-    case .nvptx: .nvptx
+    case .nvptx: .nvptx(plugin: plugin(for: clang))
     }
   }
 
@@ -83,11 +84,13 @@ enum Executor: Hashable, Sendable {
     }
   }
 
-  private var plugin: String? {
+  var isGpu: Bool { if case .nvptx = self { true } else { false } }
+
+  var plugin: String? {
     switch self {
     case .threads(_, let plugin): plugin
     case .vectors(let plugin): plugin
-    case .nvptx: nil
+    case .nvptx(let plugin): plugin
     }
   }
 
@@ -96,7 +99,7 @@ enum Executor: Hashable, Sendable {
     switch self {
     case .threads(let why, let plugin): "threads \(why) \(plugin.flatMap { Files.identity($0) } ?? "")"
     case .vectors(let plugin): "vectors \(Files.identity(plugin) ?? "")"
-    case .nvptx: "nvptx \(NvptxCode.identity)"
+    case .nvptx(let plugin): "nvptx \(NvptxCode.identity) \(plugin.flatMap { Files.identity($0) } ?? "")"
     }
   }
 
@@ -108,6 +111,10 @@ enum Executor: Hashable, Sendable {
   /// nothing else is left.
   func next(after error: ShaderCompilerError) -> Executor? {
     guard let plugin else { return nil }
+    if case .nvptx = self {
+      let isOfPass = error.kind == .hostFailure || error.kind == .compilerCrash
+      return isOfPass ? .nvptx(plugin: nil) : nil
+    }
     let isThreads = if case .threads = self { true } else { false }
     switch error.kind {
     case .hostFailure, .compilerCrash:

@@ -1,8 +1,8 @@
 /// Code for NVIDIA GPUs: clang's target for PTX, with what C++ for OpenCL lays into other memory than Metal.
 enum NvptxCode {
-  /// The oldest GPUs with matrix products of bfloat, which the driver compiles PTX of 7.1 for from version 455 on.
+  /// The oldest GPUs with matrix products of bfloat, which the driver compiles PTX of 7.8 for from version 520 on.
   private static let target = [
-    "--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx71", "-nogpulib", "-O3",
+    "--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx78", "-nogpulib", "-O3",
   ]
 
   private static let extensions = [
@@ -11,7 +11,7 @@ enum NvptxCode {
   ]
 
   /// Changes with any change of what is done here.
-  static let identity = "1 " + (target + rawOutput + generationFlags).joined(separator: " ")
+  static let identity = "2 " + (target + rawOutput + generationFlags).joined(separator: " ")
 
   /// From lowered source to LLVM's code, as clang's front end leaves it.
   static func flags(_ options: ShaderCompiler.Options) -> [String] {

@@ -110,7 +110,7 @@ private struct Job {
   /// A library whose kernels are compiled one by one is only checked. For a GPU all are: its driver takes as long again
   /// for each kernel of a file.
   private func isCheckOnly(_ lowered: LoweredShader) -> Bool {
-    kernel == nil && (lowered.compilesSeparately || executor == .nvptx)
+    kernel == nil && (lowered.compilesSeparately || executor.isGpu)
   }
 
   // MARK: Steps of a compilation
@@ -220,7 +220,7 @@ private struct Job {
     let arguments =
       flags + ["-isystem", headers] + library + CompilerFlags.diagnostics
       + [input, "-o", output] + (isCheckOnly ? ["-fsyntax-only"] : [])
-    let ptx = executor == .nvptx && !isCheckOnly ? try compileToPTX(lowered, input, headers: headers, work) : []
+    let ptx = executor.isGpu && !isCheckOnly ? try compileToPTX(lowered, input, headers: headers, work) : []
     let log = try run(arguments + ptx, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
     let object = isCheckOnly ? [] : Files.read(output) ?? []
     guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
@@ -234,14 +234,17 @@ private struct Job {
     _ lowered: LoweredShader, _ input: String, headers: String, _ work: WorkFolder
   ) throws -> [String] {
     let (raw, placed, code) = (work.path + "/raw.ll", work.path + "/placed.ll", work.path + "/code.ptx")
-    let flags = NvptxCode.flags(options) + lowered.definitions(.nvptx)
+    let plugin = executor.plugin
+    let flags =
+      NvptxCode.flags(options) + lowered.definitions(executor) + (plugin == nil ? [] : ["-DSM_LANES_PASS"])
     let library =
       lowered.includesLibrary
       ? PrecompiledHeader.inclusion(flags: flags, headers: headers, clang: clang, work: work) : []
     let arguments = flags + ["-isystem", headers] + library + CompilerFlags.diagnostics + NvptxCode.rawOutput
     _ = try run(arguments + [input, "-o", raw], output: raw, lowered.sourceMap, headers: headers, work)
     guard let text = Files.read(raw), Files.write(NvptxCode.placed(text), to: placed) else { throw cannotWrite(work) }
-    let generation = NvptxCode.generationFlags + CompilerFlags.diagnostics
+    let generation =
+      NvptxCode.generationFlags + CompilerFlags.diagnostics + (plugin.map { ["-fpass-plugin=\($0)"] } ?? [])
     _ = try run(generation + [placed, "-o", code], output: code, lowered.sourceMap, headers: headers, work)
     guard let ptx = Files.read(code) else { throw cannotWrite(work) }
     try NvptxCode.check(ptx, label: label)

@@ -16,12 +16,13 @@ struct SharedVariable {
     }
     guard let section = text.firstRange(of: ", section \"sm_shared\""),
       let start = text.firstRange(of: "addrspace(1) ")?.upperBound, start < section.lowerBound,
-      let align = text.lastIndex(of: " ")
+      text.contains(", align ")
     else { return nil }
     // `constant TYPE VALUE`, or `global`.
     let words = text[start..<section.lowerBound]
     guard let space = words.firstIndex(of: " "), let value = words.lastIndex(of: " "), space < value else { return nil }
     let type = words[words.index(after: space)..<value]
-    declaration = Array("\(name) = internal addrspace(3) global \(type) undef, align\(text[align...])".utf8)
+    // As much as any access wants, so that neighbours are accessed as one.
+    declaration = Array("\(name) = internal addrspace(3) global \(type) undef, align 16".utf8)
   }
 }

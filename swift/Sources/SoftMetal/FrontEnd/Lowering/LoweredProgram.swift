@@ -33,6 +33,7 @@ struct LoweredProgram {
       describedNames: described.map(\.hostName),
       hasLoops: described.contains { !$0.facts.needsLanes },
       includesLibrary: includesLibrary,
+      usesMatrices: described.contains { $0.facts.usesMatrices },
       usesRareSwizzles: usesRareSwizzles,
       compilesSeparately: compilesSeparately,
       sourceMap: SourceMap(origin: origin, edited: edited, tailOrigins: tail.origins))

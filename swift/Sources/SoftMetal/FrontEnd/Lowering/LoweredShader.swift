@@ -9,6 +9,8 @@ struct LoweredShader {
   let hasLoops: Bool
   /// Whether it includes `<metal_stdlib>`.
   let includesLibrary: Bool
+  /// Whether any of these has 8x8 matrices.
+  let usesMatrices: Bool
   /// As `RareSwizzles` says.
   let usesRareSwizzles: Bool
   /// Whether each kernel is compiled alone when it is first asked for.
@@ -19,6 +21,8 @@ struct LoweredShader {
   /// they are parsed.
   func definitions(_ executor: Executor) -> [String] {
     let loops = if case .threads = executor { hasLoops } else { false }
-    return (loops ? ["-DSM_HAS_LOOPS"] : []) + (usesRareSwizzles ? ["-D\(RareSwizzles.macro)"] : [])
+    let matrices = executor.isGpu && usesMatrices
+    return (loops ? ["-DSM_HAS_LOOPS"] : []) + (matrices ? ["-DSM_MATRIX_LANES"] : [])
+      + (usesRareSwizzles ? ["-D\(RareSwizzles.macro)"] : [])
   }
 }

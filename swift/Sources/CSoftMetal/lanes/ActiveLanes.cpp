@@ -1,0 +1,207 @@
+#include "ActiveLanes.hpp"
+
+#include "llvm/Analysis/PostDominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/IPO/AlwaysInliner.h"
+#include "llvm/Transforms/Scalar/InferAddressSpaces.h"
+#include "llvm/Transforms/Scalar/InferAlignment.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace lanes {
+namespace {
+
+constexpr StringLiteral question = "sm_active_lanes", transposition = "sm_transposed";
+
+CallBase *callOf(Value *value, StringRef name) {
+  auto *call = dyn_cast<CallBase>(value);
+  const Function *callee = call ? call->getCalledFunction() : nullptr;
+  return callee && callee->getName() == name ? call : nullptr;
+}
+
+bool isQuestion(Instruction &instruction) { return callOf(&instruction, question) != nullptr; }
+
+/// What is transposed twice is as it was.
+void joinTranspositions(Function &function) {
+  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+    CallBase *outer = callOf(&instruction, transposition);
+    CallBase *inner = outer ? callOf(outer->getArgOperand(0), transposition) : nullptr;
+    if (!inner) continue;
+    outer->replaceAllUsesWith(inner->getArgOperand(0));
+    outer->eraseFromParent();
+    if (inner->use_empty()) inner->eraseFromParent();
+  }
+}
+
+/// Calls of a function that has done its service become its body.
+void dissolve(Function *function) {
+  if (!function || function->isDeclaration()) return;
+  function->removeFnAttr(Attribute::NoInline);
+  function->addFnAttr(Attribute::AlwaysInline);
+}
+
+/// What lanes of a warp may have apart, values and blocks, on the safe side: what is not known to be the same for all
+/// lanes differs.
+class Divergence {
+ public:
+  explicit Divergence(Function &function) : function_(function), joins_(function) {
+    // Values that differ make branches that part, and those more values that differ.
+    do {
+      findValues();
+    } while (findBlocks());
+  }
+
+  /// Whether all lanes of a warp come to the block together, or none.
+  bool isTogether(const BasicBlock *block) const { return !parted_.contains(block); }
+
+ private:
+  void findValues() {
+    for (bool isChanged = true; isChanged;) {
+      isChanged = false;
+      for (Instruction &instruction : instructions(function_))
+        if (!differing_.contains(&instruction) && differs(instruction))
+          isChanged |= differing_.insert(&instruction).second;
+    }
+  }
+
+  /// True where a block is new among those that lanes come to apart.
+  bool findBlocks() {
+    bool isChanged = false;
+    for (BasicBlock &block : function_) {
+      const Instruction *end = block.getTerminator();
+      const bool parts = end->getNumSuccessors() > 1 &&
+                         any_of(end->operands(), [&](const Use &operand) { return isApart(operand.get()); });
+      if (!parts) continue;
+      // From here to where all ways meet again, which may be nowhere.
+      const auto *node = joins_.getNode(&block);
+      const auto *join = node ? node->getIDom() : nullptr;
+      const BasicBlock *meeting = join ? join->getBlock() : nullptr;
+      SmallVector<BasicBlock *, 16> todo(successors(&block));
+      SmallPtrSet<const BasicBlock *, 32> seen;
+      while (!todo.empty()) {
+        BasicBlock *next = todo.pop_back_val();
+        if (next == meeting || !seen.insert(next).second) continue;
+        isChanged |= parted_.insert(next).second;
+        append_range(todo, successors(next));
+      }
+    }
+    return isChanged;
+  }
+
+  bool isApart(const Value *value) const { return differing_.contains(value); }
+
+  bool differs(Instruction &instruction) const {
+    // Lanes may be in different turns of a loop, and leave it with what each has.
+    if (parted_.contains(instruction.getParent())) return true;
+    if (isa<AllocaInst>(instruction)) return true;
+    if (const auto *phi = dyn_cast<PHINode>(&instruction)) {
+      if (any_of(phi->incoming_values(), [&](const Use &use) { return isApart(use.get()); })) return true;
+      return !phi->hasConstantValue() && any_of(phi->blocks(), [&](const BasicBlock *block) {
+        return parted_.contains(block) ||
+               any_of(block->getTerminator()->operands(), [&](const Use &operand) { return isApart(operand.get()); });
+      });
+    }
+    if (auto *call = dyn_cast<CallBase>(&instruction)) return differs(*call);
+    if (const auto *load = dyn_cast<LoadInst>(&instruction))
+      return !load->isSimple() || isApart(load->getPointerOperand());
+    if (isa<AtomicRMWInst, AtomicCmpXchgInst>(instruction)) return true;
+    return any_of(instruction.operands(), [&](const Use &operand) { return isApart(operand.get()); });
+  }
+
+  bool differs(CallBase &call) const {
+    if (isQuestion(call)) return false;
+    const auto *intrinsic = dyn_cast<IntrinsicInst>(&call);
+    if (!intrinsic) return true;
+    switch (intrinsic->getIntrinsicID()) {
+      // One answer for all.
+      case Intrinsic::nvvm_vote_ballot_sync:
+      case Intrinsic::nvvm_vote_all_sync:
+      case Intrinsic::nvvm_vote_any_sync:
+      case Intrinsic::nvvm_read_ptx_sreg_ntid_x:
+      case Intrinsic::nvvm_read_ptx_sreg_ntid_y:
+      case Intrinsic::nvvm_read_ptx_sreg_ntid_z:
+      case Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
+      case Intrinsic::nvvm_read_ptx_sreg_ctaid_y:
+      case Intrinsic::nvvm_read_ptx_sreg_ctaid_z:
+        return false;
+      // Of one lane, for all.
+      case Intrinsic::nvvm_shfl_sync_idx_i32:
+      case Intrinsic::nvvm_shfl_sync_idx_f32:
+        return isApart(call.getArgOperand(2));
+      default:
+        break;
+    }
+    const bool isMath =
+        call.doesNotAccessMemory() && !call.getCalledFunction()->getName().starts_with("llvm.nvvm.read");
+    return !isMath || any_of(call.args(), [&](const Use &argument) { return isApart(argument.get()); });
+  }
+
+  Function &function_;
+  PostDominatorTree joins_;
+  SmallPtrSet<const Value *, 32> differing_;
+  SmallPtrSet<const BasicBlock *, 32> parted_;
+};
+
+/// Adds `copy` to the kernels of the module, as `kernel` is one.
+void makeKernel(Module &module, const Function &kernel, Function &copy) {
+  NamedMDNode *annotations = module.getNamedMetadata("nvvm.annotations");
+  if (!annotations) return;
+  SmallVector<MDNode *, 4> added;
+  for (MDNode *node : annotations->operands()) {
+    const auto *function =
+        node->getNumOperands() > 0 ? dyn_cast_or_null<ValueAsMetadata>(node->getOperand(0)) : nullptr;
+    if (!function || function->getValue() != &kernel) continue;
+    SmallVector<Metadata *, 4> operands(node->operands());
+    operands[0] = ValueAsMetadata::get(&copy);
+    added.push_back(MDNode::get(module.getContext(), operands));
+  }
+  for (MDNode *node : added) annotations->addOperand(node);
+}
+
+}  // namespace
+
+PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analyses) {
+  Function *asked = module.getFunction(question), *transposed = module.getFunction(transposition);
+  if (!asked && !transposed) return PreservedAnalyses::all();
+  SmallVector<Function *, 4> kernels;
+  for (Function &function : module)
+    if (!function.isDeclaration() && function.getName().starts_with("sm_entry_")) kernels.push_back(&function);
+  auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+  for (Function *kernel : kernels) {
+    SmallVector<Instruction *, 32> together;
+    const Divergence divergence(*kernel);
+    for (Instruction &instruction : instructions(*kernel))
+      if (isQuestion(instruction) && divergence.isTogether(instruction.getParent())) together.push_back(&instruction);
+    joinTranspositions(*kernel);
+    ValueToValueMapTy map;
+    Function *partial = CloneFunction(kernel, map);
+    partial->setName(kernel->getName() + "_partial");
+    makeKernel(module, *kernel, *partial);
+    for (Instruction *instruction : together) {
+      instruction->replaceAllUsesWith(Constant::getAllOnesValue(instruction->getType()));
+      instruction->eraseFromParent();
+    }
+    functions.invalidate(*kernel, PreservedAnalyses::none());
+    if (!together.empty())
+      builder_->buildFunctionSimplificationPipeline(OptimizationLevel::O3, ThinOrFullLTOPhase::None)
+          .run(*kernel, functions);
+  }
+  dissolve(asked);
+  dissolve(transposed);
+  AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
+  // What is known of an address is lost in one that may be of any memory: neighbours become one access only after this.
+  FunctionPassManager passes;
+  passes.addPass(InferAddressSpacesPass());
+  passes.addPass(InferAlignmentPass());
+  functions.clear();
+  for (Function &function : module)
+    if (!function.isDeclaration()) passes.run(function, functions);
+  return PreservedAnalyses::none();
+}
+
+}  // namespace lanes

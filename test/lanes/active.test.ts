@@ -1,0 +1,36 @@
+/** Kernels of NVIDIA GPUs: where the compiler pass knows that all lanes of a SIMD group come together. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { runChecked } from "../helpers/run.ts";
+import { lanesPlugin } from "./plugin.ts";
+
+const source = join(import.meta.dir, "ir/active.ll");
+const target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx71", "-nogpulib"];
+
+/** Which stores of `ir/active.ll` get what the hardware says, by their places, of each entry. */
+async function asked(options: readonly string[]): Promise<Record<string, number[]>> {
+  const code = await runChecked(["clang-19", ...target, "-O3", "-x", "ir", "-S", "-w", ...options, source, "-o", "-"]);
+  const entries = code.split(".visible .entry ").slice(1);
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const asking = new Set([...entry.matchAll(/activemask\.b32\s+(%r\d+)/g)].map(([, register]) => register));
+      const stores = [...entry.matchAll(/st\.volatile\.global\.u32\s+\[%rd1(?:\+(\d+))?\],\s+(%r\d+)/g)];
+      expect(stores).toHaveLength(8);
+      const places = stores
+        .filter(([, , register]) => asking.has(register))
+        .map(([, offset = 0]) => Number(offset) / 4);
+      return [entry.split("(")[0] as string, places.toSorted((a, b) => a - b)];
+    }),
+  );
+}
+
+if (process.platform === "linux") {
+  test("asks the hardware only behind branches that part lanes, and before they have met", async () => {
+    expect(await asked([`-fpass-plugin=${lanesPlugin()}`])).toEqual({
+      // Among odd lanes, in the turns of a loop that differ, and when some have left.
+      sm_entry_1: [2, 5, 7],
+      // For SIMD groups that may lack lanes.
+      sm_entry_1_partial: [0, 1, 2, 3, 4, 5, 6, 7],
+    });
+  });
+}
