@@ -13,6 +13,7 @@ import {
 } from "../safetensors/index.ts";
 import type { KvMemory } from "./memory.ts";
 import { type KvCacheOptions, optionsOf, useOptions } from "./options.ts";
+import { readRuns, writeRuns } from "./runs.ts";
 import { savedTensors } from "./savedTensors.ts";
 import type { SequenceState } from "./state.ts";
 
@@ -72,13 +73,8 @@ export async function saveCache(
   ropeNotes: readonly (string | undefined)[],
 ): Promise<void> {
   const tensors = new Map<string, SafetensorsTensor>();
-  for (const { name, tensor, shape, parts } of savedTensors(memory, states)) {
-    const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-    let at = 0;
-    for (const part of parts) {
-      bytes.set(part, at);
-      at += part.length;
-    }
+  for (const { name, tensor, shape, runs } of savedTensors(memory, states)) {
+    const bytes = runs.length === 0 ? new Uint8Array(0) : readRuns(runs);
     tensors.set(name, { dtype: dtypes[tensor.dtype] as SafetensorsDType, shape, bytes });
   }
   const { layers } = memory.config;
@@ -145,13 +141,8 @@ export function fillMemory(
     const found = saved === undefined ? "nothing" : text(saved.dtype, saved.shape);
     if (found !== expected) throw unlike(path, `tensor ${name}`, found, expected);
   }
-  for (const { name, parts } of wanted) {
-    const { bytes } = tensors.get(name) as SafetensorsTensor;
-    let at = 0;
-    for (const part of parts) {
-      part.set(bytes.subarray(at, at + part.length));
-      at += part.length;
-    }
+  for (const { name, runs } of wanted) {
+    if (runs.length > 0) writeRuns(runs, (tensors.get(name) as SafetensorsTensor).bytes);
   }
 }
 

@@ -271,7 +271,7 @@ export class KvCache {
 
   /**
    * A cache out of a file that `save` wrote, with the options that it was made with and the same bits. Options that are
-   * given have to be those of the file.
+   * given have to be those of the file, but for `storage`, which a file has not.
    *
    * Errors: `invalid-argument`, with both values, for a file of another version, other options, other codebooks or signs,
    * or one that was changed.
@@ -283,7 +283,8 @@ export class KvCache {
     checkObject(expected, "expected");
     const saved = await readCache(path);
     checkOptions(path, saved.options, expected);
-    const cache = new KvCache(device, saved.options);
+    const { storage } = expected;
+    const cache = new KvCache(device, storage === undefined ? saved.options : { ...saved.options, storage });
     try {
       const states = saved.sequences.map((sequence) => {
         const state = cache.#sequences.restore(sequence);

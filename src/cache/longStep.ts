@@ -2,6 +2,7 @@ import type { Device } from "../device/device.ts";
 import type { Tensor } from "../device/tensor.ts";
 import type { KvMemory } from "./memory.ts";
 import type { KvCacheConfig } from "./options.ts";
+import { copyRuns, type Run } from "./runs.ts";
 import { quantizedAt } from "./state.ts";
 import type { StepEntry } from "./step.ts";
 import { type RingRows, Store } from "./store.ts";
@@ -119,20 +120,27 @@ function copyRings(
   const targets: Tensor[] = [];
   target.forEachTensor((tensor) => targets.push(tensor));
   let next = 0;
+  const pairs: (readonly [Run, Run])[] = [];
   source.forEachTensor((tensor) => {
     const to = target.ringsOf(targets[next++] as Tensor, slot);
-    for (const [i, ring] of source.ringsOf(tensor, slot).entries()) copyRun(ring, to[i] as RingRows, range);
+    for (const [i, ring] of source.ringsOf(tensor, slot).entries())
+      pairs.push(...runsOf(ring, to[i] as RingRows, range));
   });
+  copyRuns(pairs);
 }
 
-/** Copies positions from one ring to another, in runs that wrap in neither. */
-function copyRun(from: RingRows, to: RingRows, [start, end]: readonly [number, number]): void {
-  const { rowLength } = from;
+/** Positions of one ring and of another, in runs that wrap in neither. */
+function runsOf(from: RingRows, to: RingRows, [start, end]: readonly [number, number]): (readonly [Run, Run])[] {
+  const pairs: (readonly [Run, Run])[] = [];
   for (let at = start; at < end; ) {
     const [a, b] = [at % from.slots, at % to.slots];
     const count = Math.min(end - at, from.slots - a, to.slots - b);
-    const source = (from.first + a) * rowLength;
-    to.bytes.set(from.bytes.subarray(source, source + count * rowLength), (to.first + b) * rowLength);
+    const length = count * from.rowLength;
+    pairs.push([
+      { tensor: from.tensor, start: from.start + (from.first + a) * from.rowLength, length },
+      { tensor: to.tensor, start: to.start + (to.first + b) * to.rowLength, length },
+    ]);
     at += count;
   }
+  return pairs;
 }

@@ -47,6 +47,11 @@ export interface KvCacheOptions {
   readonly maxAppend?: number;
   /** Tokens lie in pages out of a pool. */
   readonly pages?: KvCachePages;
+  /**
+   * Where tokens lie: `"shared"` unless given; `"private"` is the device's own memory, which a GPU with memory of its own
+   * reads many times faster. Files are of either.
+   */
+  readonly storage?: "shared" | "private";
 }
 
 /** @internal The options, checked and with defaults. */
@@ -76,6 +81,7 @@ export interface KvCacheConfig {
   readonly pageCount: number;
   /** Pages of a sequence at most. */
   readonly maxPages: number;
+  readonly storage: "shared" | "private";
 }
 
 const optionNames = new OptionNames<KvCacheOptions>("KvCache", {
@@ -93,6 +99,7 @@ const optionNames = new OptionNames<KvCacheOptions>("KvCache", {
   tailDtype: true,
   maxAppend: true,
   pages: true,
+  storage: true,
 });
 const pageNames = new OptionNames<KvCachePages>("pages", { tokens: true, count: true });
 
@@ -118,7 +125,8 @@ export function useOptions(options: KvCacheOptions): KvCacheConfig {
   const rollback = checkLength(or(given.rollback, 0), "rollback");
   const ring = useRing(given, capacity);
   const tail = useTail(given, k, v, rollback);
-  const shape = { layers, nKvHeads, headDim, capacity, k, v, sequences, rollback, ...ring, ...tail };
+  const storage = useStorage(given.storage);
+  const shape = { layers, nKvHeads, headDim, capacity, k, v, sequences, rollback, storage, ...ring, ...tail };
   if (given.pages !== undefined) return { ...shape, kind: "paged", ...usePages(given, capacity) };
   const isRing = ring.window > 0;
   const pageTokens = isRing ? capacity - ring.keep + rollback : capacity;
@@ -128,6 +136,11 @@ export function useOptions(options: KvCacheOptions): KvCacheConfig {
 /** What is given, and null too, is checked; what is not has a default. */
 function or(value: unknown, fallback: unknown): unknown {
   return value === undefined ? fallback : value;
+}
+
+function useStorage(value: unknown): "shared" | "private" {
+  if (value === undefined || value === "shared" || value === "private") return value ?? "shared";
+  throw refused("storage", `expected "shared" or "private", got ${display(value)}`);
 }
 
 function checkCount(value: unknown, argument: string): number {

@@ -1,5 +1,6 @@
 import type { Tensor } from "../device/tensor.ts";
 import type { KvMemory } from "./memory.ts";
+import type { Run } from "./runs.ts";
 import type { SequenceState } from "./state.ts";
 import type { Store } from "./store.ts";
 
@@ -9,8 +10,8 @@ export interface SavedTensor {
   readonly tensor: Tensor;
   /** Of what is saved. */
   readonly shape: readonly number[];
-  /** The bytes of that, one run after another. */
-  readonly parts: readonly Uint8Array<ArrayBuffer>[];
+  /** Where that lies, in the order of the file. */
+  readonly runs: readonly Run[];
 }
 
 /** What a file has to hold of these sequences: pages that several have once. */
@@ -42,8 +43,8 @@ export function savedTensors(memory: KvMemory, states: readonly SequenceState[])
       ),
     );
   tail?.forEachTensor((tensor, name) => {
-    const parts = slots.map((slot) => tail.slotBytes(tensor, slot));
-    list.push({ name: `tail.${name}`, tensor, shape: [slots.length, tailSlots, ...tensor.shape.slice(1)], parts });
+    const runs = slots.map((slot) => tail.runOf(tensor, slot));
+    list.push({ name: `tail.${name}`, tensor, shape: [slots.length, tailSlots, ...tensor.shape.slice(1)], runs });
   });
   return list;
 }
@@ -53,14 +54,8 @@ function partsOf(prefix: string, store: Store, pages: readonly number[], filled:
   const list: SavedTensor[] = [];
   store.forEachTensor((tensor, name) => {
     const [, heads = 0, , row = 0] = tensor.shape;
-    const parts = pages.flatMap((page) => {
-      const { bytes, rowLength } = store.rowsOf(tensor, page);
-      const headLength = store.pageTokens * rowLength;
-      return Array.from({ length: heads }, (_, head) =>
-        bytes.subarray(head * headLength, head * headLength + filled * rowLength),
-      );
-    });
-    list.push({ name: `${prefix}.${name}`, tensor, shape: [pages.length, heads, filled, row], parts });
+    const runs = pages.flatMap((page) => store.runsOf(tensor, page, filled));
+    list.push({ name: `${prefix}.${name}`, tensor, shape: [pages.length, heads, filled, row], runs });
   });
   return list;
 }

@@ -1,9 +1,10 @@
 import type { Device } from "../device/device.ts";
-import { Tensor } from "../device/tensor.ts";
+import type { Tensor } from "../device/tensor.ts";
 import type { DecodeCache, DecodeDType } from "../ops/decode/decodeCache.ts";
 import type { QuantizedCache } from "../ops/quantizedCache/quantizedStreams.ts";
 import type { StreamFormat } from "./format.ts";
 import type { KvCacheConfig } from "./options.ts";
+import { copyRuns, type Run } from "./runs.ts";
 
 /** @internal K or V of some pages, of one layer: what attention reads and what a write takes. */
 export interface StreamView {
@@ -23,7 +24,9 @@ export interface PageView {
 
 /** @internal Rows of a ring: position p lies in row first + p mod slots. */
 export interface RingRows {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly tensor: Tensor;
+  /** The element that row 0 begins with, and elements of a row. */
+  readonly start: number;
   readonly rowLength: number;
   readonly slots: number;
   readonly first: number;
@@ -54,14 +57,14 @@ export class Store {
     this.#first = first;
     this.pageCount = pageCount;
     this.pageTokens = pageTokens;
-    const { layers, nKvHeads, k, v } = config;
+    const { layers, nKvHeads, k, v, storage } = config;
     const vectors = layers * pageCount * nKvHeads * pageTokens;
     this.rowBytes = vectors * (k.rowBytes + v.rowBytes);
     this.normBytes = vectors * 4 * (k.normsPerPos + v.normsPerPos);
     const allocate = (format: StreamFormat): StreamView => {
       const axes = [pageCount, nKvHeads, pageTokens];
-      const rows = this.#keep(device.tensor(format.dtype, [...axes, format.rowLength]));
-      const norms = format.codes && this.#keep(device.tensor("f32", [...axes, format.normsPerPos]));
+      const rows = this.#keep(device.tensor(format.dtype, [...axes, format.rowLength], { storage }));
+      const norms = format.codes && this.#keep(device.tensor("f32", [...axes, format.normsPerPos], { storage }));
       return viewOf(format, rows, norms);
     };
     this.#layers = [];
@@ -100,28 +103,38 @@ export class Store {
 
   /** Copies the first slots of a page to another, in every layer. No pass may be using either. */
   copyPage(from: number, to: number, slots: number): void {
+    const pairs: (readonly [Run, Run])[] = [];
     this.forEachTensor((tensor) => {
-      const { bytes, rowLength } = this.rowsOf(tensor, from);
-      const target = this.rowsOf(tensor, to).bytes;
-      for (let start = 0; start < bytes.length; start += this.pageTokens * rowLength) {
-        target.set(bytes.subarray(start, start + slots * rowLength), start);
-      }
+      const targets = this.runsOf(tensor, to, slots);
+      for (const [i, run] of this.runsOf(tensor, from, slots).entries()) pairs.push([run, targets[i] as Run]);
     });
+    copyRuns(pairs);
   }
 
-  /** The bytes of a page in one of the tensors, [nKvHeads, pageTokens, row], and those of a row. */
-  rowsOf(tensor: Tensor, page: number): { readonly bytes: Uint8Array<ArrayBuffer>; readonly rowLength: number } {
-    const all = Tensor.bytesOf(tensor);
-    const pageLength = all.length / this.pageCount;
+  /** The first slots of each head of a page in one of the tensors, [nKvHeads, pageTokens, row]; one run of a whole page. */
+  runsOf(tensor: Tensor, page: number, slots: number): Run[] {
+    const { start, rowLength } = this.#rowsOf(tensor, page);
+    const heads = tensor.shape[1] as number;
+    const headLength = this.pageTokens * rowLength;
+    if (slots === 0) return [];
+    if (slots === this.pageTokens) return [{ tensor, start, length: heads * headLength }];
+    return Array.from({ length: heads }, (_, head) => ({
+      tensor,
+      start: start + head * headLength,
+      length: slots * rowLength,
+    }));
+  }
+
+  #rowsOf(tensor: Tensor, page: number): Pick<RingRows, "tensor" | "start" | "rowLength"> {
+    const pageLength = tensor.length / this.pageCount;
     const rowLength = pageLength / this.pageTokens / (tensor.shape[1] as number);
-    const start = (page - this.#first) * pageLength;
-    return { bytes: all.subarray(start, start + pageLength), rowLength };
+    return { tensor, start: (page - this.#first) * pageLength, rowLength };
   }
 
   /** A page of one of the tensors as rings of its slots, one a head. */
   ringsOf(tensor: Tensor, page: number): RingRows[] {
     const slots = this.pageTokens;
-    const rows = this.rowsOf(tensor, page);
+    const rows = this.#rowsOf(tensor, page);
     return Array.from({ length: tensor.shape[1] as number }, (_, head) => ({ ...rows, slots, first: head * slots }));
   }
 

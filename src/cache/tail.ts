@@ -1,6 +1,7 @@
 import type { Device } from "../device/device.ts";
-import { Tensor } from "../device/tensor.ts";
+import type { Tensor } from "../device/tensor.ts";
 import { type KvCacheConfig, tailBytesPerToken } from "./options.ts";
+import { copyRuns, type Run } from "./runs.ts";
 import type { RingRows } from "./store.ts";
 
 /** The tail of one layer, K or V, under the shapes that operations want. */
@@ -35,11 +36,11 @@ export class Tail {
     this.#config = config;
     this.#first = first;
     this.slots = config.tailSlots;
-    const { layers, sequences, tailSlots, nKvHeads, headDim, tailDtype } = config;
+    const { layers, sequences, tailSlots, nKvHeads, headDim, tailDtype, storage } = config;
     const all = sequences * tailSlots;
     this.bytes = layers * all * tailBytesPerToken(config) + 8 * all;
     const allocate = (): TailStream => {
-      const tokens = this.#keep(device.tensor(tailDtype, [all, nKvHeads, headDim]));
+      const tokens = this.#keep(device.tensor(tailDtype, [all, nKvHeads, headDim], { storage }));
       const pages = this.#keep(tokens.reshape([all, nKvHeads, 1, headDim]));
       const flat = this.#keep(tokens.reshape([sequences, 1, tailSlots, nKvHeads * headDim]));
       return { tokens, pages, flat, rings: new Map() };
@@ -97,21 +98,21 @@ export class Tail {
 
   /** Copies the tail of a sequence to that of another. No pass may be using either. */
   copy(from: number, to: number): void {
-    this.forEachTensor((tensor) => this.slotBytes(tensor, to).set(this.slotBytes(tensor, from)));
+    const pairs: (readonly [Run, Run])[] = [];
+    this.forEachTensor((tensor) => pairs.push([this.runOf(tensor, from), this.runOf(tensor, to)]));
+    copyRuns(pairs);
   }
 
-  /** The bytes of a sequence's tail in one of the tensors. */
-  slotBytes(tensor: Tensor, slot: number): Uint8Array<ArrayBuffer> {
-    const all = Tensor.bytesOf(tensor);
-    const length = all.length / this.#config.sequences;
-    const start = (slot - this.#first) * length;
-    return all.subarray(start, start + length);
+  /** A sequence's tail in one of the tensors. */
+  runOf(tensor: Tensor, slot: number): Run {
+    const length = tensor.length / this.#config.sequences;
+    return { tensor, start: (slot - this.#first) * length, length };
   }
 
   /** The same as the ring that it is, of all heads. */
   ringsOf(tensor: Tensor, slot: number): RingRows[] {
-    const bytes = this.slotBytes(tensor, slot);
-    return [{ bytes, rowLength: bytes.length / this.slots, slots: this.slots, first: 0 }];
+    const { start, length } = this.runOf(tensor, slot);
+    return [{ tensor, start, rowLength: length / this.slots, slots: this.slots, first: 0 }];
   }
 
   forEachTensor(visit: (tensor: Tensor, name: string) => void): void {

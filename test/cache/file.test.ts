@@ -57,6 +57,8 @@ describe("save and load", () => {
     ["a ring", { capacity: 18, window: 9, keep: 3, rollback: 2 }],
     ["a tail", { tail: 6, maxAppend: 8 }],
     ["pages", { pages: { tokens: 4, count: 20 } }],
+    ["private", { tail: 6, maxAppend: 8, storage: "private" }],
+    ["private pages", { pages: { tokens: 4, count: 20 }, storage: "private" }],
   ];
   for (const [name, options] of kinds) {
     test(`${name}: the same state, and the same bits from then on`, async () => {
@@ -76,6 +78,42 @@ describe("save and load", () => {
       cache.dispose();
     });
   }
+
+  test("a file is of either storage", async () => {
+    const files: Record<string, string> = {};
+    const storages = ["shared", "private"] as const;
+    for (const storage of storages) {
+      const { cache, path } = await saved(`of ${storage}`, { storage, tail: 6, maxAppend: 8 });
+      cache.dispose();
+      files[storage] = path;
+    }
+    const bytes = await Promise.all(Object.values(files).map((path) => Bun.file(path).bytes()));
+    expect(bytes[0]).toEqual(bytes[1] as Uint8Array<ArrayBuffer>);
+    const steps = await Promise.all(
+      storages.map(async (storage) => {
+        using loaded = await KvCache.load(device, files["shared"] as string, { storage });
+        return step(loaded, loaded.sequences[1] as KvSequence, 4, 200);
+      }),
+    );
+    expect(steps[0]).toEqual(steps[1] as (typeof steps)[0]);
+  });
+
+  test("storage says where tokens lie", () => {
+    const made = { shared: 0, private: 0 };
+    const counting = Object.create(device, {
+      tensor: {
+        value: (...args: Parameters<Device["tensor"]>) => {
+          const tensor = device.tensor(...args);
+          // Tables stay with the CPU.
+          made[tensor.storage] += tensor.dtype === "i32" ? 0 : 1;
+          return tensor;
+        },
+      },
+    }) as Device;
+    using _ = new KvCache(counting, { ...base, capacity: 1000, tail: 20, storage: "private" });
+    // Codes and norms of K and V, and tails, of two layers.
+    expect(made).toEqual({ shared: 0, private: 12 });
+  });
 
   test("nothing but what is in use is written", async () => {
     using cache = new KvCache(device, { ...base, capacity: 100_000 });

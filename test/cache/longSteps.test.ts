@@ -12,6 +12,7 @@ const kinds: [name: string, options: Partial<KvCacheOptions>][] = [
   ["a ring that keeps", { window: 6, keep: 3 }],
   ["a ring with a tail", { window: 6, keep: 3, tail: 4, maxAppend: 5, rollback: 1 }],
   ["a tail", { capacity: 90, tail: 3, maxAppend: 4 }],
+  ["private", { window: 6, keep: 3, tail: 4, maxAppend: 5, rollback: 1, storage: "private" }],
 ];
 
 const draw = normalDraws(1);

@@ -50,7 +50,7 @@ export const programOf = (most: number): fc.Arbitrary<Line[]> => {
 };
 
 /** Kinds of caches, of few kernels. */
-export const kinds: Readonly<Record<string, KvCacheOptions>> = {
+const sharedKinds: Readonly<Record<string, KvCacheOptions>> = {
   "a line": { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 2 },
   "a quantized line": { ...shape(), capacity: 40, sequences: 3 },
   "a ring": { ...shape(), capacity: 16, window: 9, k: "f16", v: "f16", sequences: 2, rollback: 2 },
@@ -88,6 +88,21 @@ export const kinds: Readonly<Record<string, KvCacheOptions>> = {
     sequences: 3,
     pages: { tokens: 4, count: 24 },
   },
+};
+
+/** Some again in the device's own memory, which the CPU does not see: what moves there is a pass of copies. */
+const privateKinds = [
+  "a line",
+  "a quantized ring that keeps",
+  "a quantized ring with a tail",
+  "quantized pages with a tail",
+];
+
+export const kinds: Readonly<Record<string, KvCacheOptions>> = {
+  ...sharedKinds,
+  ...Object.fromEntries(
+    privateKinds.map((name) => [`${name}, private`, { ...(sharedKinds[name] as KvCacheOptions), storage: "private" }]),
+  ),
 };
 
 function shape() {

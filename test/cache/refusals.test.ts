@@ -35,6 +35,7 @@ describe("options", () => {
     ["keep without a window", { keep: 2 }, "invalid-argument", "keep", "window"],
     ["a tail of a dense cache", { tail: 4 }, "invalid-argument", "tail", "not quantized"],
     ["a tail in f32", { k: { bits: 8 }, tail: 4, tailDtype: "f32" }, "invalid-argument", "tailDtype", "f32"],
+    ["a storage that is none", { storage: "managed" as "shared" }, "invalid-argument", "storage", "managed"],
     ["maxAppend without a tail", { maxAppend: 4 }, "invalid-argument", "maxAppend", "tail"],
     ["kept tokens in pages", { window: 4, keep: 2, pages: { tokens: 4, count: 4 } }, "unsupported", "keep", 2, "pages"],
     ["pages of nothing", { pages: { tokens: 0, count: 4 } }, "invalid-argument", "pages.tokens", "at least 1"],
