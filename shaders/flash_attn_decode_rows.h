@@ -14,42 +14,36 @@
 
 using namespace metal;
 
-/// Vectors with the alignment of an element: a tensor begins at any element. Most begin where a vector does, and are
-/// then read as whole words.
-template <typename T, int N>
-struct Packed;
-template <>
-struct Packed<float, 2> {
-  typedef packed_float2 type;
-};
-template <>
-struct Packed<float, 4> {
-  typedef packed_float4 type;
-};
-template <>
-struct Packed<half, 2> {
-  typedef packed_half2 type;
-};
-template <>
-struct Packed<half, 4> {
-  typedef packed_half4 type;
-};
-template <>
-struct Packed<ushort, 2> {
-  typedef packed_ushort2 type;
-};
-template <>
-struct Packed<ushort, 4> {
-  typedef packed_ushort4 type;
-};
-
-/// The vector that a lane reads at once.
+/// The vector that a lane reads at once. A tensor begins at any element, where a packed vector may; most begin where a
+/// whole vector does, and are then read as whole words.
 template <typename T, int N, bool ALIGNED>
 struct Row {
   typedef vec<T, N> type;
 };
-template <typename T, int N>
-struct Row<T, N, false> : Packed<T, N> {};
+template <>
+struct Row<float, 2, false> {
+  typedef packed_float2 type;
+};
+template <>
+struct Row<float, 4, false> {
+  typedef packed_float4 type;
+};
+template <>
+struct Row<half, 2, false> {
+  typedef packed_half2 type;
+};
+template <>
+struct Row<half, 4, false> {
+  typedef packed_half4 type;
+};
+template <>
+struct Row<ushort, 2, false> {
+  typedef packed_ushort2 type;
+};
+template <>
+struct Row<ushort, 4, false> {
+  typedef packed_ushort4 type;
+};
 
 /// Rows of elements E, STRIDE of them apart; ALIGNED where the first begins at a multiple of what a lane reads at once.
 template <typename E, int D, int STRIDE, bool ALIGNED>
