@@ -58,6 +58,10 @@ import Testing
       "void f() {\n#pragma clang loop unroll(full)\nfor (;;) {} }",
       "SM_UNROLL(\"clang loop unroll ( full )\")\nfor (;;) {} }"
     ),
+    (
+      "void f() {\n#pragma clang loop unroll_count(2)\nfor (;;) {} }",
+      "void f() {\nSM_UNROLL(\"clang loop unroll_count ( 2 )\")\nfor (;;) {} }"
+    ),
     ("void f() {\n#pragma unroll 4\nfor (;;) {} }", "SM_UNROLL(\"unroll 4\")\nfor (;;) {} }"),
     ("void f() { _Pragma(\"unroll\") for (;;) {} }", "void f() { SM_UNROLL(\"unroll\") for (;;) {} }"),
     ("void f() {\n#pragma unroll(MACRO)\nfor (;;) {} }", "void f() {\n\nfor (;;) {} }"),

@@ -150,7 +150,7 @@ import Testing
     } throws: { "\($0)".contains("/nowhere/libcuda.so.1") && "\($0)".contains("'cpu'") }
     #expect {
       try CudaDriver("libm.so.6")
-    } throws: { "\($0)" == "libm.so.6 lacks cuInit: the NVIDIA driver has to be of version 455 or newer" }
+    } throws: { "\($0)" == "libm.so.6 lacks cuInit: the NVIDIA driver has to be of version 520 or newer" }
     let driver = try double.driver()
     #expect {
       try CudaContext(driver, ordinal: 3)

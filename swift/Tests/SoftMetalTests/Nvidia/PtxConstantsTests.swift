@@ -4,7 +4,7 @@ import Testing
 
 /// Loads of function constants that become numbers.
 @Suite struct PtxConstantsTests {
-  private func settled(_ ptx: String, _ symbol: String = "sm_constant_0", _ value: [UInt8]) -> String {
+  private func settled(_ ptx: String, _ value: [UInt8], of symbol: String = "sm_constant_0") -> String {
     value.withUnsafeBytes { value in
       let text = PtxConstants.settled(ptx, [(symbol, value)]).dropLast()
       return String(decoding: text.map(UInt8.init(bitPattern:)), as: UTF8.self)
@@ -44,7 +44,7 @@ import Testing
 
   @Test func everyLoadOfAText() {
     let load = "\tld.global.nc.u32 %r1, [sm_defined_7];\n"
-    let text = settled(load + "\tadd.u32 %r2, %r1, 1;\n" + load + load, "sm_defined_7", [1, 0, 0, 0])
+    let text = settled(load + "\tadd.u32 %r2, %r1, 1;\n" + load + load, [1, 0, 0, 0], of: "sm_defined_7")
     let move = "\tmov.b32 %r1, 0x00000001;\n"
     #expect(text == move + "\tadd.u32 %r2, %r1, 1;\n" + move + move)
   }

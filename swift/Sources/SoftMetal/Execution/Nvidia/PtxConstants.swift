@@ -72,7 +72,7 @@ enum PtxConstants {
   private static func move(
     _ register: String, _ value: UnsafeRawBufferPointer, _ offset: Int, bytes: Int, isSigned: Bool
   ) -> String? {
-    guard [1, 2, 4, 8].contains(bytes), offset >= 0, offset + bytes <= value.count else { return nil }
+    guard [1, 2, 4, 8].contains(bytes), offset >= 0, offset <= value.count - bytes else { return nil }
     var bits: UInt64 = 0
     for i in 0..<bytes { bits |= UInt64(value[offset + i]) << (8 * i) }
     if isSigned, bits >> (8 * bytes - 1) & 1 != 0, bytes < 8 { bits |= UInt64.max << (8 * bytes) }

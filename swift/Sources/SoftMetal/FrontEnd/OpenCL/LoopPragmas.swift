@@ -25,7 +25,8 @@ enum LoopPragmas {
   }
 
   private static func isUnroll(_ words: ArraySlice<String>) -> Bool {
-    words.first == "unroll" || words.starts(with: ["clang", "loop", "unroll"])
+    words.first == "unroll"
+      || words.starts(with: ["clang", "loop"]) && ["unroll", "unroll_count"].contains(words.dropFirst(2).first)
   }
 
   /// The demand as the headers take it. One with a name of the program's is left out: it may be that of a macro, which
