@@ -48,8 +48,10 @@ export function appendGroup(memory: KvMemory, call: AppendCall, group: WriteGrou
   const { entries, row, count } = group;
   const [{ state }] = entries as readonly [StepEntry];
   const hasTail = config.tail > 0;
-  const isTurnedBefore = call.rope !== undefined && (hasTail || config.k.codes !== undefined);
-  const isStagedK = isTurnedBefore || !(hasTail || isTaken(call.k.dtype, config.k));
+  const isConvertedK = !(hasTail || isTaken(call.k.dtype, config.k));
+  // What writes K turns it, but for the tail, whose rows are of all heads; a conversion before does both at once.
+  const isTurnedBefore = call.rope !== undefined && (hasTail || isConvertedK);
+  const isStagedK = isTurnedBefore || isConvertedK;
   const isStagedV = !(hasTail || isTaken(call.v.dtype, config.v));
   const stageDtype = hasTail ? config.tailDtype : "f32";
   // The tokens of several sequences are few.
