@@ -189,7 +189,8 @@ function quantizeTail(memory: KvMemory, call: AppendCall, { state, count }: Step
   const to = quantizedAt(config, state, state.length + count);
   if (tail === undefined) return;
   const streams = tail.layer(call.layer);
-  for (let from = state.quantized; from < to; ) {
+  // Tokens that came back to the tail may be of pages that were given back, since nobody sees them any more.
+  for (let from = Math.max(state.quantized, state.released * config.pageTokens); from < to; ) {
     const { start, room } = tail.place(state.slot, from);
     const part = Math.min(to - from, room, stageTokens);
     const rowsOf = (name: "stageK" | "stageV", { tokens: x }: (typeof streams)["k"], format: StreamFormat): Rows =>

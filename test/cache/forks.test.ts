@@ -91,3 +91,18 @@ describe("a fork", () => {
     }
   }
 });
+
+test("tokens that come back to the tail, of pages that were given back, are not written again", () => {
+  const options = { ...base, sequences: 2, window: 6, tail: 11, maxAppend: 40, pages: { tokens: 4, count: 20 } };
+  using cache = new KvCache(device, options);
+  const sequence = cache.sequence();
+  step(cache, sequence, 0, 33);
+  const free = cache.freePages;
+  // 22 are quantized, of which pages of 20 are given back; of 30 tokens 11 would be, and of 33 the other 11 again.
+  const fork = sequence.fork(30);
+  const expected = step(cache, sequence, 33, 2);
+  step(cache, fork, 30, 3);
+  expect(step(cache, fork, 33, 2)).toEqual(expected);
+  fork.drop();
+  expect(cache.freePages).toBe(free);
+});
