@@ -1,6 +1,7 @@
 /// Decode attention: one to 16 query rows of each sequence over its cache, f32,
 /// f16, bf16 or Hadamard-quantized, K and V each their own, never decoded to memory:
 ///   s[j] = scale * <q, K[j]>, softcap * tanh(s / softcap), + slope * (j - p), for the keys j that row p sees
+///          (alibi_distance further on in ALiBi's term, where the keys are a part of those of a sequence)
 ///   O    = sum_j exp(s[j] - m) V[j] / (sum_j exp(s[j] - m) + exp(sink - m))
 /// Over codes q is rotated once, q^ = H S q / sqrt(B), since <q, K[j]> = norm * <q^, centroids>, and O
 /// is rotated back once, in f32; hadamard_encode.h says what a cache holds.
@@ -278,7 +279,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   const Visible visible(params, sequence, tree_mask, batch, query_of_lane % params.n_q);
   const ScoreRule rule = {params.scale * (K_CODES ? unit_of_codes<D>(params) : 1.0f), params.softcap,
                           (params.present & MA_DECODE_ALIBI) != 0 ? alibi_slopes[head_of_lane] : 0.0f,
-                          sequence.position_of_first_row(params) + int(query_of_lane % params.n_q)};
+                          sequence.position_of_first_row(params) + int(query_of_lane % params.n_q + params.alibi_distance)};
 
   float query[QUERIES * K::values] = {};
   float output[QUERIES * V::values];

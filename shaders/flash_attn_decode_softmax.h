@@ -14,7 +14,7 @@ struct ScoreRule {
   float factor;   ///< of a product, to the score
   float softcap;  ///< 0: none
   float slope;    ///< of ALiBi, a key further back
-  int position;   ///< of the query
+  int position;   ///< of the query, among all keys of which these may be a part
 
   float of(float product, int key) const {
     float score = product * factor;

@@ -1,4 +1,4 @@
-/// What the encoders of head vectors share: source with signs, order of sums, norm and scale.
+/// What the encoders of head vectors share: source, turned or not, with signs, order of sums, norm and scale.
 ///
 /// A head vector x of D values has blocks of B, the largest power of two that
 /// divides D. With S the diagonal of signs and H the Hadamard matrix of a block,
@@ -17,6 +17,7 @@
 
 #include "hadamard_packings.h"
 #include "hadamard_rows.h"
+#include "hadamard_turn.h"
 
 /// A norm this small counts as 0.
 constant float smallest_norm = 1e-10f;
@@ -50,15 +51,24 @@ inline Scale scale_of_sums(float square_sum, float scale_factor_d512) {
 }
 
 /// Writes a head vector, which the lanes of a `LaneQuads` group hold together; all of them
-/// call it. `simd_lane` is the lane's number in the SIMD group. `probe` gets the scaled coordinates.
-template <uint D, typename Format>
-inline void quantize_vector(EncodedStream row, uint simd_lane, float scale_factor_d512, uint bits, Probe probe) {
+/// call it. `simd_lane` is the lane's number in the SIMD group. `turn` turns it before, where `does_turn` says so.
+/// `probe` gets the scaled coordinates.
+template <uint D, typename Format, typename Turning>
+inline void quantize_vector(EncodedStream row, uint simd_lane, float scale_factor_d512, uint bits, Probe probe,
+                            thread const Turning &turn, bool does_turn) {
   typedef LaneQuads<D> Q;
   const uint lane = simd_lane % Q::lanes;
   float4 quads[Q::count];
 #pragma clang loop unroll(full)
   for (uint i = 0; i < Q::count; i++) {
-    quads[i] = with_signs<D>(load_floats(row.x + 4 * (i * Q::lanes + lane)), i, lane);
+    quads[i] = load_floats(row.x + 4 * (i * Q::lanes + lane));
+  }
+  if (does_turn) {
+    turn.apply(quads, row.x, lane);
+  }
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < Q::count; i++) {
+    quads[i] = with_signs<D>(quads[i], i, lane);
   }
   if (Head<D>::norms == 2) {
     butterflies_in_lane<Q::count>(quads, Q::group, Q::group * 2);

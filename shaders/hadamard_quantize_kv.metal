@@ -22,8 +22,9 @@ inline void quantize_token(EncodedStream stream, constant Params &params, uint b
     return;
   }
   const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
+  const NoTurn none = {};
   quantize_vector<D, Format>(stream.at(head, cache_row, D, Format::width(bits)), simd_lane, params.scale_factor_d512,
-                             bits, probe.at(head, D));
+                             bits, probe.at(head, D), none, false);
 }
 
 /// 4 bits; `scratch` gets the scaled coordinates of K if asked for.

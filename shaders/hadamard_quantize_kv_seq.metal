@@ -5,7 +5,11 @@
 /// side, float4 each and a word of codes each; 3 stages of shuffles, no barrier. A SIMD group may
 /// hold the end of the rows: the lanes of a vector leave together.
 ///
-/// Grid: threads (rows * lanes, streams, batch size) with rows = heads * tokens; any threadgroup size of
+/// K may turn by its rotary positions on its way (hadamard_turn.h): a thread has heads_of_thread heads of a token then,
+/// which share its angles, else one.
+///
+/// Grid: threads (rows * lanes, streams, batch size) with rows = ceil(heads / heads of a thread) * tokens; any threadgroup
+/// size of
 /// whole vectors. No threadgroup memory. Registers: 30 to 72 at 4 bits, up to 96 else (nvptx64, sm_90; no spills).
 /// Bytes moved per vector: 4 D read, D * width / 8 and the norms written, each once; D log2 B additions, then the
 /// search. Bound by memory at 4 bits; by the search's reads of its table at 5 and more.
@@ -24,24 +28,40 @@ template <uint D, typename Format>
                              constant HadamardQuantizeSeqParams &params [[buffer(3)]],
                              const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
                              device float *norms_v [[buffer(6)]], const device int *positions [[buffer(7)]],
-                             const device int *block_table [[buffer(8)]], uint3 position [[thread_position_in_grid]],
+                             const device int *block_table [[buffer(8)]],
+                             constant float *inv_freq [[buffer(9), function_constant(turns)]], uint3 position [[thread_position_in_grid]],
                              uint simd_lane [[thread_index_in_simdgroup]]) {
+  const uint heads = turns ? params.heads_of_thread : 1;
+  const uint groups = turns ? (params.num_kv_heads + heads - 1) / heads : params.num_kv_heads;
   const uint row = position.x / LaneQuads<D>::lanes;
-  const uint token = row / params.num_kv_heads;
+  const uint token = row / groups;
   if (token >= params.n_tokens) {
     return;
   }
-  const uint head = row % params.num_kv_heads;
-  const ulong source_row = source_row_of(params, position.z, head, token);
-  const long cache_row = written_row_of(params, {positions, block_table}, position.z, head, token);
+  const uint first = row % groups * heads;
+  const TokenPlaces places = {positions, block_table};
+  const ulong source_row = source_row_of(params, position.z, first, token);
+  const long cache_row = written_row_of(params, places, position.z, first, token);
   if (cache_row < 0) {
     return;
   }
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
-  quantize_vector<D, Format>(
-      (position.y != 0 ? v : k).at(source_row, ulong(cache_row), D, Format::width(params.codebook_bits)), simd_lane,
-      params.scale_factor_d512, params.codebook_bits, no_probe());
+  const bool does_turn = turns && position.y == 0;
+  Turn<D> turn;
+  turn.half_dim = params.rotaryDim / 2;
+  if (does_turn) {
+    const int angle_position = int(position_of(params, places, position.z, token)) + params.ropeOffset;
+    turn.fill(float(angle_position), inv_freq, params.attentionScale, simd_lane % LaneQuads<D>::lanes);
+  }
+  const uint count = min(heads, params.num_kv_heads - first);
+  for (uint head = 0; head < count; head++) {
+    const EncodedStream of_head =
+        (position.y != 0 ? v : k)
+            .at(source_row + head, ulong(cache_row) + head * rows_of_head(params), D, Format::width(params.codebook_bits));
+    quantize_vector<D, Format>(of_head, simd_lane, params.scale_factor_d512, params.codebook_bits, no_probe(), turn,
+                               does_turn);
+  }
 }
 
 // Entry points.

@@ -24,6 +24,19 @@ struct TokenPlaces {
   const device int *block_table;
 };
 
+/// The position of a token of a batch.
+inline long position_of(constant HadamardQuantizeSeqParams &params, TokenPlaces places, uint batch, uint token) {
+  if (params.has_positions != 0) {
+    return places.positions[(params.positions_per_batch != 0 ? batch * params.n_tokens : 0) + token];
+  }
+  return long(params.write_pos_start) + token;
+}
+
+/// Rows from one head to the next, in a cache or in a page.
+inline ulong rows_of_head(constant HadamardQuantizeSeqParams &params) {
+  return params.page_tokens != 0 ? params.page_tokens : params.cache_capacity;
+}
+
 /// The row that a token of a head goes to, in caches [B, num_kv_heads, cache_capacity, ...] or pages [n_pages,
 /// num_kv_heads, page_tokens, ...]; -1 where it is left out.
 inline long written_row_of(constant HadamardQuantizeSeqParams &params, TokenPlaces places, uint batch, uint head,
@@ -31,10 +44,7 @@ inline long written_row_of(constant HadamardQuantizeSeqParams &params, TokenPlac
   if (params.has_positions == 0 && params.page_tokens == 0) {
     return long(cache_row_of(params, batch * params.num_kv_heads + head, params.write_pos_start, token));
   }
-  long position = long(params.write_pos_start) + token;
-  if (params.has_positions != 0) {
-    position = places.positions[(params.positions_per_batch != 0 ? batch * params.n_tokens : 0) + token];
-  }
+  const long position = position_of(params, places, batch, token);
   const bool is_ring = params.is_sliding != 0;
   if (position < 0 || (!is_ring && position >= long(params.cache_capacity))) {
     return -1;

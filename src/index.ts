@@ -49,7 +49,7 @@ export {
   flashAttnPrefillSupport,
 } from "./ops/attention/flashAttnPrefillSupport.ts";
 export type { CopyStream, CopyStreams } from "./ops/cacheCopy/copyStreams.ts";
-export { type AppendRope, type KvCacheAppendArgs, kvCacheAppend } from "./ops/cacheCopy/kvCacheAppend.ts";
+export { type KvCacheAppendArgs, kvCacheAppend } from "./ops/cacheCopy/kvCacheAppend.ts";
 export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/cacheCopy/kvCacheCopy.ts";
 export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/cacheCopy/kvCacheCopyBatch.ts";
 export { type KvCacheCopyHeadMajorArgs, kvCacheCopyHeadMajor } from "./ops/cacheCopy/kvCacheCopyHeadMajor.ts";
@@ -89,6 +89,7 @@ export {
   type RopeStream,
   type RopeStreams,
 } from "./ops/rope/applyRope.ts";
+export type { AppendRope } from "./ops/rope/appendRope.ts";
 export type { RopeAngles } from "./ops/rope/ropeAngles.ts";
 export {
   type DefaultRope,

@@ -1,7 +1,10 @@
 import {
   applyRope,
   type Device,
+  hadamardQuantizeKvSeq,
+  KvCache,
   kvCacheAppend,
+  kvCacheBytes,
   kvCacheCopySeq,
   type Pass,
   type RopeDType,
@@ -23,6 +26,13 @@ function streams(device: Device, dtype: RopeDType) {
     cache: device.tensor(dtype, [nHeads, nTokens, headDim]),
   });
   return { k: stream(), v: stream() };
+}
+
+/** Memory for codes. */
+interface CodesOf<Bits extends number> {
+  readonly packed: Tensor<"u8">;
+  readonly norms: Tensor<"f32">;
+  readonly bits: Bits;
 }
 
 /** K before rotation, and V, to their cache: in one dispatch, beside the plain copy. */
@@ -68,4 +78,59 @@ function appendBenchmark(dtype: RopeDType): Benchmark {
   };
 }
 
-export const appendBenchmarks: readonly Benchmark[] = [appendBenchmark("f32"), appendBenchmark("bf16")];
+/** The same to codes: K of 8 bits and V of 4, a dispatch each, beside the quantizer with K as it is. */
+const appendToCodes: Benchmark = {
+  name: "append-k8v4",
+  unit: "GB/s",
+  about:
+    "KvCache.append, K turned, K and V f32 8/128 to 8 and 4 bits, 4,096 tokens, one thread, submission included; bytes read",
+  baselineAbout: "hadamardQuantizeKvSeq of the same, K as it is",
+  target: { text: "at least 0.9 of it", met: (_, ratio) => ratio >= 0.9 },
+  rounds: usualRounds,
+  warmUp: true,
+  prepare() {
+    const device = openWithThreads(1);
+    const { k, v } = streams(device, "f32");
+    const [{ src: x }, { src: y }] = [k, v] as { src: Tensor<"f32"> }[] as [
+      { src: Tensor<"f32"> },
+      { src: Tensor<"f32"> },
+    ];
+    const cache = new KvCache(device, { layers: 1, nKvHeads: nHeads, headDim, capacity: nTokens });
+    const codes = ([8, 4] as const).map((bits) => {
+      const { bytesPerRow } = kvCacheBytes({ headDim, nKvHeads: nHeads, capacity: nTokens, bits });
+      const packed = device.tensor("u8", [nHeads, nTokens, bytesPerRow]);
+      return { packed, norms: device.tensor("f32", [nHeads, nTokens, 1]), bits };
+    }) as [CodesOf<8>, CodesOf<4>];
+    const turned = device.tensor("f32", x.shape);
+    const side = (encode: (pass: Pass) => void) => () =>
+      (2 * x.bytes.length) /
+      1e9 /
+      secondsOf(() => {
+        using pass = device.pass();
+        encode(pass);
+        pass.commitAndWait();
+        cache.abandon();
+      });
+    const quantize = (pass: Pass, src = x) => {
+      hadamardQuantizeKvSeq(pass, { src, ...codes[0], writePosStart: 0 });
+      hadamardQuantizeKvSeq(pass, { src: y, ...codes[1], writePosStart: 0 });
+    };
+    return {
+      measure: side((pass) => void cache.append(pass, 0, { k: x, v: y, rope })),
+      baseline: side((pass) => quantize(pass)),
+      others: {
+        "applyRope and the quantizer": side((pass) => {
+          applyRope(pass, { x, out: turned, layout: "sequence-major", ...rope });
+          quantize(pass, turned);
+        }),
+        "KvCache.append, K as it is": side((pass) => void cache.append(pass, 0, { k: x, v: y })),
+      },
+      dispose() {
+        cache.dispose();
+        device.dispose();
+      },
+    };
+  },
+};
+
+export const appendBenchmarks: readonly Benchmark[] = [appendBenchmark("f32"), appendBenchmark("bf16"), appendToCodes];

@@ -20,7 +20,7 @@ struct FloatRun<2> {
   typedef float2 Value;
 };
 
-/// N elements E. `store` rounds two runs, which often share the look for NaN.
+/// N elements E. `store` rounds two runs.
 template <typename E, int N>
 struct ElementRun;
 
@@ -64,22 +64,12 @@ struct ElementRun<Bfloat16, 2> {
 
   static float2 decode(uint bits) { return float2(as_type<float>(bits << 16), as_type<float>(bits & 0xffff0000u)); }
   static void store(device uint *to, device uint *to_second, float2 a, float2 b) {
-    *to = nearest(a);
-    *to_second = nearest(b);
-    if (isunordered(a.x, a.y) || isunordered(b.x, b.y)) {
-      *to = encode(a);
-      *to_second = encode(b);
-    }
+    *to = encode(a);
+    *to_second = encode(b);
   }
 
  private:
   static uint encode(float2 value) { return uint(bfloat_bits(value.x)) | uint(bfloat_bits(value.y)) << 16; }
-  /// The same of what is not NaN.
-  static uint nearest(float2 value) { return rounded(value.x) >> 16 | (rounded(value.y) & 0xffff0000u); }
-  static uint rounded(float value) {
-    const uint bits = as_type<uint>(value);
-    return bits + ((bits & 0x10000u) != 0 ? 0x8000u : 0x7fffu);
-  }
 };
 
 /// Runs as they are: their bits where the dtype stays, any NaN's too.

@@ -48,8 +48,10 @@ export function appendGroup(memory: KvMemory, call: AppendCall, group: WriteGrou
   const { entries, row, count } = group;
   const [{ state }] = entries as readonly [StepEntry];
   const hasTail = config.tail > 0;
-  const isTurnedBefore = call.rope !== undefined && (hasTail || config.k.codes !== undefined);
-  const isStagedK = isTurnedBefore || !(hasTail || isTaken(call.k.dtype, config.k));
+  const isConvertedK = !(hasTail || isTaken(call.k.dtype, config.k));
+  // What writes K turns it, but for the tail, whose rows are of all heads; a conversion before does both at once.
+  const isTurnedBefore = call.rope !== undefined && (hasTail || isConvertedK);
+  const isStagedK = isTurnedBefore || isConvertedK;
   const isStagedV = !(hasTail || isTaken(call.v.dtype, config.v));
   const stageDtype = hasTail ? config.tailDtype : "f32";
   // The tokens of several sequences are few.
@@ -187,7 +189,8 @@ function quantizeTail(memory: KvMemory, call: AppendCall, { state, count }: Step
   const to = quantizedAt(config, state, state.length + count);
   if (tail === undefined) return;
   const streams = tail.layer(call.layer);
-  for (let from = state.quantized; from < to; ) {
+  // Tokens that came back to the tail may be of pages that were given back, since nobody sees them any more.
+  for (let from = Math.max(state.quantized, state.released * config.pageTokens); from < to; ) {
     const { start, room } = tail.place(state.slot, from);
     const part = Math.min(to - from, room, stageTokens);
     const rowsOf = (name: "stageK" | "stageV", { tokens: x }: (typeof streams)["k"], format: StreamFormat): Rows =>

@@ -22,7 +22,7 @@ export interface KvAttendArgs {
   readonly softcap?: number;
   /** [H]: a logit a head that takes part in the softmax without a value. */
   readonly sinks?: Tensor<"f32">;
-  /** [H]: adds slope * (j - p) to the score of key j for a token at position p; not with a tail or kept tokens. */
+  /** [H]: adds slope * (j - p) to the score of key j for a token at position p. */
   readonly alibiSlopes?: Tensor<"f32">;
 }
 
@@ -40,7 +40,7 @@ const argNames = new OptionNames<KvAttendArgs>("attend", {
 /** @internal Queries, results and options of an attend of `rows` tokens, checked as far as no operation does it. */
 export function useAttendArgs(
   args: KvAttendArgs,
-  { nKvHeads, headDim, window: ring, tail, keep }: KvCacheConfig,
+  { nKvHeads, headDim, window: ring }: KvCacheConfig,
   rows: number,
   device: DeviceLifetime,
 ): Omit<AttendCall, "pass" | "layer" | "views"> {
@@ -58,14 +58,6 @@ export function useAttendArgs(
   if (window === 0) throw refused("window", "0 leaves a token not even itself; it is at least 1");
   if (ring > 0 && seen > ring)
     throw refused("window", `${seen} is larger than the ${ring} that the cache was made for`);
-  if (alibiSlopes !== undefined && (tail > 0 || keep > 0)) {
-    throw refused(
-      "alibiSlopes",
-      "not over a tail or kept tokens: each part counts distances from its own last key, and what joins the parts knows " +
-        "no slopes; make the cache without `tail` and `keep`",
-      "unsupported",
-    );
-  }
   const scores: ScoreOptions = {
     ...(scale !== undefined && { scale }),
     ...(softcap !== undefined && { softcap }),

@@ -6,7 +6,7 @@ import { type FlashAttnDecodeArgs, flashAttnDecode } from "../ops/decode/flashAt
 import { type AttentionPart, mergeAttention } from "../ops/decode/mergeAttention.ts";
 import type { AttendCall } from "./attend.ts";
 import type { KvMemory } from "./memory.ts";
-import { mostRows, type Run, runsOf, type Segment, segmentsOf } from "./segments.ts";
+import { distanceTo, mostRows, type Run, runsOf, type Segment, segmentsOf } from "./segments.ts";
 import type { SequenceState } from "./state.ts";
 import type { StepEntry } from "./step.ts";
 
@@ -121,6 +121,7 @@ function attendRun(
       ...keysOf(memory, call, state, segment.store, segment.start),
       seqLen: segment.length,
       ...mask(segment),
+      ...(scores.alibiSlopes && { alibiDistance: distanceTo(run.to, segment) }),
     };
     // A sink counts once, in a part that is there at each position.
     const sink = i === segments.length - 1 && sinks !== undefined ? { sinks } : {};

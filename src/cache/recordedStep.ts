@@ -30,8 +30,8 @@ export class RecordedStep {
   readonly #pass: RecordingPass;
   readonly #name: string;
   readonly #groups: readonly RecordedGroup[];
-  /** What rows see of a cache of several parts, by window. */
-  readonly #views = new Map<number, RecordedView>();
+  /** What rows see of a cache of several parts, by window, and whether there are slopes. */
+  readonly #views = new Map<string, RecordedView>();
   /** Tensors of its own. */
   readonly #tensors: Tensor[] = [];
   readonly #kept: Tensor[];
@@ -82,11 +82,14 @@ export class RecordedStep {
       attendStep(this.#memory, call, this.step);
       return;
     }
-    let view = this.#views.get(call.window);
+    const hasSlopes = call.scores.alibiSlopes !== undefined;
+    const key = `${call.window}${hasSlopes ? ".alibi" : ""}`;
+    let view = this.#views.get(key);
     if (view === undefined) {
-      view = new RecordedView(this.#memory, this.#pass, this.step, call.window, this.#name);
+      const name = `${this.#name}.window${key}`;
+      view = new RecordedView(this.#memory, this.#pass, this.step, call.window, hasSlopes, name);
       this.#own(view.tensors);
-      this.#views.set(call.window, view);
+      this.#views.set(key, view);
     }
     view.attend(call, this.step);
   }

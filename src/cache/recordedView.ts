@@ -6,15 +6,15 @@ import { type AttentionPart, mergeAttention } from "../ops/decode/mergeAttention
 import type { AttendCall } from "./attend.ts";
 import type { KvMemory } from "./memory.ts";
 import { mostPositions } from "./options.ts";
-import { segmentsOf } from "./segments.ts";
+import { distanceTo, segmentsOf } from "./segments.ts";
 import { quantizedAt } from "./state.ts";
 import type { Step, StepEntry } from "./step.ts";
 
 /** A part of the keys that a row may see, of which there may be none at a position. */
 type Part = "keep" | "main" | "tailOfKept" | "tail";
 
-/** A window that a run gives, by the name of its parameter. */
-interface Window {
+/** What a run gives, by the name of its parameter. */
+interface Given {
   readonly name: string;
   readonly parameter: number;
 }
@@ -28,7 +28,8 @@ interface Row {
 
 /**
  * What the rows of a recorded step see of a cache of several parts, through a window: lengths of the parts, in device
- * memory, the tables of the tail, and parameters for what is left of the window before the tail.
+ * memory, the tables of the tail, and parameters for what is left of the window before the tail and for distances that
+ * ALiBi asks for.
  */
 export class RecordedView {
   readonly tensors: Tensor<"i32">[] = [];
@@ -43,10 +44,12 @@ export class RecordedView {
   /** First positions that the tables were written for. */
   readonly #starts = new Map<Part, Int32Array>();
   /** Of each row: what the main part and the tail have of the window; none where that is the same at all positions. */
-  readonly #windows: readonly { readonly main: Window; readonly tail: Window }[];
+  readonly #windows: readonly { readonly main: Given; readonly tail: Given }[];
+  /** Of each row: positions from the last key of a part to the row, but of the last part; none without slopes. */
+  readonly #distances: readonly ReadonlyMap<Part, Given>[];
 
   /** @param name Names of its parameters begin so. */
-  constructor(memory: KvMemory, pass: RecordingPass, step: Step, window: number, name: string) {
+  constructor(memory: KvMemory, pass: RecordingPass, step: Step, window: number, hasSlopes: boolean, name: string) {
     this.#memory = memory;
     this.#window = window;
     this.#rows = step.entries.flatMap((entry) => Array.from({ length: entry.count }, (_, at) => ({ entry, at })));
@@ -65,16 +68,18 @@ export class RecordedView {
       this.#tables.set(part, make([this.#rows.length, tailSlots]));
       this.#starts.set(part, new Int32Array(this.#rows.length).fill(-1));
     }
-    this.#windows =
-      tail > 0 && window > 0
-        ? this.#rows.map((_, i) => {
-            const make = (of: string): Window => {
-              const own = `${name}.window${window}.${i}.${of}`;
-              return { name: own, parameter: pass.parameter(own, { min: 1, max: mostPositions }) };
-            };
-            return { main: make("main"), tail: make("tail") };
-          })
-        : [];
+    const given = (what: string, min: number): Given => {
+      const own = `${name}.${what}`;
+      return { name: own, parameter: pass.parameter(own, { min, max: mostPositions }) };
+    };
+    const hasWindows = tail > 0 && window > 0;
+    this.#windows = hasWindows
+      ? this.#rows.map((_, i) => ({ main: given(`${i}.main`, 1), tail: given(`${i}.tail`, 1) }))
+      : [];
+    const early = parts.slice(0, -1);
+    this.#distances = hasSlopes
+      ? this.#rows.map((_, i) => new Map(early.map((part) => [part, given(`${i}.${part}.distance`, 0)])))
+      : [];
   }
 
   /** Writes what the rows of the next run see, and gives the values for it. */
@@ -87,10 +92,14 @@ export class RecordedView {
       const from = state.length + at;
       const quantized = config.tail > 0 ? quantizedAt(config, state, from + 1) : from + 1;
       let [left, ofTail] = [1, mostPositions];
+      const distances = this.#distances[i];
+      for (const { name } of distances?.values() ?? []) values[name] = 0;
       for (const segment of segmentsOf(config, { from, to: from + 1, quantized }, this.#window)) {
         const isOfKept = segment.store === "tail" && segment.start < keep && from >= keep;
         const part = isOfKept ? "tailOfKept" : segment.store;
         (lengths.get(part) as Int32Array)[i] = segment.length;
+        const distance = distances?.get(part);
+        if (distance !== undefined) values[distance.name] = distanceTo(from + 1, segment);
         if (segment.store === "tail") {
           this.#fillTable(part, i, state.slot, segment.start);
           if (part === "tail" && segment.window > 0) ofTail = segment.window;
@@ -109,7 +118,9 @@ export class RecordedView {
     const first = (step.entries[0] as StepEntry).state.slot;
     const isInOrder = this.#rows.every(({ entry }, i) => entry.count === 1 && entry.state.slot === first + i);
     const count = this.#rows.length;
-    if (isInOrder && this.#windows.length === 0) this.#attendRows(call, 0, count, first);
+    // A parameter is of one row.
+    const isAlike = this.#windows.length === 0 && this.#distances.length === 0;
+    if (isInOrder && isAlike) this.#attendRows(call, 0, count, first);
     else for (const [i, { entry }] of this.#rows.entries()) this.#attendRows(call, i, 1, entry.state.slot);
   }
 
@@ -133,7 +144,9 @@ export class RecordedView {
       // The last part has always a key, the row's own, or is what an encoded step has last.
       const sink = i === this.#parts.length - 1 && sinks !== undefined ? { sinks } : {};
       const keys = this.#keys(call, part, row, count, slot);
-      flashAttnDecode(pass as Pass, { ...keys, seqLens, q, out: result.out, lse: result.lse, ...scores, ...sink });
+      const distance = this.#distances[row]?.get(part);
+      const alibi = distance === undefined ? {} : { alibiDistance: distance.parameter };
+      flashAttnDecode(pass as Pass, { ...keys, seqLens, q, ...result, ...scores, ...sink, ...alibi });
       return result;
     });
     mergeAttention(pass, { parts, out, ...(outLse && { lse: outLse }) });

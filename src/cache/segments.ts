@@ -14,6 +14,11 @@ export interface Segment {
   readonly window: number;
 }
 
+/** Positions from the last key of a segment to the last row of a run that ends at `to`; 0 for a segment not reached yet. */
+export function distanceTo(to: number, { start, length }: Segment): number {
+  return Math.max(0, to - start - length);
+}
+
 /** @internal Rows of one sequence, at positions `from` up to `to`, that one set of segments serves. */
 export interface Run {
   readonly from: number;

@@ -1,8 +1,9 @@
 import type { Pass } from "../device/pass.ts";
 import type { Tensor } from "../device/tensor.ts";
-import { type AppendRope, type KvCacheAppendArgs, kvCacheAppend } from "../ops/cacheCopy/kvCacheAppend.ts";
+import { type KvCacheAppendArgs, kvCacheAppend } from "../ops/cacheCopy/kvCacheAppend.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { type HadamardQuantizeKvSeqArgs, hadamardQuantizeKvSeq } from "../ops/quantizedCache/hadamardQuantizeKvSeq.ts";
+import type { AppendRope } from "../ops/rope/appendRope.ts";
 import type { PageView, StreamView } from "./store.ts";
 import type { Views } from "./views.ts";
 
@@ -29,7 +30,7 @@ export interface Target {
   /** Tokens of each sequence. */
   readonly count: number;
   readonly isRing: boolean;
-  /** How keys turn that go to a dense page, from their slot's angle on; as they are unless given. */
+  /** How keys turn on their way, from their slot's angle on; as they are unless given. */
   readonly rope?: AppendRope | undefined;
 }
 
@@ -76,6 +77,7 @@ export function write(pass: Pass, views: Views, target: Target, k: Stream, v?: S
       ...(isFixed
         ? { writePosStart: at, nTokens: count, srcTokOffset: k[0].first }
         : { positions: at.positions, ...table }),
+      ...(rope && { rope }),
     } as HadamardQuantizeKvSeqArgs);
     return;
   }

@@ -36,6 +36,14 @@ const quantized = {
   n_pages: "blockTable",
 } as const;
 
+const turned = {
+  pairing: "rope.pairing",
+  invFreq: "rope.invFreq",
+  rotaryDim: "rope.rotaryDim",
+  attentionScale: "rope.attentionScale",
+  ropeOffset: "rope.offset",
+} as const;
+
 const codes = {
   normsK: "k.norms",
   normsV: "v.norms",
@@ -63,14 +71,10 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     positionsPerBatch: "positions",
     pageTokens: "blockTable",
     nPages: "blockTable",
-    pairing: "rope.pairing",
-    invFreq: "rope.invFreq",
-    rotaryDim: "rope.rotaryDim",
-    attentionScale: "rope.attentionScale",
-    ropeOffset: "rope.offset",
+    ...turned,
   },
   ma_hadamard_quantize_kv: quantized,
-  ma_hadamard_quantize_kv_seq: quantized,
+  ma_hadamard_quantize_kv_seq: { ...quantized, ...turned },
   ma_hadamard_dequantize_kv: quantized,
   ma_flash_attn_prefill: {
     Q_strides: "layout.q",
@@ -100,6 +104,7 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     page_tokens: "blockTable",
     n_pages: "k",
     tree_columns: "treeColumns",
+    alibi_distance: "alibiDistance",
     ...codes,
   },
   ma_merge_attention: {

@@ -6,7 +6,8 @@
  *   LSE = m + ln(sum_j exp(s[j] - m) + exp(sink - m))
  *
  * over the keys j that the row sees: j <= p and, with a window, p - window < j; with a tree mask the last keys as
- * its bits say in place of j <= p. A row that sees nothing is 0.
+ * its bits say in place of j <= p. A row that sees nothing is 0. Where the keys are a part of a sequence's, p of the
+ * slope's term is alibiDistance further on.
  */
 
 import { at } from "./at.ts";
@@ -34,6 +35,8 @@ export interface DecodeProblem {
   readonly sinks?: ArrayLike<number> | undefined;
   /** By head. */
   readonly alibiSlopes?: ArrayLike<number> | undefined;
+  /** Positions from the last key to the last row; 0 unless given. */
+  readonly alibiDistance?: number | undefined;
   /** Bit c of bits[row]: whether the row sees key length - columns + c. */
   readonly tree?: { readonly columns: number; readonly bits: ArrayLike<number> } | undefined;
   /** [heads, rows, headDim]. */
@@ -88,14 +91,14 @@ function sees({ length, rows, window, tree }: DecodeProblem, row: number, key: n
 }
 
 function scoreOf(problem: DecodeProblem, head: number, row: number, key: number): number {
-  const { heads, kvHeads, rows, headDim, length, scale, softcap, alibiSlopes, q, keyAt } = problem;
+  const { heads, kvHeads, rows, headDim, length, scale, softcap, alibiSlopes, alibiDistance = 0, q, keyAt } = problem;
   const values = keyAt(Math.floor(head / (heads / kvHeads)), key);
   let product = 0;
   for (let d = 0; d < headDim; d++) product += at(q, (head * rows + row) * headDim + d) * at(values, d);
   const score = product * scale;
   const capped = softcap === undefined ? score : softcap * tanh(score / softcap);
   const slope = alibiSlopes === undefined ? 0 : at(alibiSlopes, head);
-  return capped + slope * (key - (length - rows + row));
+  return capped + slope * (key - (length - rows + row) - alibiDistance);
 }
 
 /** The whole result. */

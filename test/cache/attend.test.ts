@@ -2,7 +2,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { type Device as AnyDevice, Device, type KvAttendArgs, KvCache, type KvCacheOptions } from "../../src/index.ts";
 import { referenceDecode } from "../../src/reference/index.ts";
-import { expectRefusal } from "../helpers/errors.ts";
 import { normalDraws } from "../helpers/random.ts";
 
 const device: AnyDevice = Device.open();
@@ -21,6 +20,8 @@ describe("options over parts", () => {
   // Values that a tail in f16 and codes of 8 bits of them keep differ, so only the dense parts can be known in float64:
   // keys and values of these caches are the same vector throughout, whose code is the same too.
   const sinks = Float32Array.from([0.5, -3, 2, 9]);
+  // One that prefers what is far away: of kept tokens and old ones their distance matters most.
+  const slopes = Float32Array.from([0.25, 0.02, -0.1, 0]);
   const kinds: [name: string, options: Partial<KvCacheOptions>][] = [
     ["a line", { k: "f32", v: "f32" }],
     ["pages", { k: "f32", v: "f32", pages: { tokens: 8, count: 8 } }],
@@ -28,7 +29,7 @@ describe("options over parts", () => {
     ["a tail", { k: "f32", v: { bits: 8 }, tail: 8, maxAppend: 64, tailDtype: "f16" }],
   ];
   for (const [name, options] of kinds) {
-    test(`${name}: sinks count once, scores are capped, lse is of all parts`, () => {
+    test(`${name}: sinks count once, scores are capped, slopes know the position, lse is of all parts`, () => {
       using cache = new KvCache(device, { ...base, ...options });
       const count = 40;
       // Of f16 exactly, so that the tail keeps the keys as they are; values alike, so that only weights matter.
@@ -47,7 +48,8 @@ describe("options over parts", () => {
       const lse = device.tensor("f32", [count, heads]);
       const sink = device.tensor("f32", [heads]).set(sinks);
       using pass = device.pass();
-      const call: KvAttendArgs = { q, out, lse, softcap: 3, sinks: sink, scale: 0.25 };
+      const alibiSlopes = device.tensor("f32", [heads]).set(slopes);
+      const call: KvAttendArgs = { q, out, lse, softcap: 3, sinks: sink, alibiSlopes, scale: 0.25 };
       cache.append(pass, 0, { k, v });
       cache.attend(pass, 0, call);
       pass.commitAndWait();
@@ -67,6 +69,7 @@ describe("options over parts", () => {
             scale: 0.25,
             softcap: 3,
             sinks,
+            alibiSlopes: slopes,
           },
           q: queries.subarray(position * heads * headDim, (position + 1) * heads * headDim),
           keyAt: (head: number, at: number) => row(keys, at, kvHeads, head),
@@ -101,16 +104,6 @@ describe("options over parts", () => {
     expect(run({}, 10)).toEqual(ring);
     expect(run({ pages: { tokens: 4, count: 8 } }, 10)).toEqual(ring);
     expect(run({}, undefined)).not.toEqual(ring);
-  });
-
-  test("ALiBi slopes over parts are refused", () => {
-    using cache = new KvCache(device, { ...base, tail: 4 });
-    const k = device.tensor("f32", [1, kvHeads, headDim]);
-    const q = device.tensor("f32", [1, heads, headDim]);
-    using pass = device.pass();
-    cache.append(pass, 0, { k, v: k });
-    const call = { q, out: device.tensor("f32", [1, heads, headDim]), alibiSlopes: device.tensor("f32", [heads]) };
-    expectRefusal(() => cache.attend(pass, 0, call), "unsupported", "alibiSlopes", "knows no slopes", "without `tail`");
   });
 });
 

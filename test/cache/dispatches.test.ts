@@ -33,9 +33,10 @@ describe("dispatches of an append", () => {
     ["dense pages, turned", { ...dense, pages }, [copy], true],
     ["codes of one width", { k: { bits: 4 } }, [quantize]],
     ["codes of two widths", {}, [quantize, quantize]],
-    ["codes in pages, turned before", { pages }, [turn, quantize, quantize], true],
+    ["codes in pages, turned", { pages }, [quantize, quantize], true],
     ["a ring that keeps", { ...dense, window: 20, keep: 2 }, [copy, copy]],
     ["a tail", { tail: 40 }, [copy]],
+    ["a tail, turned before", { tail: 40 }, [turn, copy, copy], true],
   ];
   for (const [name, options, expected, isTurned] of cases) {
     test(`${name}: one for three sequences and each format`, () => {

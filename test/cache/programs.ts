@@ -111,6 +111,9 @@ function shape() {
 
 const heads = 2;
 
+/** Of ALiBi, by head: what steps at random have. The second prefers what is far away. */
+const slopes = Float32Array.of(0.2, -0.03);
+
 /** What a layer's attend was asked, and gave. */
 interface Result {
   readonly q: Float32Array;
@@ -130,6 +133,7 @@ interface Recording {
   readonly of: readonly KvSequence[];
   readonly counts: string;
   readonly step: RecordedPass;
+  readonly hasSlopes: boolean;
   readonly tensors: readonly LayerTensors[];
 }
 
@@ -149,12 +153,14 @@ export class Runner {
   readonly #through = new Map<string, Float32Array>();
 
   readonly #folder: string;
+  readonly #slopes: Tensor<"f32">;
 
   /** @param folder For files. */
   constructor(device: Device, options: KvCacheOptions, folder: string) {
     this.#folder = folder;
     this.#device = device;
     this.#options = options;
+    this.#slopes = device.tensor("f32", [heads]).set(slopes);
     const { layers, nKvHeads, headDim } = options;
     this.#words = Array.from({ length: layers }, (_, layer) => ({
       k: wordsOf(device, 2 * layer + 1, nKvHeads, headDim),
@@ -271,6 +277,7 @@ export class Runner {
     const isRecorded = (b >> 6) % 3 === 0 && Math.max(...counts) <= 16 && !model.isLong(counts);
     const known = isRecorded ? this.#known(sequences, counts) : undefined;
     const tensors = known?.tensors ?? this.#tensors(rows, dtype);
+    const hasSlopes = known?.hasSlopes ?? (a >> 8) % 3 === 0;
     const results = this.#fill(tensors, ids.flat(), a);
     const append = (pass: Pass, layer: number) => {
       const { k, v } = tensors[layer] as LayerTensors;
@@ -284,13 +291,13 @@ export class Runner {
     const encode = (into: Pass) => {
       for (const [layer, { q, out }] of tensors.entries()) {
         expect(append(into, layer)).toBe(chosen[0]?.ids.length as number);
-        cache.attend(into, layer, { q, out });
+        cache.attend(into, layer, { q, out, ...(hasSlopes && { alibiSlopes: this.#slopes }) });
       }
     };
     const isDone = call === "step" || b % 2 !== 0;
     if (isRecorded) {
       const step = known?.step ?? this.#device.record(encode);
-      this.#recording = known ?? { of: sequences, counts: `${counts}`, step, tensors };
+      this.#recording = known ?? { of: sequences, counts: `${counts}`, step, hasSlopes, tensors };
       const values = cache.prepare(rows);
       if (isDone) step.commitAndWait(values);
     } else {
@@ -306,7 +313,7 @@ export class Runner {
       }
     } else {
       cache.advance(rows, ids.flat());
-      this.#check(chosen, counts, ids, model, results);
+      this.#check(chosen, counts, ids, model, results, hasSlopes);
       for (const [i, sequence] of chosen.entries()) model.advance(sequence, ids[i] as number[]);
     }
     if (!isRecorded) for (const each of tensors) for (const tensor of Object.values(each)) tensor.dispose();
@@ -352,6 +359,7 @@ export class Runner {
     ids: readonly (readonly number[])[],
     model: Model,
     results: readonly Result[],
+    hasSlopes: boolean,
   ): void {
     const { nKvHeads, headDim } = this.#options;
     for (const [layer, { q, out }] of results.entries()) {
@@ -375,6 +383,8 @@ export class Runner {
             stream("v"),
             heads,
             nKvHeads,
+            hasSlopes ? slopes : undefined,
+            seen.map((at) => position - at),
           );
           let worst = 0;
           for (const [d, value] of expected.entries())

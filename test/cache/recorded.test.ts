@@ -22,6 +22,7 @@ interface Case {
   /** Of attend, beside that of the cache. */
   readonly window?: number;
   readonly hasSinks?: boolean;
+  readonly hasSlopes?: boolean;
 }
 
 const dense = { k: "f16", v: "f16" } as const;
@@ -64,6 +65,20 @@ const cases: readonly Case[] = [
     options: { capacity: 24, window: 4, keep: 9, tail: 6, maxAppend: 5, rollback: 2 },
     ...{ steps: 30, hasSinks: true },
   },
+  { name: "slopes over a line", options: {}, tokens: 2, hasSlopes: true },
+  { name: "slopes over a tail", options: { tail: 4 }, tokens: 3, hasSlopes: true },
+  { name: "slopes over tails of two sequences", options: { tail: 4 }, sequences: 2, hasSlopes: true, hasSinks: true },
+  { name: "slopes over kept tokens", options: { ...dense, capacity: 12, window: 5, keep: 4 }, hasSlopes: true },
+  {
+    name: "slopes over pages with a window and a tail",
+    options: { tail: 3, window: 6, pages: { tokens: 4, count: 6 } },
+    ...{ steps: 20, hasSlopes: true },
+  },
+  {
+    name: "slopes over kept tokens beyond the window, with a tail",
+    options: { capacity: 24, window: 4, keep: 9, tail: 6, maxAppend: 5, rollback: 2 },
+    ...{ tokens: 2, steps: 20, hasSlopes: true },
+  },
   { name: "a window within a tail, and one beyond", options: { tail: 8, capacity: 50 }, window: 6, steps: 20 },
 ];
 
@@ -76,6 +91,7 @@ describe("a recorded step", () => {
       const [k, v] = [tensor(rows, 2, 64), tensor(rows, 2, 64)];
       const [q, out, lse] = [tensor(rows, 4, 64), tensor(rows, 4, 64), tensor(rows, 4)];
       const sinks = tensor(4).set(Float32Array.of(0.5, -2, 1, 3));
+      const slopes = tensor(4).set(Float32Array.of(0.3, 0.01, 0, -0.05));
       const run = (isRecorded: boolean) => {
         using cache = new KvCache(device, { ...base, ...options, sequences });
         const all: KvSequence[] = Array.from({ length: sequences }, () => cache.sequence());
@@ -92,6 +108,8 @@ describe("a recorded step", () => {
               // A window of one layer alone, as models mix them.
               ...(rest.window !== undefined && layer === 1 && { window: rest.window }),
               ...(rest.hasSinks === true && { sinks }),
+              // Slopes of one layer alone, so that the step has both views.
+              ...(rest.hasSlopes === true && layer === 1 && { alibiSlopes: slopes }),
             });
           }
         };

@@ -194,6 +194,7 @@ export function decode(pass: LivePass, random: Random): Fields | undefined {
     page_tokens,
     n_pages,
     tree_columns,
+    alibi_distance: random.below(100),
     scale: 0.125,
     softcap: random.below(2),
     scale_factor_d512: 1,

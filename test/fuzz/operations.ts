@@ -115,6 +115,11 @@ export const operations: readonly FuzzedOperation[] = [
       ["params.head_dim", 63],
       ["params.src_tok_offset", most],
       ["params.n_src_tokens", 0],
+      ["params.rotaryDim", 3],
+      ["params.rotaryDim", 66],
+      ["params.heads_of_thread", most],
+      ["pairing", 3],
+      ["invFreqCount", 2 ** 20],
       ["batch", 0],
     ],
   },
@@ -171,6 +176,7 @@ export const operations: readonly FuzzedOperation[] = [
       ["params.softcap", -1],
       ["params.window", most],
       ["params.tree_columns", 33],
+      ["params.alibi_distance", most],
       ["params.page_tokens", most],
       ["params.n_blocks", most],
       ["packingK", 4],
@@ -362,11 +368,15 @@ function quantizeRun(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, capacity, src_tok_offset] = [random.between(1, 3), random.between(1, 6), random.below(4)];
   const n_tokens = random.between(1, capacity);
   const cache = quantized(pass, random, ["src", "f32", src_tok_offset + n_tokens], nHeads, capacity);
+  const rotaryDim = random.chance(0.5) ? 0 : 2 * random.between(1, 32);
   const run = {
     write_pos_start: random.below(1000),
     n_tokens,
     src_tok_offset,
     n_src_tokens: src_tok_offset + n_tokens,
+    rotaryDim,
+    ropeOffset: rotaryDim === 0 ? 0 : random.below(2000) - 1000,
+    attentionScale: rotaryDim === 0 ? 0 : 1,
   };
   return (
     cache && {
@@ -374,6 +384,9 @@ function quantizeRun(pass: LivePass, random: Random): Fields | undefined {
       ...params({ ...quantizedParams(nHeads, capacity, cache.bits), ...run }),
       packing: cache.packing,
       batch: 1,
+      pairing: rotaryDim === 0 ? 0 : random.between(1, 2),
+      invFreq: rotaryDim === 0 ? 0 : ptr(frequencies),
+      invFreqCount: rotaryDim / 2,
     }
   );
 }

@@ -53,6 +53,7 @@ export interface DecodeCase {
   /** The sinks are this, one more a head. */
   readonly sink?: number;
   readonly hasSlopes?: boolean;
+  readonly alibiDistance?: number;
   readonly treeColumns?: number;
   /** The bits of each row of the tree; random unless given. */
   readonly treeBits?: number;
@@ -217,6 +218,7 @@ export class DecodeScene {
       ...(entry.softcap !== undefined && { softcap: entry.softcap }),
       ...(sinks && { sinks }),
       ...(slopes && { alibiSlopes: slopes }),
+      ...(entry.alibiDistance !== undefined && { alibiDistance: entry.alibiDistance }),
       ...(tree && { treeMask: tree, treeColumns: entry.treeColumns as number }),
       ...(entry.scaleFactor !== undefined && { scaleFactorD512: entry.scaleFactor }),
     };
@@ -286,6 +288,7 @@ export class DecodeScene {
         softcap,
         sinks: this.#sinks,
         alibiSlopes: this.#slopes,
+        alibiDistance: this.entry.alibiDistance,
         tree: this.#tree && {
           columns: treeColumns as number,
           bits: this.#tree.subarray(b * rows, (b + 1) * rows),

@@ -47,7 +47,7 @@ export class EditedHadamard {
     const { packed, norms } = cache;
     using pass = this.#device.pass();
     for (let token = 0; token < (call === "token" ? nTokens : 1); token++) {
-      const rest = { token: [0], tokens: [4, nTokens, 0, nTokens, 0, 0, 0, 0], decode: [4, nTokens, 1] }[call];
+      const rest = { token: [0], tokens: [4, nTokens, 0, nTokens, ...Array(8).fill(0)], decode: [4, nTokens, 1] }[call];
       const params = new Uint32Array([headDim, nKvHeads, start + token, capacity, isSliding ? 1 : 0, 0, ...rest]);
       new Float32Array(params.buffer)[5] = 1;
       const source = call === "token" ? vectors.slice(token, token + 1) : vectors;

@@ -92,9 +92,11 @@ export const hadamardCalls: Readonly<Record<"token" | "tokens" | "decode", Send>
       page_tokens: 0,
       n_pages: 0,
       has_positions: 0,
+      ...{ rotaryDim: 0, ropeOffset: 0, attentionScale: 0 },
     };
     const tensors = { ...stored(args), srcK: k.vectors, srcV: v.vectors, positions: undefined, blockTable: undefined };
-    packMAHadamardQuantizeKvSeqArgs(block, 0, { ...tensors, params, packing, batch });
+    const still = { pairing: 0, invFreq: 0, invFreqCount: 0 };
+    packMAHadamardQuantizeKvSeqArgs(block, 0, { ...tensors, params, packing, batch, ...still });
     poke?.(block);
     return native.ma_hadamard_quantize_kv_seq(pass, block.bytes);
   },

@@ -30,7 +30,7 @@ function filled(name: string): { block: Block; values: Map<string, number> } {
 
 test("the library has this package's ABI version", () => {
   expect(layouts.abiVersion).toBe(abiVersion);
-  expect(abiVersion).toBe(8);
+  expect(abiVersion).toBe(9);
 });
 
 describe("sizes", () => {
@@ -42,7 +42,7 @@ describe("sizes", () => {
     KvCacheCopyHeadMajorParams: 28,
     HadamardQuantizeParams: 28,
     HadamardQuantizeHbParams: 28,
-    HadamardQuantizeSeqParams: 56,
+    HadamardQuantizeSeqParams: 72,
     HadamardDequantizeParams: 36,
     FlashAttnDecodeParams: 80,
     MergeAttentionParams: 24,
@@ -72,7 +72,7 @@ describe("sizes", () => {
     MAApplyRopeArgs: 184,
     MAKvCacheAppendArgs: 224,
     MAHadamardQuantizeKvArgs: 240,
-    MAHadamardQuantizeKvSeqArgs: 256,
+    MAHadamardQuantizeKvSeqArgs: 296,
     MAHadamardDequantizeKvArgs: 192,
     MAFlashAttnPrefillArgs: 656,
     MAFlashAttnDecodeArgs: 392,

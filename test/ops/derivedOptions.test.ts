@@ -180,7 +180,8 @@ const codeSamples: readonly Sample[] = [
 
 const decodeParams = {
   ...{ n_heads: H, n_kv_heads: nKvHeads, head_dim: D, n_q: 1, capacity: 700, seq_len: 600, is_sliding: 0 },
-  ...{ window: 0, page_tokens: 0, n_pages: 0, tree_columns: 0, scale: 0.125, softcap: 0.5, scale_factor_d512: 1 },
+  ...{ window: 0, page_tokens: 0, n_pages: 0, tree_columns: 0, alibi_distance: 5 },
+  ...{ scale: 0.125, softcap: 0.5, scale_factor_d512: 1 },
 };
 const decodeSample: Sample = {
   name: "decode over 600 keys",

@@ -131,6 +131,7 @@ test("softcap, sinks, slopes and scales", () => {
         for (const lengths of [[40], [300], [0, 12]]) {
           const options = { ...(softcap && { softcap }), ...(sink !== undefined && { sink }), hasSlopes };
           check({ ...base, heads: 6, kvHeads: 2, rows: 2, lengths, capacity: 300, ...options });
+          if (hasSlopes) check({ ...base, rows: 3, lengths, capacity: 300, ...options, alibiDistance: 77 });
         }
       }
     }

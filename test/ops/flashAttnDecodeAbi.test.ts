@@ -64,6 +64,7 @@ const params: FlashAttnDecodeParams = {
   page_tokens: pageTokens,
   n_pages: pages,
   tree_columns: 3,
+  alibi_distance: 0,
   scale: 0.125,
   softcap: 0,
   scale_factor_d512: 1,
@@ -94,7 +95,7 @@ interface Overwrite {
   readonly word: number;
   readonly value: number;
 }
-const derivedStart = 12 * (structSizes.MATensor / 4) + 14;
+const derivedStart = 12 * (structSizes.MATensor / 4) + 15;
 
 function send(pass: number, spoiled: MAFlashAttnDecodeArgs, overwrite?: Overwrite): number {
   const block = new Block(structSizes.MAFlashAttnDecodeArgs);
@@ -159,6 +160,7 @@ const cases: readonly AbiCase[] = [
   refused("pages without a table", { blockTable: undefined }, "invalidArgument", "blockTable", 16),
   refused("17 rows", withParams({ n_q: 17 }), "unsupported", "q", 17, 16),
   refused("33 columns", withParams({ tree_columns: 33 }), "invalidArgument", "treeColumns", 33, 32),
+  refused("2^30 + 1 between", withParams({ alibi_distance: 2 ** 30 + 1 }), "invalidArgument", "alibiDistance", 2 ** 30),
   refused("3 heads of K for 4", withParams({ n_kv_heads: 3 }), "invalidArgument", "q", 4, "k", 3),
   refused("is_sliding 2", withParams({ is_sliding: 2 }), "invalidArgument", "isSliding", 2),
   // The same bytes in another dtype.

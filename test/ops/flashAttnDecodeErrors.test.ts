@@ -129,6 +129,8 @@ const cases: readonly OpRefusal<DecodeOp>[] = [
   decode("a scale factor of 0", { ...wideWith(2), scaleFactorD512: 0 }, "invalid-argument", "scaleFactorD512", 0),
   decode("a misspelt name", { sink: tensor("f32", 4) }, "invalid-argument", "sink", "sinks"),
   decode("slopes of another length", { alibiSlopes: tensor("f32", 5) }, "invalid-argument", "alibiSlopes", 5, 4),
+  decode("a distance without slopes", { alibiDistance: 3 }, "invalid-argument", "alibiDistance", "alibiSlopes"),
+  decode("a distance of -1", { alibiSlopes: tensor("f32", 4), alibiDistance: -1 }, "invalid-argument", "alibiDistance"),
   decode(
     "a tree of 33 columns",
     { treeMask: tensor("u32", 2, 2), treeColumns: 33 },

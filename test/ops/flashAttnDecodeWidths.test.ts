@@ -30,22 +30,26 @@ function source(seed: number) {
 const [k, v] = [source(1), source(2)];
 const queries = normalArray(heads * headDim, 1.5, 3);
 const q = f32(heads, 1, headDim).set(queries);
-const { out: exact, lse: exactLse } = referenceDecode({
-  heads,
-  kvHeads,
-  rows: 1,
-  headDim,
-  valueDim: headDim,
-  length,
-  scale: Math.fround(1 / Math.sqrt(headDim)),
-  q: queries,
-  keyAt: k.rowOf,
-  valueAt: v.rowOf,
-});
+const slopes = Float32Array.of(0.5, 0.0625, 0.01, 0);
+const exactOf = (alibiSlopes?: Float32Array) =>
+  referenceDecode({
+    heads,
+    kvHeads,
+    rows: 1,
+    headDim,
+    valueDim: headDim,
+    length,
+    scale: Math.fround(1 / Math.sqrt(headDim)),
+    alibiSlopes,
+    q: queries,
+    keyAt: k.rowOf,
+    valueAt: v.rowOf,
+  });
+const [exact, exactSloped] = [exactOf(), exactOf(slopes)];
 
-function nrmse(values: Float32Array): number {
+function nrmse(values: Float32Array, out = exact.out): number {
   let [errors, squares] = [0, 0];
-  for (const [i, expected] of exact.entries()) {
+  for (const [i, expected] of out.entries()) {
     errors += ((values[i] as number) - expected) ** 2;
     squares += expected ** 2;
   }
@@ -88,6 +92,11 @@ test.each([
   [[0, 256, 44], "three, the first of which is empty"],
   [[37, 37, 37, 37, 37, 37, 37, 41], "eight"],
 ] as const)("keys in parts of %p give what all of them give: %s", (lengths) => {
+  for (const hasSlopes of [false, true]) checkParts(lengths, hasSlopes);
+});
+
+function checkParts(lengths: readonly number[], hasSlopes: boolean): void {
+  const alibiSlopes = f32(heads).set(slopes);
   using pass = device.pass();
   let first = 0;
   const parts = lengths.map((keys) => {
@@ -100,16 +109,18 @@ test.each([
       }
       return cache;
     }) as [ReturnType<typeof f32>, ReturnType<typeof f32>];
-    flashAttnDecode(pass, { q, k: kPart, v: vPart, ...part, seqLen: keys });
     first += keys;
+    const alibi = hasSlopes ? { alibiSlopes, alibiDistance: length - first } : {};
+    flashAttnDecode(pass, { q, k: kPart, v: vPart, ...part, seqLen: keys, ...alibi });
     return part;
   });
   const [out, lse] = [f32(heads, 1, headDim), f32(heads, 1)];
   mergeAttention(pass, { parts, out, lse });
   pass.commitAndWait();
   expect(first).toBe(length);
-  expect(nrmse(out.view())).toBeLessThan(2e-6);
-  for (const [head, expected] of exactLse.entries()) {
+  const all = hasSlopes ? exactSloped : exact;
+  expect(nrmse(out.view(), all.out)).toBeLessThan(2e-6);
+  for (const [head, expected] of all.lse.entries()) {
     expect(Math.abs((lse.view()[head] as number) - expected)).toBeLessThan(1e-5);
   }
-});
+}

@@ -267,6 +267,7 @@ const mistakes: readonly Mistake[] = [
     "high = sequence.length - 1;",
   ),
   attend("slopes the other way", sloped, /float\(key - position\)/, "float(position - key)"),
+  attend("no distance to a part", { ...sloped, alibiDistance: 3 }, / \+ params\.alibi_distance/, ""),
   attend("the slope of another head", sloped, /alibi_slopes\[head_of_lane\]/, "alibi_slopes[kv_head]"),
   attend(
     "the tree one key off",
@@ -291,6 +292,7 @@ const battery: readonly DecodeCase[] = [
   capped,
   sunk,
   sloped,
+  { ...sloped, alibiDistance: 3 },
   tree,
   paged,
   outnumbered,

@@ -12,7 +12,7 @@ export const layouts = {
   HadamardQuantizeHbParams:
     "28 head_dim:0 num_kv_heads:4 write_pos:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24",
   HadamardQuantizeSeqParams:
-    "56 head_dim:0 num_kv_heads:4 write_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 src_tok_offset:32 n_src_tokens:36 positions_per_batch:40 page_tokens:44 n_pages:48 has_positions:52",
+    "72 head_dim:0 num_kv_heads:4 write_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 src_tok_offset:32 n_src_tokens:36 positions_per_batch:40 page_tokens:44 n_pages:48 has_positions:52 rotaryDim:56 ropeOffset:60 attentionScale:64 heads_of_thread:68",
   HadamardDequantizeParams:
     "36 head_dim:0 num_kv_heads:4 read_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 out_dtype:32",
   RopeParams:
@@ -29,7 +29,7 @@ export const layouts = {
   BuildMaskParams: "16 qL:0 kL:4 qL_off:8 window:12",
   ClassifyMaskParams: "48 B:0 H:4 qL:8 kL:12 NQ:16 NK:20 M_strides:24",
   FlashAttnDecodeParams:
-    "80 n_heads:0 n_kv_heads:4 head_dim:8 n_q:12 capacity:16 seq_len:20 is_sliding:24 window:28 page_tokens:32 n_pages:36 tree_columns:40 scale:44 softcap:48 scale_factor_d512:52 q_dtype:56 out_dtype:60 present:64 n_blocks:68 n_tiles:72 _pad:76",
+    "80 n_heads:0 n_kv_heads:4 head_dim:8 n_q:12 capacity:16 seq_len:20 is_sliding:24 window:28 page_tokens:32 n_pages:36 tree_columns:40 alibi_distance:44 scale:48 softcap:52 scale_factor_d512:56 q_dtype:60 out_dtype:64 present:68 n_blocks:72 n_tiles:76",
   MergeAttentionParams: "24 rows:0 row_size:4 n_parts:8 part_dtype:12 out_dtype:16 has_lse:20",
   MATensor: "24 buffer:0 dtype:4 offset:8 length:16",
   MADeviceInfo:
@@ -51,7 +51,7 @@ export const layouts = {
   MAHadamardQuantizeKvArgs:
     "240 srcK:0 packedK:24 normsK:48 srcV:72 packedV:96 normsV:120 rmsScratch:144 params:168 hbParams:196 packing:224 batch:228 rmsCoordinates:232 reserved:236",
   MAHadamardQuantizeKvSeqArgs:
-    "256 srcK:0 packedK:24 normsK:48 srcV:72 packedV:96 normsV:120 positions:144 blockTable:168 params:192 packing:248 batch:252",
+    "296 srcK:0 packedK:24 normsK:48 srcV:72 packedV:96 normsV:120 positions:144 blockTable:168 params:192 packing:264 batch:268 pairing:272 reserved:276 invFreq:280 invFreqCount:288",
   MAHadamardDequantizeKvArgs:
     "192 packedK:0 normsK:24 outK:48 packedV:72 normsV:96 outV:120 params:144 packing:180 batch:184 reserved:188",
   MAApplyRopeArgs:

@@ -11,7 +11,7 @@ export const structSizes = {
   KvCacheCopyHeadMajorParams: 28,
   HadamardQuantizeParams: 28,
   HadamardQuantizeHbParams: 28,
-  HadamardQuantizeSeqParams: 56,
+  HadamardQuantizeSeqParams: 72,
   HadamardDequantizeParams: 36,
   RopeParams: 40,
   KvCacheAppendParams: 56,
@@ -39,7 +39,7 @@ export const structSizes = {
   MAKvCacheCopySeqArgs: 136,
   MAKvCacheCopyHeadMajorArgs: 88,
   MAHadamardQuantizeKvArgs: 240,
-  MAHadamardQuantizeKvSeqArgs: 256,
+  MAHadamardQuantizeKvSeqArgs: 296,
   MAHadamardDequantizeKvArgs: 192,
   MAApplyRopeArgs: 184,
   MAKvCacheAppendArgs: 224,
@@ -237,7 +237,7 @@ export function packHadamardQuantizeHbParams(
   u32[at + 6] = record.codebook_bits;
 }
 
-/** `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 56 bytes. A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out. */
+/** `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 72 bytes. A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out. */
 export interface HadamardQuantizeSeqParams {
   head_dim: number;
   num_kv_heads: number;
@@ -261,6 +261,12 @@ export interface HadamardQuantizeSeqParams {
   n_pages: number;
   /** derived */
   has_positions: number;
+  /** coordinates of K that turn, the first ones: even, at most head_dim; 0: none */
+  rotaryDim: number;
+  /** what a position is ahead by for its angle; usually 0 */
+  ropeOffset: number;
+  /** factor of sine and cosine, usually 1; read where K turns */
+  attentionScale: number;
 }
 
 /** Packs `HadamardQuantizeSeqParams` at 32-bit word `at`; undefined packs zeros. */
@@ -270,7 +276,7 @@ export function packHadamardQuantizeSeqParams(
   record: Readonly<HadamardQuantizeSeqParams> | undefined,
 ): void {
   if (record === undefined) {
-    for (let word = at; word < at + 14; word++) block.u32[word] = 0;
+    for (let word = at; word < at + 18; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -288,6 +294,9 @@ export function packHadamardQuantizeSeqParams(
   u32[at + 11] = record.page_tokens;
   u32[at + 12] = record.n_pages;
   u32[at + 13] = record.has_positions;
+  u32[at + 14] = record.rotaryDim;
+  u32[at + 15] = record.ropeOffset;
+  f32[at + 16] = record.attentionScale;
 }
 
 /** `hadamard_dequantize_kv*`: n_tokens consecutive positions of a cache to head-major [num_kv_heads, n_tokens, head_dim]. 36 bytes. */
@@ -626,6 +635,8 @@ export interface FlashAttnDecodeParams {
   n_pages: number;
   /** keys at the end that treeMask tells, up to 32 */
   tree_columns: number;
+  /** positions from the last key to the last query row, for ALiBi; 0: the row's own key */
+  alibi_distance: number;
   /** of the scores, usually 1/sqrt(head_dim) */
   scale: number;
   /** scores become softcap * tanh(score / softcap); 0: they do not */
@@ -656,9 +667,10 @@ export function packFlashAttnDecodeParams(
   u32[at + 8] = record.page_tokens;
   u32[at + 9] = record.n_pages;
   u32[at + 10] = record.tree_columns;
-  f32[at + 11] = record.scale;
-  f32[at + 12] = record.softcap;
-  f32[at + 13] = record.scale_factor_d512;
+  u32[at + 11] = record.alibi_distance;
+  f32[at + 12] = record.scale;
+  f32[at + 13] = record.softcap;
+  f32[at + 14] = record.scale_factor_d512;
 }
 
 /** `merge_attention`: up to 8 results of attention over parts of the keys. 24 bytes. */
@@ -1058,7 +1070,7 @@ export function packMAHadamardQuantizeKvArgs(
   u32[at + 58] = record.rmsCoordinates;
 }
 
-/** Arguments of `ma_hadamard_quantize_kv_seq`. 256 bytes. src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages, num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent. */
+/** Arguments of `ma_hadamard_quantize_kv_seq`. 296 bytes. src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages, num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent. K turns as in `ma_apply_rope` where rotaryDim is above 0, at head sizes with kernels of their own; else pairing and invFreq are zeroed. */
 export interface MAHadamardQuantizeKvSeqArgs {
   srcK: Readonly<MATensor> | undefined;
   packedK: Readonly<MATensor> | undefined;
@@ -1073,6 +1085,12 @@ export interface MAHadamardQuantizeKvSeqArgs {
   packing: number;
   /** at least 1 */
   batch: number;
+  /** MA_PAIRING_*, or 0 where K does not turn */
+  pairing: number;
+  /** f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied */
+  invFreq: number;
+  /** elements of it, rotaryDim / 2 */
+  invFreqCount: number;
 }
 
 /** Packs `MAHadamardQuantizeKvSeqArgs` at 32-bit word `at`; undefined packs zeros. */
@@ -1082,7 +1100,7 @@ export function packMAHadamardQuantizeKvSeqArgs(
   record: Readonly<MAHadamardQuantizeKvSeqArgs> | undefined,
 ): void {
   if (record === undefined) {
-    for (let word = at; word < at + 64; word++) block.u32[word] = 0;
+    for (let word = at; word < at + 74; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1095,8 +1113,11 @@ export function packMAHadamardQuantizeKvSeqArgs(
   packMATensor(block, at + 36, record.positions);
   packMATensor(block, at + 42, record.blockTable);
   packHadamardQuantizeSeqParams(block, at + 48, record.params);
-  u32[at + 62] = record.packing;
-  u32[at + 63] = record.batch;
+  u32[at + 66] = record.packing;
+  u32[at + 67] = record.batch;
+  u32[at + 68] = record.pairing;
+  block.setU64(at + 70, record.invFreq);
+  block.setU64(at + 72, record.invFreqCount);
 }
 
 /** Arguments of `ma_hadamard_dequantize_kv`. 192 bytes. out [batch, num_kv_heads, n_tokens, head_dim], f32, f16 or bf16; streams and caches as above. */

@@ -1,5 +1,5 @@
 import { ptr } from "bun:ffi";
-import { checkFlag, checkObject, checkOptionalU32, display, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkOptionalU32, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
@@ -7,16 +7,11 @@ import { Block } from "../../ffi/block.ts";
 import { packMAKvCacheAppendArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
-import { type RopeAngles, type UsedAngles, useAngles, usePositions } from "../rope/ropeAngles.ts";
+import { type AppendRope, useAppendRope } from "../rope/appendRope.ts";
+import { usePositions } from "../rope/ropeAngles.ts";
 import { batchOf, checkAxis, checkHeadAxis, fromEnd, useBatched } from "../shapes.ts";
 import { isDual } from "../streams.ts";
 import { type CopyStreams, copyStreamNames } from "./copyStreams.ts";
-
-/** How K turns on its way into a cache. */
-export interface AppendRope extends RopeAngles {
-  /** What a token's position is ahead by for its angle, where a cache counts from elsewhere; 0 unless given. */
-  readonly offset?: number;
-}
 
 /**
  * Arguments of {@link kvCacheAppend}. Each `src` is token-major [nTokens, nHeads, headDim]; each `cache`
@@ -50,17 +45,7 @@ const argNames = new OptionNames<KvCacheAppendArgs>("kvCacheAppend", {
   isSliding: true,
   blockTable: true,
 });
-const ropeNames = new OptionNames<AppendRope>("rope", {
-  theta: true,
-  invFreq: true,
-  pairing: true,
-  rotaryDim: true,
-  attentionScale: true,
-  offset: true,
-});
-
 const block = new Block(structSizes.MAKvCacheAppendArgs);
-const still = { invFreq: undefined, rotaryDim: 0, pairing: 0, attentionScale: 0, offset: 0 } as const;
 
 /**
  * Appends tokens of all heads to dense head-major caches in one dispatch: K turned by its rotary positions, V (with
@@ -110,7 +95,7 @@ export function kvCacheAppend(pass: Pass, args: KvCacheAppendArgs): void {
   }
   const start = checkOptionalU32(givenStart, 0, "start");
   const positions = givenPositions === undefined ? undefined : usePositions(givenPositions, device, batch, nTokens);
-  const angles = rope === undefined ? still : useRope(rope, headDim);
+  const angles = useAppendRope(rope, headDim);
 
   packMAKvCacheAppendArgs(block, 0, {
     srcK: streamK.src,
@@ -172,13 +157,4 @@ function useStream(
   checkAxis(argument, "nHeads", fromEnd(cache, 3), fromEnd(src, 2), "its source");
   checkAxis(argument, "headDim", fromEnd(cache, 1), fromEnd(src, 1), "its source");
   return { src, cache };
-}
-
-function useRope(rope: AppendRope, headDim: number): UsedAngles & { readonly offset: number } {
-  ropeNames.check(checkObject(rope, "rope"), "rope.");
-  const { offset = 0 } = rope;
-  if (typeof offset !== "number" || !Number.isInteger(offset) || Math.abs(offset) > 0x7fff_ffff) {
-    throw refused("rope.offset", `expected a whole number of at most 31 bits, got ${display(offset)}`);
-  }
-  return { ...useAngles(rope, headDim, "rope."), offset };
 }

@@ -60,6 +60,11 @@ export interface FlashAttnDecodeArgs {
   /** [H]: adds slope * (j - p) to the score of key j for a row at position p. */
   readonly alibiSlopes?: Tensor<"f32">;
   /**
+   * Positions from the last of these keys to the last query row, by which p of `alibiSlopes` grows: that of a part of the
+   * keys whose results `mergeAttention` joins. 0 unless given: the last key is that of the last row.
+   */
+  readonly alibiDistance?: number;
+  /**
    * [B, nQ]: bit c of a row's number says whether it sees key seqLen - treeColumns + c. In place of the order of rows
    * for these last keys; those before them are seen.
    */
@@ -85,6 +90,7 @@ const argNames = new OptionNames<FlashAttnDecodeArgs>("flashAttnDecode", {
   softcap: true,
   sinks: true,
   alibiSlopes: true,
+  alibiDistance: true,
   treeMask: true,
   treeColumns: true,
   scaleFactorD512: true,
@@ -109,6 +115,7 @@ const params = {
   page_tokens: 0,
   n_pages: 0,
   tree_columns: 0,
+  alibi_distance: 0,
   scale: 0,
   softcap: 0,
   scale_factor_d512: 1,
@@ -209,6 +216,9 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   const scale = args.scale === undefined ? 1 / Math.sqrt(headDim) : checkPositive(args.scale, "scale");
   const scaleFactor = args.scaleFactorD512 === undefined ? 1 : checkPositive(args.scaleFactorD512, "scaleFactorD512");
   const treeColumns = checkOptionalU32(args.treeColumns, treeMask === undefined ? 0 : rows, "treeColumns");
+  const alibiDistance = checkOptionalU32(args.alibiDistance, 0, "alibiDistance");
+  if (args.alibiDistance !== undefined && alibiSlopes === undefined)
+    throw refused("alibiDistance", "given without alibiSlopes, which alone ask for it");
 
   // From here on no code of the caller runs, so that no other call can fill the record.
   params.n_heads = heads;
@@ -222,6 +232,7 @@ export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
   params.page_tokens = blockTable === undefined ? 0 : slots;
   params.n_pages = blockTable === undefined ? 0 : planes;
   params.tree_columns = treeColumns;
+  params.alibi_distance = alibiDistance;
   params.scale = scale;
   params.softcap = softcap;
   params.scale_factor_d512 = scaleFactor;

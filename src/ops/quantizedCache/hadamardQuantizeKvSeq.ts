@@ -1,3 +1,4 @@
+import { ptr } from "bun:ffi";
 import { checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor } from "../../device/tensor.ts";
@@ -5,6 +6,7 @@ import { Block } from "../../ffi/block.ts";
 import { packMAHadamardQuantizeKvSeqArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
+import { type AppendRope, useAppendRope } from "../rope/appendRope.ts";
 import { usePositions } from "../rope/ropeAngles.ts";
 import { batchOf, checkAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
 import {
@@ -34,6 +36,11 @@ export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
     readonly positions?: Tensor<"i32">;
     /** The pages of each sequence, i32 [B, maxPages] or [maxPages]; the capacity is maxPages * pageTokens. */
     readonly blockTable?: Tensor<"i32">;
+    /**
+     * K (or the only stream) turns by its rotary positions, as {@link applyRope} turns it, before it is encoded, at a
+     * headDim of 64, 80, 96, 112, 128, 192, 256 or 512; as it is unless given.
+     */
+    readonly rope?: AppendRope;
     /** Tokens to write, at most capacity: all from srcTokOffset on unless given. */
     readonly nTokens?: number;
     /** First token read from the source; 0 unless given. */
@@ -45,6 +52,7 @@ const argNames = new OptionNames<HadamardQuantizeKvSeqArgs>("hadamardQuantizeKvS
   writePosStart: true,
   positions: true,
   blockTable: true,
+  rope: true,
   nTokens: true,
   srcTokOffset: true,
   ...quantizedNames,
@@ -56,7 +64,8 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
 /**
  * Writes a run of tokens of all heads into a Hadamard-quantized cache in one
  * dispatch, with `k` and `v` both in it: the prefill step. The bytes are those
- * of {@link hadamardQuantizeKv} called for each token, whose formats and method these are.
+ * of {@link hadamardQuantizeKv} called for each token, whose formats and method these are; with `rope` those of
+ * {@link applyRope} of K into f32 before.
  *
  * A prompt longer than a ring keeps its last `capacity` tokens: pass
  * srcTokOffset = writePosStart = nSrcTokens - capacity and nTokens = capacity.
@@ -103,6 +112,7 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
   const blockTable = hasPages ? useBatched(givenTable, device, "blockTable", 1, "[maxPages]") : undefined;
   if (blockTable !== undefined) checkAxis("blockTable", "B", batchOf(blockTable, 1), call.batch, "the source");
   const slots = call.capacity;
+  const angles = useAppendRope(args.rope, call.headDim);
 
   packMAHadamardQuantizeKvSeqArgs(block, 0, {
     ...encodedTensors(call),
@@ -120,9 +130,15 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
       n_tokens: nTokens,
       src_tok_offset: srcTokOffset,
       n_src_tokens: nSrcTokens,
+      rotaryDim: angles.rotaryDim,
+      ropeOffset: angles.offset,
+      attentionScale: angles.attentionScale,
     },
     packing: call.format.packingCode,
     batch: call.batch,
+    pairing: angles.pairing,
+    invFreq: angles.invFreq === undefined ? 0 : ptr(angles.invFreq),
+    invFreqCount: angles.invFreq?.length ?? 0,
   });
   checkStatus(native, native.ma_hadamard_quantize_kv_seq(handle, block.address));
 }

@@ -99,7 +99,7 @@ typedef struct HadamardQuantizeHbParams {
 } HadamardQuantizeHbParams;
 
 /// `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of
-/// [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 56 bytes.
+/// [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 72 bytes.
 /// A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out.
 typedef struct HadamardQuantizeSeqParams {
   ma_u32 head_dim;
@@ -116,6 +116,10 @@ typedef struct HadamardQuantizeSeqParams {
   ma_u32 page_tokens;          ///< slots of a page; 0: the cache is no pages
   ma_u32 n_pages;              ///< of the pool; cache_capacity is page_tokens times the pages of a sequence
   ma_u32 has_positions;        ///< derived
+  ma_u32 rotaryDim;            ///< coordinates of K that turn, the first ones: even, at most head_dim; 0: none
+  ma_i32 ropeOffset;           ///< what a position is ahead by for its angle; usually 0
+  ma_f32 attentionScale;       ///< factor of sine and cosine, usually 1; read where K turns
+  ma_u32 heads_of_thread;      ///< derived: heads of a token that share a thread's angles; 1 where K does not turn
 } HadamardQuantizeSeqParams;
 
 /// `hadamard_dequantize_kv*`: n_tokens consecutive positions of a cache to
@@ -278,6 +282,7 @@ typedef struct FlashAttnDecodeParams {
   ma_u32 page_tokens;  ///< slots of a page; 0: no pages
   ma_u32 n_pages;      ///< pages of the pool
   ma_u32 tree_columns;  ///< keys at the end that treeMask tells, up to 32
+  ma_u32 alibi_distance;  ///< positions from the last key to the last query row, for ALiBi; 0: the row's own key
   ma_f32 scale;         ///< of the scores, usually 1/sqrt(head_dim)
   ma_f32 softcap;       ///< scores become softcap * tanh(score / softcap); 0: they do not
   ma_f32 scale_factor_d512;  ///< that of the encoding, for codes and head sizes above 256
@@ -286,7 +291,6 @@ typedef struct FlashAttnDecodeParams {
   ma_u32 present;       ///< derived: MA_DECODE_*
   ma_u32 n_blocks;      ///< derived: blocks of 256 keys that the grid has for a sequence
   ma_u32 n_tiles;       ///< derived: tiles of the queries of a key/value head
-  ma_u32 _pad;          ///< 0
 } FlashAttnDecodeParams;
 
 /// `merge_attention`: up to 8 results of attention over parts of the keys. 24 bytes.

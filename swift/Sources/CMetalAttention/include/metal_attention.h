@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 8
+#define MA_ABI_VERSION 9
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -292,9 +292,10 @@ typedef struct MAHadamardQuantizeKvArgs {
   uint32_t reserved;                  ///< 0
 } MAHadamardQuantizeKvArgs;
 
-/// Arguments of `ma_hadamard_quantize_kv_seq`. 256 bytes.
+/// Arguments of `ma_hadamard_quantize_kv_seq`. 296 bytes.
 /// src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages,
-/// num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent.
+/// num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent. K turns as in `ma_apply_rope` where
+/// rotaryDim is above 0, at head sizes with kernels of their own; else pairing and invFreq are zeroed.
 typedef struct MAHadamardQuantizeKvSeqArgs {
   MATensor srcK;
   MATensor packedK;
@@ -307,6 +308,10 @@ typedef struct MAHadamardQuantizeKvSeqArgs {
   HadamardQuantizeSeqParams params;
   uint32_t packing;  ///< MA_PACKING_*
   uint32_t batch;    ///< at least 1
+  uint32_t pairing;  ///< MA_PAIRING_*, or 0 where K does not turn
+  uint32_t reserved;  ///< 0
+  const void *invFreq;  ///< f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied
+  uint64_t invFreqCount;  ///< elements of it, rotaryDim / 2
 } MAHadamardQuantizeKvSeqArgs;
 
 /// Arguments of `ma_hadamard_dequantize_kv`. 192 bytes.

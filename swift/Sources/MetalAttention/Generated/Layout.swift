@@ -90,6 +90,10 @@ extension LayoutTable {
         LayoutField("page_tokens", \HadamardQuantizeSeqParams.page_tokens, .u32),
         LayoutField("n_pages", \HadamardQuantizeSeqParams.n_pages, .u32),
         LayoutField("has_positions", \HadamardQuantizeSeqParams.has_positions, .u32),
+        LayoutField("rotaryDim", \HadamardQuantizeSeqParams.rotaryDim, .u32),
+        LayoutField("ropeOffset", \HadamardQuantizeSeqParams.ropeOffset, .i32),
+        LayoutField("attentionScale", \HadamardQuantizeSeqParams.attentionScale, .f32),
+        LayoutField("heads_of_thread", \HadamardQuantizeSeqParams.heads_of_thread, .u32),
       ]),
     StructLayout(
       HadamardDequantizeParams.self,
@@ -227,6 +231,7 @@ extension LayoutTable {
         LayoutField("page_tokens", \FlashAttnDecodeParams.page_tokens, .u32),
         LayoutField("n_pages", \FlashAttnDecodeParams.n_pages, .u32),
         LayoutField("tree_columns", \FlashAttnDecodeParams.tree_columns, .u32),
+        LayoutField("alibi_distance", \FlashAttnDecodeParams.alibi_distance, .u32),
         LayoutField("scale", \FlashAttnDecodeParams.scale, .f32),
         LayoutField("softcap", \FlashAttnDecodeParams.softcap, .f32),
         LayoutField("scale_factor_d512", \FlashAttnDecodeParams.scale_factor_d512, .f32),
@@ -235,7 +240,6 @@ extension LayoutTable {
         LayoutField("present", \FlashAttnDecodeParams.present, .u32),
         LayoutField("n_blocks", \FlashAttnDecodeParams.n_blocks, .u32),
         LayoutField("n_tiles", \FlashAttnDecodeParams.n_tiles, .u32),
-        LayoutField("_pad", \FlashAttnDecodeParams._pad, .u32),
       ]),
     StructLayout(
       MergeAttentionParams.self,
@@ -425,6 +429,10 @@ extension LayoutTable {
         LayoutField("params", \MAHadamardQuantizeKvSeqArgs.params, .structure("HadamardQuantizeSeqParams")),
         LayoutField("packing", \MAHadamardQuantizeKvSeqArgs.packing, .u32),
         LayoutField("batch", \MAHadamardQuantizeKvSeqArgs.batch, .u32),
+        LayoutField("pairing", \MAHadamardQuantizeKvSeqArgs.pairing, .u32),
+        LayoutField("reserved", \MAHadamardQuantizeKvSeqArgs.reserved, .u32),
+        LayoutField("invFreq", \MAHadamardQuantizeKvSeqArgs.invFreq, .pointer),
+        LayoutField("invFreqCount", \MAHadamardQuantizeKvSeqArgs.invFreqCount, .u64),
       ]),
     StructLayout(
       MAHadamardDequantizeKvArgs.self,

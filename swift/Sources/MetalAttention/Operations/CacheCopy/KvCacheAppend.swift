@@ -14,7 +14,12 @@ enum KvCacheAppend {
       args.positions, perBatch: params.positionsPerBatch, batch: params.batch, nTokens: params.nTokens, in: pass)
     let isRing = try CacheRange.isRing(params.isSliding, "isSliding")
     _ = try CacheRange.heads(params.nHeads, "nHeads", batch: params.batch)
-    let rope = try ropeTable(args)
+    let rope = try RopeTable.ofWrite(
+      rotaryDim: params.rotaryDim, headDim: params.headDim, attentionScale: params.attentionScale,
+      offset: params.ropeOffset, pairing: args.pairing, invFreq: args.invFreq, invFreqCount: args.invFreqCount,
+      from: positions == nil ? params.start : nil, "start", count: params.nTokens, "nTokens")
+    try require(
+      params.headDim % 2 == 0, StatusCode.invalidArgument, "\(arg: "headDim") is \(params.headDim); it is even")
     let rows = try HeadGroups.rows(batch: params.batch, nTokens: params.nTokens)
     let hasPages = Tensor.isPresent(args.blockTable)
     let layout = try AppendLayout(params, k, v, hasPages: hasPages, isFixed: positions == nil, isRing: isRing)
@@ -48,34 +53,5 @@ enum KvCacheAppend {
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.kvCacheAppend, .threads, grid: grid, threads: threads)
     return nil
-  }
-
-  /// What turns K; nil where it stays as it is.
-  private static func ropeTable(_ args: MAKvCacheAppendArgs) throws(StatusError) -> RopeTable? {
-    let params = args.params
-    if params.rotaryDim == 0 {
-      try require(
-        params.headDim % 2 == 0, StatusCode.invalidArgument, "\(arg: "headDim") is \(params.headDim); it is even")
-      try require(
-        args.pairing == 0 && args.invFreq == nil && args.invFreqCount == 0 && params.ropeOffset == 0,
-        StatusCode.invalidArgument,
-        "\(arg: "rotaryDim") is 0: K does not turn; \(arg: "pairing"), \(arg: "invFreq") and \(arg: "ropeOffset") are 0 then"
-      )
-      return nil
-    }
-    let table = try RopeTable(
-      rotaryDim: params.rotaryDim, headDim: params.headDim, attentionScale: params.attentionScale,
-      pairing: args.pairing, invFreq: args.invFreq, invFreqCount: args.invFreqCount)
-    let most = RopeTable.maxPosition
-    let (offset, first, count) = (Int64(params.ropeOffset), Int64(params.start), Int64(params.nTokens))
-    try require(
-      abs(offset) <= most, StatusCode.overflow,
-      "\(arg: "ropeOffset") is \(params.ropeOffset); a position is within \(most) of 0")
-    try require(
-      Tensor.isPresent(args.positions) || (first + offset >= -most && first + offset + count - 1 <= most),
-      StatusCode.overflow,
-      "\(arg: "start") \(params.start) + \(arg: "ropeOffset") \(params.ropeOffset) + \(arg: "nTokens") \(params.nTokens): a position that turns is within \(most) of 0"
-    )
-    return table
   }
 }

@@ -50,6 +50,9 @@ enum DecodeParams {
     try require(
       params.tree_columns <= mostTreeColumns, StatusCode.invalidArgument,
       "\(arg: "tree_columns") is \(params.tree_columns); a row of treeMask has \(mostTreeColumns) bits")
+    try require(
+      params.alibi_distance <= mostPositions, StatusCode.invalidArgument,
+      "\(arg: "alibi_distance") is \(params.alibi_distance); it is at most \(mostPositions)")
   }
 
   @inline(__always)

@@ -22,6 +22,8 @@ struct HadamardDispatch {
   var probe: TensorUse?
   /// Where an encoding of a run has its positions and its pages.
   var places: (positions: TensorUse?, table: TensorUse?) = (nil, nil)
+  /// What turns K before a run of it is encoded.
+  var rope: RopeTable?
 
   /// - Returns: the slot of a pipeline to compile first, or nil when encoded.
   func encode<Params: BitwiseCopyable>(_ params: Params, into pass: Pass) throws(StatusError) -> PipelineSlot? {
@@ -32,9 +34,13 @@ struct HadamardDispatch {
     let all = usesOfK + (usesOfV ?? []) + [probe, places.positions, places.table].compactMap { $0 }
     try TensorUse.requireApart(all)
     try requireThreads()
+    try require(
+      rope == nil || HadamardKernel.headDims.contains(cache.headDim), StatusCode.unsupported,
+      "\(arg: "rotaryDim"): K turns on its way into codes at \(arg: "head_dim") \(HadamardKernel.family.headDimList), not \(cache.headDim); turn it before"
+    )
 
     let slot = try PipelineSlot(
-      kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: isAligned ? 1 : 0)
+      kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: variant)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let (form, grid, threads, memory) = geometry(most: pipeline.maxTotalThreadsPerThreadgroup)
 
@@ -51,10 +57,26 @@ struct HadamardDispatch {
       (places.positions ?? usesOfK[2]).bind(in: encoder, at: 7)
       (places.table ?? usesOfK[2]).bind(in: encoder, at: 8)
     }
+    if let rope { encoder.bind(rope.frequencies, at: 9) }
     if memory > 0 { encoder.setThreadgroupMemory(length: memory, at: 0) }
     for use in all { use.note(in: encoder) }
     encoder.dispatch(operation, form, grid: grid, threads: threads)
     return nil
+  }
+
+  /// Heads of a token that a thread has: several where they share the angles by which they turn.
+  var headsOfThread: UInt32 {
+    guard rope != nil, case .perVector(let lanes) = HadamardKernel.threads(task, cache.headDim) else { return 1 }
+    let heads = cache.heads / batch
+    let groups = HeadGroups.count(of: heads, columns: lanes, rows: UInt32(clamping: UInt64(count) * UInt64(batch)))
+    return (heads - 1) / groups + 1
+  }
+
+  /// The values of the kernel's constants.
+  private var variant: Int {
+    let turnsHalves = rope.map { !$0.isInterleaved && !$0.hasRest } ?? false
+    let flags = [isAligned, rope != nil, rope?.isInterleaved ?? false, turnsHalves]
+    return flags.enumerated().reduce(0) { $0 | ($1.element ? 1 << $1.offset : 0) }
   }
 
   /// Whether all tensors begin where whole words can be moved: 4 elements of vectors, 4 bytes of codes.
@@ -79,8 +101,8 @@ struct HadamardDispatch {
     return isDecode ? stored + [vectors] : [vectors] + stored
   }
 
-  /// Head vectors of a stream along x of the grid.
-  private var vectors: Count { Count(cache.heads / batch) * count }
+  /// Head vectors of a stream along x of the grid, or groups of those that share a thread.
+  private var vectors: Count { Count((cache.heads / batch - 1) / headsOfThread + 1) * count }
 
   /// Kernels see the positions of threads in 32 bits.
   private func requireThreads() throws(StatusError) {

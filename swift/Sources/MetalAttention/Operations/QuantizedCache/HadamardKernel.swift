@@ -24,8 +24,8 @@ enum HadamardKernel {
         sized.names(at: Task.decode.rawValue) + anySize.names(at: Task.decode.rawValue)
       ),
     ],
-    // `whole_words`: rows begin where whole words can be moved.
-    constants: [2],
+    // `whole_words`: rows begin where whole words can be moved; `turns`, `interleaved`, `turns_halves`.
+    constants: [2, 3, 4, 5],
     headDims: headDims,
     operations: [.hadamardQuantizeKv, .hadamardQuantizeKvSeq, .dequantizeKv],
     tensors: [.srcK, .packedK, .normsK, .outK, .srcV, .packedV, .normsV, .outV, .rmsScratch, .positions, .blockTable])

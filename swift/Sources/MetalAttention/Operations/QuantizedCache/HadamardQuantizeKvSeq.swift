@@ -16,6 +16,10 @@ enum HadamardQuantizeKvSeq {
     )
     params.has_positions = try Derived.fill(
       params.has_positions, "has_positions", positions == nil ? 0 : 1, "whether there are \(TensorName.positions)")
+    let rope = try RopeTable.ofWrite(
+      rotaryDim: params.rotaryDim, headDim: params.head_dim, attentionScale: params.attentionScale,
+      offset: params.ropeOffset, pairing: args.pairing, invFreq: args.invFreq, invFreqCount: args.invFreqCount,
+      from: positions == nil ? params.write_pos_start : nil, "write_pos_start", count: params.n_tokens, "n_tokens")
     let hasTable = Tensor.isPresent(args.blockTable)
     let pages = try HadamardPages(params, hasTable: hasTable)
     guard
@@ -45,6 +49,10 @@ enum HadamardQuantizeKvSeq {
       try BlockTable.use(args.blockTable, batch: args.batch, pages: params.cache_capacity / pages.tokens, in: pass)
     }
     dispatch.places = (positions?.use, table)
+    dispatch.rope = rope
+    params.heads_of_thread = try Derived.fill(
+      params.heads_of_thread, "heads_of_thread", dispatch.headsOfThread,
+      "the heads of a token that share a thread's angles")
     return try dispatch.encode(params, into: pass)
   }
 }
