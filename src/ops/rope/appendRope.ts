@@ -18,9 +18,9 @@ const ropeNames = new OptionNames<AppendRope>("rope", {
 });
 
 /** What the C functions take of {@link AppendRope}. */
-type UsedRope = Omit<UsedAngles, "invFreq"> & { readonly invFreq: Float32Array | undefined; readonly offset: number };
+type UsedRope = Omit<UsedAngles, "invFreq"> & Partial<Pick<UsedAngles, "invFreq">> & { readonly offset: number };
 
-const still: UsedRope = { invFreq: undefined, rotaryDim: 0, pairing: 0, attentionScale: 0, offset: 0 };
+const still: UsedRope = { rotaryDim: 0, pairing: 0, attentionScale: 0, offset: 0 };
 
 /** @internal The angles of `rope`, or those that leave K as it is. */
 export function useAppendRope(rope: AppendRope | undefined, headDim: number): UsedRope {
