@@ -94,7 +94,7 @@ template <typename Element, short BQ, short BK>
   instantiate_kernel("build_causal_mask_" dtype, build_mask, Element, false);                        \
   instantiate_kernel("build_sliding_window_mask_" dtype, build_mask, Element, true);                 \
   instantiate_kernel("classify_mask_tiles_" dtype "_q32_k16", classify_mask_tiles, Element, 32, 16); \
-  instantiate_kernel("classify_mask_tiles_" dtype "_q8_k8", classify_mask_tiles, Element, 8, 8)
+  instantiate_kernel("classify_mask_tiles_" dtype "_q16_k16", classify_mask_tiles, Element, 16, 16)
 
 instantiate_mask_kernels("bf16", AdditiveElement<bfloat>);
 instantiate_mask_kernels("f16", AdditiveElement<half>);

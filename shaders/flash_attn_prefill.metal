@@ -64,6 +64,9 @@ constant bool has_blk [[function_constant(303)]];
 /// Buffers 8 to 14 are bound. align_Q, align_K and do_causal are then false: the parameters say.
 constant bool has_options [[function_constant(304)]];
 
+/// Every 8 elements of a row of q, k and v begin at a multiple of 16 bytes.
+constant bool is_aligned [[function_constant(305)]];
+
 /// Start of the running row maximum. Finite, so that exp2(-inf - m) is 0 and not
 /// NaN while every key so far is masked.
 constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
@@ -73,9 +76,20 @@ constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
 /// precise as below 1, and most tiles leave the accumulators alone.
 constant constexpr float kRescaleThreshold = 8.0f;
 
+/// Waits for those that load a tile together: a SIMD group alone where each has a part of D.
+template <bool IS_ALONE>
+inline void wait_for_tile() {
+  if (IS_ALONE) {
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+  } else {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+}
+
 // The steps of a SIMD group with a tile of keys. TK and TD are the 8x8 matrices
-// of BK keys and of D values. A lane holds scores (8 k + column) and the next of
-// its row in s[k].
+// of BK keys and of D values, R the blocks of 8 rows. Arrays have a block behind
+// the other. A lane holds scores (8 k + column) and the next of its row of a block
+// in s[k].
 
 /// log2(e) * bias of an additive mask.
 template <typename T>
@@ -86,20 +100,73 @@ inline float masked_score(float score, T bias) {
 /// A bool mask: non-zero attends.
 inline float masked_score(float score, uchar attends) { return attends != 0 ? score : -INFINITY; }
 
-/// S [8, BK] = Q [8, D] * K^T [D, BK], from rows LD apart.
-template <typename T, short TK, short TD, short LD>
-inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_tile, thread Accumulator *scores) {
+/// A step of 8 columns of D: the scores of R blocks of 8 rows. Each matrix of K serves all blocks.
+template <typename T, short R, short TK, short LD>
+inline void multiply_step(const thread simdgroup_matrix<T, 8, 8> *q, const threadgroup T *k_tile,
+                          thread Accumulator *scores) {
   for (short k = 0; k < TK; k++) {
-    scores[k] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
-  for (short d = 0; d < TD; d++) {
-    simdgroup_matrix<T, 8, 8> q;
-    simdgroup_load(q, q_rows + d * 8, LD);
-    for (short k = 0; k < TK; k++) {
-      simdgroup_matrix<T, 8, 8> k_transposed;
-      simdgroup_load(k_transposed, k_tile + k * 8 * LD + d * 8, LD, ulong2(0, 0), true);
-      simdgroup_multiply_accumulate(scores[k], q, k_transposed, scores[k]);
+    simdgroup_matrix<T, 8, 8> k_transposed;
+    simdgroup_load(k_transposed, k_tile + k * 8 * LD, LD, ulong2(0, 0), true);
+    for (short r = 0; r < R; r++) {
+      simdgroup_multiply_accumulate(scores[r * TK + k], q[r], k_transposed, scores[r * TK + k]);
     }
+  }
+}
+
+/// S [8 R, BK] = Q [8 R, D] * K^T [D, BK], from rows LD apart. Two steps follow on each other, so that hardware that
+/// multiplies 16 rows in 16 steps may take four products at once.
+template <typename T, short R, short TK, short TD, short LD>
+inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_tile, thread Accumulator *scores) {
+  for (short n = 0; n < R * TK; n++) {
+    scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+#pragma clang loop unroll(full)
+  for (short two = 0; two < TD / 2; two++) {
+#pragma clang loop unroll(full)
+    for (short i = 0; i < 2; i++) {
+      const short column = two * 16 + i * 8;
+      simdgroup_matrix<T, 8, 8> q[R];
+      for (short r = 0; r < R; r++) {
+        simdgroup_load(q[r], q_rows + r * 8 * LD + column, LD);
+      }
+      multiply_step<T, R, TK, LD>(q, k_tile + column, scores);
+    }
+  }
+}
+
+/// The same of Q in registers: TD matrices of each block.
+template <typename T, short R, short TK, short TD, short LD>
+inline void multiply_scores(const thread simdgroup_matrix<T, 8, 8> *q, const threadgroup T *k_tile,
+                            thread Accumulator *scores) {
+  for (short n = 0; n < R * TK; n++) {
+    scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    multiply_step<T, R, TK, LD>(q + d * R, k_tile + d * 8, scores);
+  }
+}
+
+/// Puts the scores of a part of D where the SIMD groups that have the others find them.
+template <short N>
+inline void put_part(threadgroup float2 *part, uint simd_lane, const thread Accumulator *scores) {
+  for (short n = 0; n < N; n++) {
+    const thread auto &elements = scores[n].thread_elements();
+    part[n * 32 + simd_lane] = float2(elements[0], elements[1]);
+  }
+}
+
+/// Adds up the scores of WN parts, in their order.
+template <short N, short WN>
+inline void add_parts(const threadgroup float2 *parts, uint simd_lane, thread Accumulator *scores) {
+  for (short n = 0; n < N; n++) {
+    float2 sum = parts[n * 32 + simd_lane];
+    for (short w = 1; w < WN; w++) {
+      sum += parts[(w * N + n) * 32 + simd_lane];
+    }
+    thread auto &elements = scores[n].thread_elements();
+    elements[0] = sum[0];
+    elements[1] = sum[1];
   }
 }
 
@@ -172,24 +239,45 @@ struct RowSoftmax {
   float sum;      ///< of P; this lane's part
 };
 
-/// Raises the row's maximum to that of the tile, and rescales what was computed with the old one.
-template <short TK, short TD>
-inline void raise_maximum(thread RowSoftmax &softmax, const thread float2 *s, thread Accumulator *output) {
+/// The largest of the lane's scores of a row.
+template <short TK>
+inline float maximum_of_lane(const thread float2 *s) {
   float maximum = max(s[0][0], s[0][1]);
   for (short k = 1; k < TK; k++) {
     maximum = max(maximum, max(s[k][0], s[k][1]));
   }
-  if (simd_any(maximum > softmax.maximum + kRescaleThreshold)) {
-    maximum = maximum_of_row(maximum);
-    const bool moves = maximum > softmax.maximum + kRescaleThreshold;
-    const float factor = moves ? fast::exp2(softmax.maximum - maximum) : 1.0f;
-    softmax.maximum = moves ? maximum : softmax.maximum;
-    softmax.sum *= factor;
+  return maximum;
+}
+
+/// Raises the row's maximum to that of the tile, and rescales what was computed with the old one.
+template <short TD>
+inline void raise_maximum(thread RowSoftmax &softmax, float maximum, thread Accumulator *output) {
+  maximum = maximum_of_row(maximum);
+  const bool moves = maximum > softmax.maximum + kRescaleThreshold;
+  const float factor = moves ? fast::exp2(softmax.maximum - maximum) : 1.0f;
+  softmax.maximum = moves ? maximum : softmax.maximum;
+  softmax.sum *= factor;
 #pragma clang loop unroll(full)
-    for (short d = 0; d < TD; d++) {
-      thread auto &elements = output[d].thread_elements();
-      elements[0] *= factor;
-      elements[1] *= factor;
+  for (short d = 0; d < TD; d++) {
+    thread auto &elements = output[d].thread_elements();
+    elements[0] *= factor;
+    elements[1] *= factor;
+  }
+}
+
+/// The same of all rows, where any of them has more than its maximum.
+template <short R, short TK, short TD>
+inline void raise_maxima(thread RowSoftmax *softmax, const thread float2 *s, thread Accumulator *output) {
+  float maxima[R];
+  bool is_more = false;
+  for (short r = 0; r < R; r++) {
+    maxima[r] = maximum_of_lane<TK>(s + r * TK);
+    is_more = is_more || maxima[r] > softmax[r].maximum + kRescaleThreshold;
+  }
+  if (simd_any(is_more)) {
+#pragma clang loop unroll(full)
+    for (short r = 0; r < R; r++) {
+      raise_maximum<TD>(softmax[r], maxima[r], output + r * TD);
     }
   }
 }
@@ -207,15 +295,17 @@ inline void exponentiate(thread RowSoftmax &softmax, const thread float2 *s, thr
   }
 }
 
-/// O [8, D] += P [8, BK] * V [BK, D], V in rows LD apart.
-template <typename T, short TK, short TD, short LD>
+/// O [8 R, D] += P [8 R, BK] * V [BK, D], V in rows LD apart. Each matrix of V serves all blocks.
+template <typename T, short R, short TK, short TD, short LD>
 inline void accumulate(thread Accumulator *probabilities, const threadgroup T *v_tile, thread Accumulator *output) {
 #pragma clang loop unroll(full)
   for (short d = 0; d < TD; d++) {
     for (short k = 0; k < TK; k++) {
       simdgroup_matrix<T, 8, 8> v;
       simdgroup_load(v, v_tile + k * 8 * LD + d * 8, LD);
-      simdgroup_multiply_accumulate(output[d], probabilities[k], v, output[d]);
+      for (short r = 0; r < R; r++) {
+        simdgroup_multiply_accumulate(output[r * TD + d], probabilities[r * TK + k], v, output[r * TD + d]);
+      }
     }
   }
 }
@@ -237,8 +327,8 @@ inline void store_row(thread Accumulator *output, float normalizer, device T *ou
   }
 }
 
-template <typename T, typename Mask, short BQ, short BK, short D, short WM>
-[[kernel, max_total_threads_per_threadgroup(32 * WM)]] void flash_attn_prefill(
+template <typename T, typename Mask, short BQ, short BK, short D, short WM, short WN>
+[[kernel, max_total_threads_per_threadgroup(32 * WM * WN)]] void flash_attn_prefill(
     const device T *Q [[buffer(0)]], const device T *K [[buffer(1)]], const device T *V [[buffer(2)]],
     device T *O [[buffer(3)]], constant AttnParams &params [[buffer(4)]],
     constant AttnMaskParams &mask_params [[buffer(5), function_constant(has_mask)]],
@@ -253,20 +343,27 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     const device int *block_table [[buffer(14), function_constant(has_options)]],
     uint simd_lane [[thread_index_in_simdgroup]], uint simd_group [[simdgroup_index_in_threadgroup]],
     uint3 group [[threadgroup_position_in_grid]]) {
-  static_assert(BQ == 8 * WM, "a SIMD group owns 8 query rows");
-  static_assert(BK % 8 == 0 && D % 8 == 0, "tiles are made of 8x8 matrices");
+  static_assert(BQ % (8 * WM) == 0 && D % (16 * WN) == 0, "a SIMD group owns blocks of 8 rows, and takes two steps");
+  static_assert(BK % 8 == 0, "tiles are made of 8x8 matrices");
 
-  constexpr short TK = BK / 8;  // score matrices of a tile
-  constexpr short TD = D / 8;   // output matrices of a SIMD group
-  constexpr short LD = D + 8;   // elements from row to row in threadgroup memory
-  constexpr short THREADS = 32 * WM;
-  constexpr bool kSeparateTiles = (BQ + 2 * BK) * LD * sizeof(T) <= 32768;
+  constexpr short R = BQ / (8 * WM);  // blocks of 8 rows of a SIMD group
+  constexpr short DW = D / WN;        // columns of Q, K, V and O of a SIMD group
+  constexpr short TK = BK / 8;        // score matrices of a block
+  constexpr short TD = DW / 8;        // output matrices of a block
+  constexpr short LD = DW + 8;        // elements from row to row in threadgroup memory
+  constexpr short THREADS = 32 * WM;  // that share tiles
+  constexpr bool kParts = WN > 1;
+  constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile, and has Q in registers
+  static_assert(!kAlone || BQ <= BK, "Q passes through the tile of keys");
+  constexpr bool kSeparateTiles = !kParts && (BQ + 2 * BK) * LD * sizeof(T) <= 32768;
   constexpr short kTiles = kSeparateTiles ? 2 : 1;
+  constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
+  constexpr int kQueries = kAlone ? 0 : WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
+  // Alone, those that are late still read the last tile's scores.
+  constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
 
-  threadgroup T q_tile[BQ * LD];
-  threadgroup T kv_tiles[kTiles * BK * LD];
-  threadgroup T *k_tile = kv_tiles;
-  threadgroup T *v_tile = kv_tiles + (kTiles - 1) * BK * LD;
+  threadgroup float2 queries_and_sums[kQueries + kSums];
+  threadgroup T kv_tiles[WN * kTiles * BK * LD];
 
   const int head = group.y;
   const int kv_head = head / params.gqa_factor;
@@ -288,7 +385,11 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     }
   }
   const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
-  const uint thread_index = simd_group * 32 + simd_lane;
+  const uint thread_index = simd_group % WM * 32 + simd_lane;
+  const short part = short(simd_group / WM);
+  threadgroup T *k_tile = kv_tiles + part * BK * LD;
+  threadgroup T *q_tile = kAlone ? k_tile : reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LD;
+  threadgroup T *v_tile = k_tile + (kTiles - 1) * BK * LD;
 
   if (has_options) {
     Q += prompt.base_of(params.Q_strides) + head * params.Q_strides[1] + first_row * params.Q_strides[2];
@@ -302,35 +403,53 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     O += batch * params.O_strides[0] + head * params.O_strides[1] + first_row * params.O_strides[2];
   }
 
+  Q += part * DW;
+  K += part * DW;
+  V += part * DW;
+  O += part * DW;
+
   const LaneElements lane = elements_of_lane(simd_lane);
-  const short group_row = short(simd_group * 8);  // first of the SIMD group's rows in the tile
-  const short row = group_row + lane.row;
+  const short group_row = short(simd_group % WM * 8 * R);  // first of the SIMD group's rows in the tile
+  const short row = group_row + lane.row;             // this lane's in the first block; 8 more in each further one
 
-  // Position among the keys of this lane's row, and of the SIMD group's first and last.
-  const int position = first_row + row + row_offset;
+  // Position among the keys of this lane's first row, and of the SIMD group's first and last.
+  const int lane_position = first_row + row + row_offset;
   const int first_position = first_row + group_row + row_offset;
-  const int last_position = first_position + 7;
+  const int last_position = first_position + 8 * R - 1;
 
-  const device Mask *mask_row = nullptr;
+  const device Mask *mask_rows[R];
   if (has_mask) {
-    // Rows past the last one read the last one's mask; their results are dropped.
-    mask_row = mask + batch * mask_params.M_strides[0] + head * mask_params.M_strides[1] +
-               min(first_row + row, params.qL - 1) * mask_params.M_strides[2];
+    for (short r = 0; r < R; r++) {
+      // Rows past the last one read the last one's mask; their results are dropped.
+      mask_rows[r] = mask + batch * mask_params.M_strides[0] + head * mask_params.M_strides[1] +
+                     min(first_row + row + 8 * r, params.qL - 1) * mask_params.M_strides[2];
+    }
   }
   if (has_blk) {
     tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + group.x) * params.NK;
   }
 
-  load_tile<T, BQ, D, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
+  simdgroup_matrix<T, 8, 8> q[kAlone ? R * TD : 1];
+  load_tile<T, BQ, DW, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
+  if (kAlone) {
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+#pragma clang loop unroll(full)
+    for (short n = 0; n < R * TD; n++) {
+      simdgroup_load(q[n], q_tile + n % R * 8 * LD + n / R * 8, LD);
+    }
+  }
 
   // Scores are capped before they are powers of two.
   const bool caps = has_options && options.softcap != 0.0f;
   const float score_scale = caps ? params.scale : params.scale * M_LOG2E_F;
-  RowSoftmax softmax = {kLowestMaximum, 0.0f};
-  Accumulator output[TD];
+  RowSoftmax softmax[R];
+  for (short r = 0; r < R; r++) {
+    softmax[r] = {kLowestMaximum, 0.0f};
+  }
+  Accumulator output[R * TD];
 #pragma clang loop unroll(full)
-  for (short d = 0; d < TD; d++) {
-    output[d] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  for (short n = 0; n < R * TD; n++) {
+    output[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
 
   int first_tile = 0;
@@ -348,6 +467,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
     score_options = score_options_of(options, alibi_slopes, head);
   }
 
+  int turn = 0;
   for (int tile = first_tile; tile < key_tiles; tile++) {
     const uchar tile_class = has_blk ? tile_classes[tile] : kTileMixed;
     if (tile_class == kTileBlocked) {
@@ -362,104 +482,154 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM>
       contributes = contributes && first_key < seen_by_rows.end && first_key + BK > seen_by_rows.first;
     }
 
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // the last tile has been used
-    if (has_options) {
-      load_keys<T, BK, D, LD, THREADS>(k_tile, K, params.K_strides, options, block_table, prompt, first_key, seen,
-                                       thread_index);
+    // Two ways: whole tiles of aligned rows have all loads under way together.
+    const bool is_whole = is_aligned && !has_options && valid_keys == BK;
+    const device T *k_rows = K + first_key * params.K_strides[2];
+    const device T *v_rows = V + first_key * params.V_strides[2];
+    if (is_whole && kSeparateTiles) {
+      WholeTile<T, BK, DW, LD, THREADS> k_whole;
+      WholeTile<T, BK, DW, LD, THREADS> v_whole;
+      k_whole.load(k_rows, params.K_strides[2], thread_index);
+      v_whole.load(v_rows, params.V_strides[2], thread_index);
+      wait_for_tile<kAlone>();  // the last one has been used
+      k_whole.store(k_tile, thread_index);
+      v_whole.store(v_tile, thread_index);
+    } else if (is_whole) {
+      wait_for_tile<kAlone>();
+      load_whole_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, params.K_strides[2], thread_index);
     } else {
-      load_tile<T, BK, D, LD, THREADS>(k_tile, K + first_key * params.K_strides[2], params.K_strides[2], valid_keys,
-                                       thread_index);
+      wait_for_tile<kAlone>();
+      if (has_options) {
+        load_keys<T, BK, DW, LD, THREADS>(k_tile, K, params.K_strides, options, block_table, prompt, first_key, seen,
+                                          thread_index);
+      } else {
+        load_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, params.K_strides[2], valid_keys, thread_index);
+      }
+      if (kSeparateTiles && has_options) {
+        load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
+                                          thread_index);
+      } else if (kSeparateTiles) {
+        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], valid_keys, thread_index);
+      }
     }
-    if (kSeparateTiles && has_options) {
-      load_keys<T, BK, D, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
-                                       thread_index);
-    } else if (kSeparateTiles) {
-      load_tile<T, BK, D, LD, THREADS>(v_tile, V + first_key * params.V_strides[2], params.V_strides[2], valid_keys,
-                                       thread_index);
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
+    wait_for_tile<kAlone>();
 
-    Accumulator scores[TK];  // then P, in the same registers
+    Accumulator scores[R * TK];  // then P, in the same registers
     if (contributes) {
-      multiply_scores<T, TK, TD, LD>(q_tile + group_row * LD, k_tile, scores);
-      float2 s[TK];
-      scale_scores<TK>(scores, score_scale, s);
-      if (has_options && score_options.softcap != 0.0f) {
-        cap_scores<TK>(s, score_options.softcap);
+      if (kAlone) {
+        multiply_scores<T, R, TK, TD, LD>(q, k_tile, scores);
+      } else {
+        multiply_scores<T, R, TK, TD, LD>(q_tile + group_row * LD, k_tile, scores);
       }
-      if (has_options && score_options.slope != 0.0f) {
-        slope_scores<TK>(s, score_options.slope, first_key + lane.column - position);
+    }
+    if (kParts) {
+      threadgroup float2 *parts = queries_and_sums + kQueries + (turn * WM + group_row / (8 * R)) * WN * kScores;
+      if (contributes) {
+        put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
-      if (has_mask && tile_class != kTileUnmasked) {
-        mask_scores<TK>(s, mask_row + first_key, lane.column, valid_keys);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (contributes) {
+        add_parts<R * TK, WN>(parts, simd_lane, scores);
       }
-      if (valid_keys < BK) {
-        block_keys<TK>(s, lane.column, valid_keys);
+      turn = kAlone ? 1 - turn : 0;
+    }
+    if (contributes) {
+      float2 scaled[R * TK];
+      const bool every_row_sees =
+          !has_options || prompt.every_row_sees(options, first_key, first_key + BK, first_position, last_position);
+#pragma clang loop unroll(full)
+      for (short r = 0; r < R; r++) {
+        thread float2 *s = scaled + r * TK;
+        const int position = lane_position + 8 * r;
+        scale_scores<TK>(scores + r * TK, score_scale, s);
+        if (has_options && score_options.softcap != 0.0f) {
+          cap_scores<TK>(s, score_options.softcap);
+        }
+        if (has_options && score_options.slope != 0.0f) {
+          slope_scores<TK>(s, score_options.slope, first_key + lane.column - position);
+        }
+        if (has_mask && tile_class != kTileUnmasked) {
+          mask_scores<TK>(s, mask_rows[r] + first_key, lane.column, valid_keys);
+        }
+        if (valid_keys < BK) {
+          block_keys<TK>(s, lane.column, valid_keys);
+        }
+        if (do_causal && first_key + BK - 1 > first_position) {
+          block_keys<TK>(s, lane.column, position - first_key + 1);
+        }
+        if (!every_row_sees) {
+          const KeyRange of_row = prompt.seen(options, position, position);
+          block_keys<TK>(s, lane.column, of_row.end - first_key);
+          block_keys_before<TK>(s, lane.column, of_row.first - first_key);
+        }
       }
-      if (do_causal && first_key + BK - 1 > first_position) {
-        block_keys<TK>(s, lane.column, position - first_key + 1);
+      raise_maxima<R, TK, TD>(softmax, scaled, output);
+#pragma clang loop unroll(full)
+      for (short r = 0; r < R; r++) {
+        exponentiate<TK>(softmax[r], scaled + r * TK, scores + r * TK);
       }
-      if (has_options && !prompt.every_row_sees(options, first_key, first_key + BK, first_position, last_position)) {
-        const KeyRange of_row = prompt.seen(options, position, position);
-        block_keys<TK>(s, lane.column, of_row.end - first_key);
-        block_keys_before<TK>(s, lane.column, of_row.first - first_key);
-      }
-      raise_maximum<TK, TD>(softmax, s, output);
-      exponentiate<TK>(softmax, s, scores);
     }
 
     if (!kSeparateTiles) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);  // K has been used
-      if (has_options) {
-        load_keys<T, BK, D, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
-                                         thread_index);
-      } else {
-        load_tile<T, BK, D, LD, THREADS>(v_tile, V + first_key * params.V_strides[2], params.V_strides[2], valid_keys,
-                                         thread_index);
+      if (!kParts) {
+        wait_for_tile<kAlone>();  // K has been used, which parts have waited for
       }
-      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (is_whole) {
+        load_whole_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], thread_index);
+      } else if (has_options) {
+        load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
+                                          thread_index);
+      } else {
+        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], valid_keys, thread_index);
+      }
+      wait_for_tile<kAlone>();
     }
 
     if (contributes) {
-      accumulate<T, TK, TD, LD>(scores, v_tile, output);
+      accumulate<T, R, TK, TD, LD>(scores, v_tile, output);
     }
   }
 
-  float normalizer = 0.0f;
-  if (has_options) {
-    const RowEnd end = end_row(options, sinks, head, softmax.maximum, sum_of_row(softmax.sum));
-    normalizer = end.factor * normalizer_of(end.sum);
-    if ((options.present & MA_ATTN_LSE) != 0 && lane.column == 0 && row < valid_rows) {
-      lse[prompt.base_of(options.L_strides) + head * options.L_strides[1] + (first_row + row) * options.L_strides[2]] =
-          end.logarithm();
+#pragma clang loop unroll(full)
+  for (short r = 0; r < R; r++) {
+    const int row_of_block = row + 8 * r;
+    const bool is_valid = row_of_block < valid_rows;
+    float normalizer = 0.0f;
+    if (has_options) {
+      const RowEnd end = end_row(options, sinks, head, softmax[r].maximum, sum_of_row(softmax[r].sum));
+      normalizer = end.factor * normalizer_of(end.sum);
+      if ((options.present & MA_ATTN_LSE) != 0 && lane.column == 0 && part == 0 && is_valid) {
+        lse[prompt.base_of(options.L_strides) + head * options.L_strides[1] +
+            (first_row + row_of_block) * options.L_strides[2]] = end.logarithm();
+      }
+    } else {
+      normalizer = normalizer_of(sum_of_row(softmax[r].sum));
     }
-  } else {
-    normalizer = normalizer_of(sum_of_row(softmax.sum));
+    store_row<T, TD>(output + r * TD, normalizer, O + row_of_block * params.O_strides[2] + lane.column, is_valid);
   }
-  store_row<T, TD>(output, normalizer, O + row * params.O_strides[2] + lane.column, row < valid_rows);
 }
 
 // Entry points.
 
 /// A head size and dtype: without a mask or with one of its dtype, and with a bool mask.
-#define instantiate_prefill(name, T, BQ, BK, D, WM)                  \
-  instantiate_kernel(name, flash_attn_prefill, T, T, BQ, BK, D, WM); \
-  instantiate_kernel(name "_boolmask", flash_attn_prefill, T, uchar, BQ, BK, D, WM)
+#define instantiate_prefill(name, T, BQ, BK, D, WM, WN)                  \
+  instantiate_kernel(name, flash_attn_prefill, T, T, BQ, BK, D, WM, WN); \
+  instantiate_kernel(name "_boolmask", flash_attn_prefill, T, uchar, BQ, BK, D, WM, WN)
 
-instantiate_prefill("flash_attn_prefill_bf16_d64", bfloat, 32, 16, 64, 4);
-instantiate_prefill("flash_attn_prefill_bf16_d80", bfloat, 32, 16, 80, 4);
-instantiate_prefill("flash_attn_prefill_bf16_d96", bfloat, 32, 16, 96, 4);
-instantiate_prefill("flash_attn_prefill_bf16_d112", bfloat, 32, 16, 112, 4);
-instantiate_prefill("flash_attn_prefill_bf16_d128", bfloat, 32, 16, 128, 4);
-instantiate_prefill("flash_attn_prefill_bf16_d192", bfloat, 32, 16, 192, 4);
-instantiate_prefill("flash_attn_prefill_bf16_d256", bfloat, 32, 16, 256, 4);
-instantiate_prefill("flash_attn_prefill_bf16_d512", bfloat, 8, 8, 512, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d64", bfloat, 32, 16, 64, 2, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d80", bfloat, 32, 16, 80, 2, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d96", bfloat, 32, 16, 96, 2, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d112", bfloat, 32, 16, 112, 2, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d128", bfloat, 32, 16, 128, 2, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d192", bfloat, 32, 16, 192, 2, 2);
+instantiate_prefill("flash_attn_prefill_bf16_d256", bfloat, 32, 16, 256, 2, 2);
+instantiate_prefill("flash_attn_prefill_bf16_d512", bfloat, 16, 16, 512, 1, 4);
 
-instantiate_prefill("flash_attn_prefill_f16_d64", half, 32, 16, 64, 4);
-instantiate_prefill("flash_attn_prefill_f16_d80", half, 32, 16, 80, 4);
-instantiate_prefill("flash_attn_prefill_f16_d96", half, 32, 16, 96, 4);
-instantiate_prefill("flash_attn_prefill_f16_d112", half, 32, 16, 112, 4);
-instantiate_prefill("flash_attn_prefill_f16_d128", half, 32, 16, 128, 4);
-instantiate_prefill("flash_attn_prefill_f16_d192", half, 32, 16, 192, 4);
-instantiate_prefill("flash_attn_prefill_f16_d256", half, 32, 16, 256, 4);
-instantiate_prefill("flash_attn_prefill_f16_d512", half, 8, 8, 512, 1);
+instantiate_prefill("flash_attn_prefill_f16_d64", half, 32, 16, 64, 2, 1);
+instantiate_prefill("flash_attn_prefill_f16_d80", half, 32, 16, 80, 2, 1);
+instantiate_prefill("flash_attn_prefill_f16_d96", half, 32, 16, 96, 2, 1);
+instantiate_prefill("flash_attn_prefill_f16_d112", half, 32, 16, 112, 2, 1);
+instantiate_prefill("flash_attn_prefill_f16_d128", half, 32, 16, 128, 2, 1);
+instantiate_prefill("flash_attn_prefill_f16_d192", half, 32, 16, 192, 2, 2);
+instantiate_prefill("flash_attn_prefill_f16_d256", half, 32, 16, 256, 2, 2);
+instantiate_prefill("flash_attn_prefill_f16_d512", half, 16, 16, 512, 1, 4);

@@ -33,10 +33,65 @@ inline float maximum_of_row(float value) {
   return max(value, simd_shuffle_xor(value, 8));
 }
 
+/// A tile [ROWS, D] of 16-bit elements on its way from memory to a threadgroup's: a thread's part of it, so that loads
+/// are under way together. 8 threads share a row: 8 x 16 bytes are one 128-byte line of memory. All rows are there, and
+/// begin at multiples of 16 bytes.
+template <typename T, short ROWS, short D, short LD, short THREADS>
+struct WholeTile {
+  static constant constexpr short kRowsAtOnce = THREADS / 8;
+  static constant constexpr short kRowSteps = (ROWS + kRowsAtOnce - 1) / kRowsAtOnce;
+  static constant constexpr short kColumnSteps = (D + 63) / 64;
+
+  uint4 words[kRowSteps * kColumnSteps];
+
+  /// Whether the thread has a row and a column of a step.
+  static bool holds(short step, uint thread_index) {
+    return (ROWS % kRowsAtOnce == 0 || row(step, thread_index) < uint(ROWS)) &&
+           (D % 64 == 0 || column(step, thread_index) < uint(D));
+  }
+  static uint row(short step, uint thread_index) { return thread_index / 8 + step / kColumnSteps * kRowsAtOnce; }
+  static uint column(short step, uint thread_index) { return thread_index % 8 * 8 + step % kColumnSteps * 64; }
+
+  void load(const device T *source, long stride, uint thread_index) {
+    const device T *first = source + thread_index / 8 * stride + thread_index % 8 * 8;
+#pragma clang loop unroll(full)
+    for (short step = 0; step < kRowSteps * kColumnSteps; step++) {
+      if (holds(step, thread_index)) {
+        words[step] = *reinterpret_cast<const device uint4 *>(first + step / kColumnSteps * kRowsAtOnce * stride +
+                                                              step % kColumnSteps * 64);
+      }
+    }
+  }
+
+  void store(threadgroup T *tile, uint thread_index) const {
+#pragma clang loop unroll(full)
+    for (short step = 0; step < kRowSteps * kColumnSteps; step++) {
+      if (holds(step, thread_index)) {
+        threadgroup packed_ushort4 *to = reinterpret_cast<threadgroup packed_ushort4 *>(
+            tile + row(step, thread_index) * LD + column(step, thread_index));
+        to[0] = as_type<ushort4>(words[step].xy);
+        to[1] = as_type<ushort4>(words[step].zw);
+      }
+    }
+  }
+};
+
+/// Copies such a tile, a thread at most 64 bytes at once.
+template <typename T, short ROWS, short D, short LD, short THREADS>
+inline void load_whole_tile(threadgroup T *tile, const device T *source, long stride, uint thread_index) {
+  constexpr short kRows = ROWS * D > THREADS * 32 ? THREADS * 32 / D : ROWS;
+  static_assert(ROWS % kRows == 0, "a tile has parts of as many rows");
+#pragma clang loop unroll(full)
+  for (short row = 0; row < ROWS; row += kRows) {
+    WholeTile<T, kRows, D, LD, THREADS> part;
+    part.load(source + row * stride, stride, thread_index);
+    part.store(tile + row * LD, thread_index);
+  }
+}
+
 /// Copies tile [ROWS, D] from rows `stride` apart to rows LD apart; rows from
-/// `valid` on become 0 and are not read. 8 threads share a row: 8 x 16 bytes are
-/// one 128-byte line of memory. Packed vectors have the alignment of an element,
-/// since strides may be odd.
+/// `valid` on become 0 and are not read. Packed vectors have the alignment of an
+/// element, since strides may be odd.
 template <typename T, short ROWS, short D, short LD, short THREADS>
 inline void load_tile(threadgroup T *tile, const device T *source, long stride, int valid, uint thread_index) {
   constexpr uint kRowsAtOnce = THREADS / 8;

@@ -87,7 +87,7 @@ const classCases: readonly Refusal[] = [
     { tileClasses: narrowClasses },
     "invalid-argument",
     "tileClasses",
-    "8 x 8",
+    "16 x 16",
     "32 x 16",
     64,
   ),
@@ -97,7 +97,7 @@ const classCases: readonly Refusal[] = [
     "invalid-argument",
     "tileClasses",
     "32 x 16",
-    "8 x 8",
+    "16 x 16",
     512,
   ),
   refused(

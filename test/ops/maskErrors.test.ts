@@ -107,7 +107,7 @@ const cases: readonly OpRefusal<MaskOp>[] = [
     { reuse: narrowClasses },
     "invalid-argument",
     "reuse",
-    "8 x 8",
+    "16 x 16",
     "32 x 16",
   ),
   refused(

@@ -100,7 +100,7 @@ testTable(
     { name: "row stride", mask: { rows: 33, strides: [0, 0, 126] }, says: "strides 0, 0, 126" },
     { name: "batches", mask: { batch: 2, rows: 32, strides: [2048, 0, 64] }, says: "bool [2, 1, 32, 64]" },
     { name: "heads", mask: { heads: 2, rows: 32, strides: [0, 2048, 64] }, says: "bool [1, 2, 32, 64]" },
-    { name: "head size and so tiles", mask: { headDim: 512 }, says: "tiles of 8 x 8" },
+    { name: "head size and so tiles", mask: { headDim: 512 }, says: "tiles of 16 x 16" },
   ] satisfies { name: string; mask: Partial<Mask>; says: string }[],
   ({ mask, says }) => {
     expect(classifyThenAttend(base, { ...base, ...mask })).toBe(statusCodes.invalidArgument);

@@ -132,7 +132,7 @@ testTable("tile classes against the oracle", classCases, ({ dtype, headDim, shap
   using pass = device.pass();
   using classes = classifyMaskTiles(pass, { mask, headDim });
   pass.commitAndWait();
-  const [tileRows, tileKeys] = headDim === 512 ? [8, 8] : [32, 16];
+  const [tileRows, tileKeys] = headDim === 512 ? [16, 16] : [32, 16];
   const reference: AttentionMask = {
     kind: dtype === "bool" ? "bool" : "additive",
     values: mask.toFloat32Array(),

@@ -99,6 +99,7 @@ function failures(name: string): string[] {
       [301, entry.causal],
       [303, classes !== undefined],
       [304, false],
+      [305, false],
     ] as const;
     using pipeline = device.pipeline(name, {
       constants: flags.map(([index, value]) => ({ index, dtype: "bool", value })),
@@ -116,7 +117,7 @@ function failures(name: string): string[] {
       bytes: { 4: params, ...(mask === undefined ? {} : { 5: maskParams }) },
       form: "threadgroups",
       grid: [Math.ceil(qL / row.queryTile), heads, batch],
-      threads: [32, row.queryTile / 8, 1],
+      threads: [32, row.simdgroups, 1],
     });
     pass.commitAndWait();
     const failure = judge(entry, scene.problem, headMajorRows(entry, out));

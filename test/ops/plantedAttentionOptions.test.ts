@@ -50,7 +50,7 @@ function failures(name: string): string[] {
     const [dispatch] = encoded.describe();
     if (dispatch === undefined) throw new Error("nothing was encoded");
     using pipeline = device.pipeline(name, {
-      constants: [200, 201, 300, 301, 303, 304].map((index) => ({ index, dtype: "bool", value: index === 304 })),
+      constants: [200, 201, 300, 301, 303, 304, 305].map((index) => ({ index, dtype: "bool", value: index === 304 })),
     });
     using pass = device.pass();
     const buffers: Record<number, Tensor> = { 0: q, 1: k as Tensor, 2: v as Tensor, 3: out, 9: sinks, 10: alibiSlopes };

@@ -5,7 +5,7 @@ import { support } from "../../ffi/support.ts";
 export interface AttentionTiles {
   readonly queryTile: number;
   readonly keyTile: number;
-  /** SIMD groups of a threadgroup, each with 8 of the rows. */
+  /** SIMD groups of a threadgroup, along its rows and the values of a head. */
   readonly simdgroups: number;
 }
 

@@ -1,5 +1,6 @@
 #include "ActiveLanes.hpp"
 
+#include "TensorProducts.hpp"
 #include "llvm/Analysis/PostDominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -18,6 +19,10 @@ namespace {
 
 constexpr StringLiteral question = "sm_active_lanes", transposition = "sm_transposed";
 
+/// Functions of the header that have a meaning here.
+constexpr StringLiteral known[] = {question,         transposition,           "sm_row_pair",          "sm_product_bf16",
+                                   "sm_product_f16", "sm_product_bf16_parts", "sm_product_tf32_parts"};
+
 CallBase *callOf(Value *value, StringRef name) {
   auto *call = dyn_cast<CallBase>(value);
   const Function *callee = call ? call->getCalledFunction() : nullptr;
@@ -26,15 +31,26 @@ CallBase *callOf(Value *value, StringRef name) {
 
 bool isQuestion(Instruction &instruction) { return callOf(&instruction, question) != nullptr; }
 
-/// What is transposed twice is as it was.
+/// What is transposed twice is as it was, and what is transposed once in a block need not be again.
 void joinTranspositions(Function &function) {
-  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
-    CallBase *outer = callOf(&instruction, transposition);
-    CallBase *inner = outer ? callOf(outer->getArgOperand(0), transposition) : nullptr;
-    if (!inner) continue;
-    outer->replaceAllUsesWith(inner->getArgOperand(0));
-    outer->eraseFromParent();
-    if (inner->use_empty()) inner->eraseFromParent();
+  for (BasicBlock &block : function) {
+    SmallDenseMap<Value *, CallBase *> done;
+    for (Instruction &instruction : make_early_inc_range(block)) {
+      CallBase *outer = callOf(&instruction, transposition);
+      if (!outer) continue;
+      Value *operand = outer->getArgOperand(0);
+      CallBase *inner = callOf(operand, transposition), *same = done.lookup(operand);
+      if (!inner && !same) {
+        done[operand] = outer;
+        continue;
+      }
+      outer->replaceAllUsesWith(inner ? inner->getArgOperand(0) : same);
+      outer->eraseFromParent();
+      if (inner && inner->use_empty()) {
+        if (done.lookup(inner->getArgOperand(0)) == inner) done.erase(inner->getArgOperand(0));
+        inner->eraseFromParent();
+      }
+    }
   }
 }
 
@@ -166,8 +182,7 @@ void makeKernel(Module &module, const Function &kernel, Function &copy) {
 }  // namespace
 
 PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analyses) {
-  Function *asked = module.getFunction(question), *transposed = module.getFunction(transposition);
-  if (!asked && !transposed) return PreservedAnalyses::all();
+  if (none_of(known, [&](StringRef name) { return module.getFunction(name); })) return PreservedAnalyses::all();
   SmallVector<Function *, 4> kernels;
   for (Function &function : module)
     if (!function.isDeclaration() && function.getName().starts_with("sm_entry_")) kernels.push_back(&function);
@@ -190,9 +205,9 @@ PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analys
     if (!together.empty())
       builder_->buildFunctionSimplificationPipeline(OptimizationLevel::O3, ThinOrFullLTOPhase::None)
           .run(*kernel, functions);
+    for (Function *each : {kernel, partial}) joinTensorProducts(*each);
   }
-  dissolve(asked);
-  dissolve(transposed);
+  for (StringRef name : known) dissolve(module.getFunction(name));
   AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
   // What is known of an address is lost in one that may be of any memory: neighbours become one access only after this.
   FunctionPassManager passes;

@@ -12,8 +12,8 @@ enum FlashAttnKernel {
   static let family = KernelFamily(
     name: "flashAttnPrefill",
     sources: [("flash_attn_prefill.metal", table.names)],
-    // `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`, `has_options`.
-    constants: [200, 201, 300, 301, 303, 304],
+    // `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`, `has_options`, `is_aligned`.
+    constants: [200, 201, 300, 301, 303, 304, 305],
     dtypes: dtypes,
     headDims: headDims.map(UInt32.init),
     operations: [.flashAttnPrefill],
@@ -64,21 +64,30 @@ struct FlashAttnTiles {
   /// Query rows and key columns of a tile.
   let bq: Int32
   let bk: Int32
-  /// SIMD groups of a threadgroup along query rows and key columns.
+  /// SIMD groups of a threadgroup along query rows and the values of a head.
   let wm: UInt32
   let wn: UInt32
 
   /// Bytes of threadgroup memory: rows of 16-bit elements, padded by 16 bytes.
-  /// K and V share one tile where two do not fit next to Q.
+  /// K and V share one tile where two do not fit next to Q, or SIMD groups have
+  /// parts of a row. These exchange scores, and have Q in registers where none
+  /// shares its tile of keys.
   func threadgroupMemory(_ headDim: Int32) -> Int32 {
-    let rowBytes = (headDim + 8) * 2
+    let parts = Int32(wn)
+    let rowBytes = (headDim / parts + 8) * 2
+    if wm == 1 { return parts * (bk * rowBytes + 2 * bq * bk * 4) }
+    if parts > 1 { return parts * ((bq + bk) * rowBytes + bq * bk * 4) }
     let separate = (bq + 2 * bk) * rowBytes
     return separate <= 32768 ? separate : (bq + bk) * rowBytes
   }
 
   /// The geometry for a head size that has kernels. At D = 512 a tile of 32
-  /// rows would exceed 32 KiB of threadgroup memory.
+  /// rows would exceed 32 KiB of threadgroup memory, and a SIMD group its registers.
   static func forHeadDim(_ headDim: Int32) -> FlashAttnTiles {
-    headDim <= 256 ? FlashAttnTiles(bq: 32, bk: 16, wm: 4, wn: 1) : FlashAttnTiles(bq: 8, bk: 8, wm: 1, wn: 1)
+    switch headDim {
+    case ...128: FlashAttnTiles(bq: 32, bk: 16, wm: 2, wn: 1)
+    case ...256: FlashAttnTiles(bq: 32, bk: 16, wm: 2, wn: 2)
+    default: FlashAttnTiles(bq: 16, bk: 16, wm: 1, wn: 4)
+    }
   }
 }

@@ -34,7 +34,9 @@ enum FlashAttnPrefill {
     let shape =
       hasOptions
       ? 32 : (params.qL_rem == 0 ? 1 : 0) | (params.kL_rem == 0 ? 2 : 0) | (args.causal == 1 ? 8 : 0)
-    let variant = shape | (tensors.mask != nil ? 4 : 0) | (tensors.tileClasses != nil ? 16 : 0)
+    let variant =
+      shape | (tensors.mask != nil ? 4 : 0) | (tensors.tileClasses != nil ? 16 : 0)
+      | (isAligned(tensors, params) ? 64 : 0)
     let slot = PipelineSlot(kernel: kernel, variant: variant)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     if let codes {
@@ -68,6 +70,14 @@ enum FlashAttnPrefill {
         UInt32(bitPattern: params.H), isPacked ? 1 : sequences),
       threads: GridSize(32, tiles.wm, tiles.wn))
     return nil
+  }
+
+  /// Whether every 8 elements of a row of q, k and v begin at a multiple of 16 bytes.
+  @inline(__always)
+  private static func isAligned(_ tensors: FlashAttnTensors, _ params: AttnParams) -> Bool {
+    let (q, k, v) = (params.Q_strides, params.K_strides, params.V_strides)
+    return (tensors.q.offset | tensors.k.offset | tensors.v.offset) % 16 == 0
+      && (q.0 | q.1 | q.2 | k.0 | k.1 | k.2 | v.0 | v.1 | v.2) % 8 == 0
   }
 
   /// All of these buffers are bound: what is absent, which is not read, to the start of another's memory.

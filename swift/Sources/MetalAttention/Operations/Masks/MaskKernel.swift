@@ -31,7 +31,7 @@ enum MaskKernel {
     case .causal: "build_causal_mask_\(dtype)"
     case .slidingWindow: "build_sliding_window_mask_\(dtype)"
     case .classifyWide: "classify_mask_tiles_\(dtype)_q32_k16"
-    case .classifyNarrow: "classify_mask_tiles_\(dtype)_q8_k8"
+    case .classifyNarrow: "classify_mask_tiles_\(dtype)_q16_k16"
     }
   }
 

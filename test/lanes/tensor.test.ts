@@ -1,0 +1,37 @@
+/** Kernels of NVIDIA GPUs: which products of 8x8 matrices become one instruction of a tensor core. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { runChecked } from "../helpers/run.ts";
+import { lanesPlugin } from "./plugin.ts";
+
+const source = join(import.meta.dir, "ir/tensor.ll");
+const target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx78", "-nogpulib"];
+
+/** What each entry of `ir/tensor.ll` has of the instructions of matrices, in order. */
+async function instructions(options: readonly string[]): Promise<Record<string, string[]>> {
+  const code = await runChecked(["clang-19", ...target, "-O3", "-x", "ir", "-S", "-w", ...options, source, "-o", "-"]);
+  const entries = code.split(".visible .entry ").slice(1);
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const found = entry.matchAll(/^\t(?:mma\S*\.(m\d+n\d+k\d+)|(half\.empty|ldmatrix|movmatrix|ld\.shared\.\w+))/gm);
+      return [entry.split("(")[0] as string, Array.from(found, ([, shape, other]) => shape ?? other ?? "")];
+    }),
+  );
+}
+
+if (process.platform === "linux")
+  test("joins products by rows and by steps, where neither needs the other", async () => {
+    const found = await instructions([`-fpass-plugin=${lanesPlugin()}`]);
+    const expected = {
+      sm_entry_1: ["m16n8k16"],
+      sm_entry_2: ["m16n8k16"],
+      sm_entry_3: ["m16n8k8", "m16n8k8"],
+      sm_entry_4: ["m16n8k8", "m16n8k8", "m16n8k8", "m16n8k8"],
+      sm_entry_5: ["m16n8k8", "m16n8k8"],
+      sm_entry_6: ["ldmatrix", "ld.shared.u32", "ld.shared.u16", "ld.shared.u16", "movmatrix", "movmatrix"],
+    };
+    for (const [name, list] of Object.entries(expected)) {
+      expect({ name, list: found[name] }).toEqual({ name, list });
+      expect({ name, list: found[`${name}_partial`] }).toEqual({ name, list });
+    }
+  });
