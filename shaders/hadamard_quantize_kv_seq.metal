@@ -9,7 +9,8 @@
 /// which share its angles, else one.
 ///
 /// Grid: threads (rows * lanes, streams, batch size) with rows = ceil(heads / heads of a thread) * tokens; any
-/// threadgroup size of whole vectors. No threadgroup memory. Registers: 30 to 72 at 4 bits, up to 96 else (nvptx64, sm_90; no spills).
+/// threadgroup size of whole vectors. No threadgroup memory. Registers: 30 to 72 at 4 bits, up to 96 else (nvptx64,
+/// sm_90; no spills), of what does not turn.
 /// Bytes moved per vector: 4 D read, D * width / 8 and the norms written, each once; D log2 B additions, then the
 /// search. Bound by memory at 4 bits; by the search's reads of its table at 5 and more.
 #include <metal_stdlib>
