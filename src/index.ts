@@ -82,6 +82,7 @@ export type {
   QuantizeStream,
   QuantizeStreams,
 } from "./ops/quantizedCache/quantizedStreams.ts";
+export type { AppendRope } from "./ops/rope/appendRope.ts";
 export {
   type ApplyRopeArgs,
   applyRope,
@@ -89,7 +90,6 @@ export {
   type RopeStream,
   type RopeStreams,
 } from "./ops/rope/applyRope.ts";
-export type { AppendRope } from "./ops/rope/appendRope.ts";
 export type { RopeAngles } from "./ops/rope/ropeAngles.ts";
 export {
   type DefaultRope,
