@@ -8,9 +8,9 @@
 /// K may turn by its rotary positions on its way (hadamard_turn.h): a thread has heads_of_thread heads of a token then,
 /// which share its angles, else one.
 ///
-/// Grid: threads (rows * lanes, streams, batch size) with rows = ceil(heads / heads of a thread) * tokens; any threadgroup
-/// size of
-/// whole vectors. No threadgroup memory. Registers: 30 to 72 at 4 bits, up to 96 else (nvptx64, sm_90; no spills).
+/// Grid: threads (rows * lanes, streams, batch size) with rows = ceil(heads / heads of a thread) * tokens; any
+/// threadgroup size of whole vectors. No threadgroup memory. Registers: 30 to 72 at 4 bits, up to 96 else (nvptx64,
+/// sm_90; no spills), of what does not turn.
 /// Bytes moved per vector: 4 D read, D * width / 8 and the norms written, each once; D log2 B additions, then the
 /// search. Bound by memory at 4 bits; by the search's reads of its table at 5 and more.
 #include <metal_stdlib>
@@ -29,7 +29,8 @@ template <uint D, typename Format>
                              const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
                              device float *norms_v [[buffer(6)]], const device int *positions [[buffer(7)]],
                              const device int *block_table [[buffer(8)]],
-                             constant float *inv_freq [[buffer(9), function_constant(turns)]], uint3 position [[thread_position_in_grid]],
+                             constant float *inv_freq [[buffer(9), function_constant(turns)]],
+                             uint3 position [[thread_position_in_grid]],
                              uint simd_lane [[thread_index_in_simdgroup]]) {
   const uint heads = turns ? params.heads_of_thread : 1;
   const uint groups = turns ? (params.num_kv_heads + heads - 1) / heads : params.num_kv_heads;
@@ -58,7 +59,8 @@ template <uint D, typename Format>
   for (uint head = 0; head < count; head++) {
     const EncodedStream of_head =
         (position.y != 0 ? v : k)
-            .at(source_row + head, ulong(cache_row) + head * rows_of_head(params), D, Format::width(params.codebook_bits));
+            .at(source_row + head, ulong(cache_row) + head * rows_of_head(params), D,
+                Format::width(params.codebook_bits));
     quantize_vector<D, Format>(of_head, simd_lane, params.scale_factor_d512, params.codebook_bits, no_probe(), turn,
                                does_turn);
   }

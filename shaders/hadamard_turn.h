@@ -2,7 +2,7 @@
 /// encoded. With sines that have the sign of their side, both coordinates of a pair turn alike:
 ///   out = own * cos + other * sin,  sin of i + rotaryDim / 2 (or 2 i + 1) that of the pair, of the other its negative,
 /// in the roundings of `apply_rope`. The other coordinate is in the same quad where pairs are neighbours, in the
-/// same lane where D / 8 quads, half of all, are whole rounds of the lanes and all coordinates turn, and else read again.
+/// same lane where half the quads are whole rounds of the lanes and all coordinates turn, and else read again.
 #pragma once
 
 #include <metal_stdlib>

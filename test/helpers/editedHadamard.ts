@@ -26,7 +26,9 @@ export class EditedHadamard {
     if (known !== undefined) return known;
     const patches = patch === undefined ? [] : [patch];
     const planted = plant(this.#device, `${files[call]}.metal`, kernel, patches);
-    const pipeline = this.#device.pipeline(planted, { constants: [{ index: 2, dtype: "bool", value: true }] });
+    // Rows that begin at whole words, which do not turn.
+    const constants = [2, 3, 4, 5].map((index) => ({ index, dtype: "bool", value: index === 2 }) as const);
+    const pipeline = this.#device.pipeline(planted, { constants });
     if (patch === undefined) this.#unchanged.set(kernel, pipeline);
     return pipeline;
   }

@@ -96,8 +96,9 @@ function quantized(headDim: number, lanes: number | undefined): Family {
       const params = new Uint32Array(structSizes.HadamardQuantizeSeqParams / 4);
       params.set([headDim, nHeads, start, capacity, 1, 0, 4, nTokens, srcTokOffset, nSrcTokens]);
       new Float32Array(params.buffer)[5] = 1;
-      // Rows that begin at whole words.
-      using pipeline = device.pipeline(kernel, { constants: [{ index: 2, dtype: "bool", value: true }] });
+      // Rows that begin at whole words, which do not turn.
+      const constants = [2, 3, 4, 5].map((index) => ({ index, dtype: "bool", value: index === 2 }) as const);
+      using pipeline = device.pipeline(kernel, { constants });
       using pass = device.pass();
       const [packed, norms] = outputs as [Tensor, Tensor];
       const source = { tensor: src, access: "read" } as const;
@@ -162,7 +163,10 @@ const copyMistakes: readonly ShaderPatch[] = [
 ];
 const quantizedMistakes: readonly ShaderPatch[] = [
   { find: /ulong\(batch\) \* params\.n_src_tokens/, replace: "ulong(batch) * params.n_tokens" },
-  { find: /\{positions, block_table\}, position\.z/, replace: "{positions, block_table}, 0" },
+  {
+    find: /written_row_of\(params, (?:places|\{positions, block_table\}), position\.z/,
+    replace: "written_row_of(params, {positions, block_table}, 0",
+  },
 ];
 test.each([
   ...copyMistakes.map((patch) => [copies(8, false), patch] as const),
