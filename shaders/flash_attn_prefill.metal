@@ -100,50 +100,29 @@ inline float masked_score(float score, T bias) {
 /// A bool mask: non-zero attends.
 inline float masked_score(float score, uchar attends) { return attends != 0 ? score : -INFINITY; }
 
-/// A step of 8 columns of D: the scores of R blocks of 8 rows. Each matrix of K serves all blocks.
-template <typename T, short R, short TK, short LD>
-inline void multiply_step(const thread simdgroup_matrix<T, 8, 8> *q, const threadgroup T *k_tile,
-                          thread Accumulator *scores) {
-  for (short k = 0; k < TK; k++) {
-    simdgroup_matrix<T, 8, 8> k_transposed;
-    simdgroup_load(k_transposed, k_tile + k * 8 * LD, LD, ulong2(0, 0), true);
-    for (short r = 0; r < R; r++) {
-      simdgroup_multiply_accumulate(scores[r * TK + k], q[r], k_transposed, scores[r * TK + k]);
-    }
-  }
-}
-
-/// S [8 R, BK] = Q [8 R, D] * K^T [D, BK], from rows LD apart. Two steps follow on each other, so that hardware that
-/// multiplies 16 rows in 16 steps may take four products at once.
-template <typename T, short R, short TK, short TD, short LD>
+/// S [8 R, BK] += Q [8 R, D] * K^T [D, BK], from rows LQ and LK apart, D being 8 TD. Two steps follow on each other, so
+/// that hardware that multiplies 16 rows in 16 steps may take four products at once.
+template <typename T, short R, short TK, short TD, short LQ, short LK>
 inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_tile, thread Accumulator *scores) {
-  for (short n = 0; n < R * TK; n++) {
-    scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
 #pragma clang loop unroll(full)
   for (short two = 0; two < TD / 2; two++) {
 #pragma clang loop unroll(full)
     for (short i = 0; i < 2; i++) {
       const short column = two * 16 + i * 8;
       simdgroup_matrix<T, 8, 8> q[R];
-      for (short r = 0; r < R; r++) {
-        simdgroup_load(q[r], q_rows + r * 8 * LD + column, LD);
-      }
-      multiply_step<T, R, TK, LD>(q, k_tile + column, scores);
-    }
-  }
-}
-
-/// The same of Q in registers: TD matrices of each block.
-template <typename T, short R, short TK, short TD, short LD>
-inline void multiply_scores(const thread simdgroup_matrix<T, 8, 8> *q, const threadgroup T *k_tile,
-                            thread Accumulator *scores) {
-  for (short n = 0; n < R * TK; n++) {
-    scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
 #pragma clang loop unroll(full)
-  for (short d = 0; d < TD; d++) {
-    multiply_step<T, R, TK, LD>(q + d * R, k_tile + d * 8, scores);
+      for (short r = 0; r < R; r++) {
+        simdgroup_load(q[r], q_rows + r * 8 * LQ + column, LQ);
+      }
+      for (short k = 0; k < TK; k++) {
+        simdgroup_matrix<T, 8, 8> k_transposed;
+        simdgroup_load(k_transposed, k_tile + k * 8 * LK + column, LK, ulong2(0, 0), true);
+#pragma clang loop unroll(full)
+        for (short r = 0; r < R; r++) {
+          simdgroup_multiply_accumulate(scores[r * TK + k], q[r], k_transposed, scores[r * TK + k]);
+        }
+      }
+    }
   }
 }
 
@@ -233,6 +212,21 @@ inline void slope_scores(thread float2 *s, float slope, int distance) {
   }
 }
 
+/// Loads keys of K or V, `source` being a head's first: whole tiles of aligned rows have all their loads under way.
+template <typename T, short BK, short D, short LD, short THREADS>
+inline void load_key_tile(threadgroup T *tile, const device T *source, const constant ma_i64 *strides, bool is_whole,
+                          constant AttnOptionParams &options, const device int *block_table, Prompt prompt,
+                          int first_key, int valid_keys, KeyRange seen, uint thread_index) {
+  if (has_options) {
+    load_keys<T, BK, D, LD, THREADS>(tile, source, strides, options, block_table, prompt, first_key, seen,
+                                     thread_index);
+  } else if (is_whole) {
+    load_whole_tile<T, BK, D, LD, THREADS>(tile, source + first_key * strides[2], strides[2], thread_index);
+  } else {
+    load_tile<T, BK, D, LD, THREADS>(tile, source + first_key * strides[2], strides[2], valid_keys, thread_index);
+  }
+}
+
 /// The softmax of a row so far, all in powers of two.
 struct RowSoftmax {
   float maximum;  ///< of the scores
@@ -295,16 +289,19 @@ inline void exponentiate(thread RowSoftmax &softmax, const thread float2 *s, thr
   }
 }
 
-/// O [8 R, D] += P [8 R, BK] * V [BK, D], V in rows LD apart. Each matrix of V serves all blocks.
-template <typename T, short R, short TK, short TD, short LD>
+/// O [8 R, D] += P [8 R, BK] * V [BK, D], V in rows LD apart, D being 8 TD of the 8 TO columns of O, from
+/// 8 FIRST on. Each matrix of V serves all blocks.
+template <typename T, short R, short TK, short TD, short TO, short FIRST, short LD>
 inline void accumulate(thread Accumulator *probabilities, const threadgroup T *v_tile, thread Accumulator *output) {
 #pragma clang loop unroll(full)
   for (short d = 0; d < TD; d++) {
     for (short k = 0; k < TK; k++) {
       simdgroup_matrix<T, 8, 8> v;
       simdgroup_load(v, v_tile + k * 8 * LD + d * 8, LD);
+#pragma clang loop unroll(full)
       for (short r = 0; r < R; r++) {
-        simdgroup_multiply_accumulate(output[r * TD + d], probabilities[r * TK + k], v, output[r * TD + d]);
+        const short n = r * TO + FIRST + d;
+        simdgroup_multiply_accumulate(output[n], probabilities[r * TK + k], v, output[n]);
       }
     }
   }
@@ -353,17 +350,18 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr short LD = DW + 8;        // elements from row to row in threadgroup memory
   constexpr short THREADS = 32 * WM;  // that share tiles
   constexpr bool kParts = WN > 1;
-  constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile, and has Q in registers
-  static_assert(!kAlone || BQ <= BK, "Q passes through the tile of keys");
+  constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile
+  constexpr short kChunks = kAlone ? 2 : 1;   // of columns, one in a tile at a time
+  constexpr short DC = DW / kChunks;
+  constexpr short TC = DC / 8;
+  constexpr short LT = DC + 8;  // elements from row to row of a tile of K and V
   constexpr bool kSeparateTiles = !kParts && (BQ + 2 * BK) * LD * sizeof(T) <= 32768;
   constexpr short kTiles = kSeparateTiles ? 2 : 1;
   constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
-  constexpr int kQueries = kAlone ? 0 : WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
-  // Alone, those that are late still read the last tile's scores.
-  constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
+  constexpr int kQueries = WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
 
-  threadgroup float2 queries_and_sums[kQueries + kSums];
-  threadgroup T kv_tiles[WN * kTiles * BK * LD];
+  threadgroup float2 queries_and_scores[kQueries + (kParts ? WN * WM * kScores : 0)];
+  threadgroup uint4 kv_tiles[WN * kTiles * BK * LT * sizeof(T) / sizeof(uint4)];
 
   const int head = group.y;
   const int kv_head = head / params.gqa_factor;
@@ -387,9 +385,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
   const uint thread_index = simd_group % WM * 32 + simd_lane;
   const short part = short(simd_group / WM);
-  threadgroup T *k_tile = kv_tiles + part * BK * LD;
-  threadgroup T *q_tile = kAlone ? k_tile : reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LD;
-  threadgroup T *v_tile = k_tile + (kTiles - 1) * BK * LD;
+  threadgroup T *q_tile = reinterpret_cast<threadgroup T *>(queries_and_scores) + part * BQ * LD;
+  threadgroup T *k_tile = reinterpret_cast<threadgroup T *>(kv_tiles) + part * BK * LT;
+  threadgroup T *v_tile = k_tile + (kTiles - 1) * BK * LT;
 
   if (has_options) {
     Q += prompt.base_of(params.Q_strides) + head * params.Q_strides[1] + first_row * params.Q_strides[2];
@@ -429,15 +427,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + group.x) * params.NK;
   }
 
-  simdgroup_matrix<T, 8, 8> q[kAlone ? R * TD : 1];
   load_tile<T, BQ, DW, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
-  if (kAlone) {
-    simdgroup_barrier(mem_flags::mem_threadgroup);
-#pragma clang loop unroll(full)
-    for (short n = 0; n < R * TD; n++) {
-      simdgroup_load(q[n], q_tile + n % R * 8 * LD + n / R * 8, LD);
-    }
-  }
 
   // Scores are capped before they are powers of two.
   const bool caps = has_options && options.softcap != 0.0f;
@@ -467,7 +457,6 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     score_options = score_options_of(options, alibi_slopes, head);
   }
 
-  int turn = 0;
   for (int tile = first_tile; tile < key_tiles; tile++) {
     const uchar tile_class = has_blk ? tile_classes[tile] : kTileMixed;
     if (tile_class == kTileBlocked) {
@@ -482,48 +471,50 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       contributes = contributes && first_key < seen_by_rows.end && first_key + BK > seen_by_rows.first;
     }
 
-    // Two ways: whole tiles of aligned rows have all loads under way together.
     const bool is_whole = is_aligned && !has_options && valid_keys == BK;
-    const device T *k_rows = K + first_key * params.K_strides[2];
-    const device T *v_rows = V + first_key * params.V_strides[2];
-    if (is_whole && kSeparateTiles) {
-      WholeTile<T, BK, DW, LD, THREADS> k_whole;
-      WholeTile<T, BK, DW, LD, THREADS> v_whole;
-      k_whole.load(k_rows, params.K_strides[2], thread_index);
-      v_whole.load(v_rows, params.V_strides[2], thread_index);
+    Accumulator scores[R * TK];  // then P, in the same registers
+    if (kSeparateTiles && is_whole) {
+      WholeTile<T, BK, DC, LT, THREADS> k_whole;
+      WholeTile<T, BK, DC, LT, THREADS> v_whole;
+      k_whole.load(K + first_key * params.K_strides[2], params.K_strides[2], thread_index);
+      v_whole.load(V + first_key * params.V_strides[2], params.V_strides[2], thread_index);
       wait_for_tile<kAlone>();  // the last one has been used
       k_whole.store(k_tile, thread_index);
       v_whole.store(v_tile, thread_index);
-    } else if (is_whole) {
+    } else if (kSeparateTiles) {
       wait_for_tile<kAlone>();
-      load_whole_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, params.K_strides[2], thread_index);
-    } else {
+      load_key_tile<T, BK, DC, LT, THREADS>(k_tile, K, params.K_strides, false, options, block_table, prompt,
+                                            first_key, valid_keys, seen, thread_index);
+      load_key_tile<T, BK, DC, LT, THREADS>(v_tile, V, params.V_strides, false, options, block_table, prompt,
+                                            first_key, valid_keys, seen, thread_index);
+    }
+    if (!kSeparateTiles) {
       wait_for_tile<kAlone>();
-      if (has_options) {
-        load_keys<T, BK, DW, LD, THREADS>(k_tile, K, params.K_strides, options, block_table, prompt, first_key, seen,
-                                          thread_index);
-      } else {
-        load_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, params.K_strides[2], valid_keys, thread_index);
-      }
-      if (kSeparateTiles && has_options) {
-        load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
-                                          thread_index);
-      } else if (kSeparateTiles) {
-        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], valid_keys, thread_index);
-      }
+      load_key_tile<T, BK, DC, LT, THREADS>(k_tile, K, params.K_strides, is_whole, options, block_table, prompt,
+                                            first_key, valid_keys, seen, thread_index);
     }
     wait_for_tile<kAlone>();
-
-    Accumulator scores[R * TK];  // then P, in the same registers
     if (contributes) {
-      if (kAlone) {
-        multiply_scores<T, R, TK, TD, LD>(q, k_tile, scores);
-      } else {
-        multiply_scores<T, R, TK, TD, LD>(q_tile + group_row * LD, k_tile, scores);
+      for (short n = 0; n < R * TK; n++) {
+        scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+      }
+      multiply_scores<T, R, TK, TC, LD, LT>(q_tile + group_row * LD, k_tile, scores);
+    }
+    if (kChunks == 2) {
+      wait_for_tile<kAlone>();
+      load_key_tile<T, BK, DC, LT, THREADS>(k_tile, K + DC, params.K_strides, is_whole, options, block_table, prompt,
+                                            first_key, valid_keys, seen, thread_index);
+      wait_for_tile<kAlone>();
+      if (contributes) {
+        multiply_scores<T, R, TK, TC, LD, LT>(q_tile + group_row * LD + DC, k_tile, scores);
       }
     }
+
     if (kParts) {
-      threadgroup float2 *parts = queries_and_sums + kQueries + (turn * WM + group_row / (8 * R)) * WN * kScores;
+      threadgroup float2 *parts = queries_and_scores + kQueries + group_row / (8 * R) * WN * kScores;
+      if (kAlone) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the last scores have been added up
+      }
       if (contributes) {
         put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
@@ -531,7 +522,6 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       if (contributes) {
         add_parts<R * TK, WN>(parts, simd_lane, scores);
       }
-      turn = kAlone ? 1 - turn : 0;
     }
     if (contributes) {
       float2 scaled[R * TK];
@@ -571,22 +561,22 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     }
 
     if (!kSeparateTiles) {
-      if (!kParts) {
-        wait_for_tile<kAlone>();  // K has been used, which parts have waited for
-      }
-      if (is_whole) {
-        load_whole_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], thread_index);
-      } else if (has_options) {
-        load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
-                                          thread_index);
-      } else {
-        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], valid_keys, thread_index);
-      }
+      wait_for_tile<kAlone>();  // K has been used
+      load_key_tile<T, BK, DC, LT, THREADS>(v_tile, V, params.V_strides, is_whole, options, block_table, prompt,
+                                            first_key, valid_keys, seen, thread_index);
       wait_for_tile<kAlone>();
     }
-
     if (contributes) {
-      accumulate<T, R, TK, TD, LD>(scores, v_tile, output);
+      accumulate<T, R, TK, TC, TD, 0, LT>(scores, v_tile, output);
+    }
+    if (kChunks == 2) {
+      wait_for_tile<kAlone>();
+      load_key_tile<T, BK, DC, LT, THREADS>(v_tile, V + DC, params.V_strides, is_whole, options, block_table, prompt,
+                                            first_key, valid_keys, seen, thread_index);
+      wait_for_tile<kAlone>();
+      if (contributes) {
+        accumulate<T, R, TK, TC, TD, TD - TC, LT>(scores, v_tile, output);
+      }
     }
   }
 
