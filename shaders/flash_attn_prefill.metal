@@ -4,36 +4,42 @@
 /// Shapes: Q, O [B, H, qL, D]; K, V [B, H/gqa_factor, kL, D], any strides with
 /// an innermost 1. T is bfloat or half; scores, probabilities, sums are float.
 ///
-/// Grid: threadgroups (ceil(qL/BQ), H, B) of (32, WM, 1) threads. A threadgroup
-/// owns BQ query rows of one head, a SIMD group owns 8 of them: BQ = 8 * WM. It
-/// walks the keys in tiles of BK:
-///   S [8, BK]  = Q [8, D] * K^T [D, BK]   8x8 matrices, one float accumulator per 8 keys
-///   P [8, BK]  = exp2(S * scale * log2(e) - m), m the running row maximum
-///   O [8, D]  += P [8, BK] * V [BK, D]    8x8 matrices, D/8 float accumulators
-/// and divides O by the row sums of P at the end.
+/// Grid: threadgroups (ceil(qL/BQ), H, B) of (32, WM, WN) threads. A threadgroup
+/// owns BQ query rows of one head; a SIMD group owns 16 of them, BQ = 16 * WM, and
+/// D / WN columns. It walks the keys in tiles of BK:
+///   S [16, BK]  = Q [16, D] * K^T [D, BK]  8x8 matrices, two float accumulators per 8 keys
+///   P [16, BK]  = exp2(S * scale * log2(e) - m), m the running row maximum
+///   O [16, D]  += P [16, BK] * V [BK, D]   8x8 matrices, D/4 float accumulators
+/// and divides O by the row sums of P at the end. Each matrix of K and V serves two
+/// blocks of 8 rows. Where WN > 1 each SIMD group has its columns of Q, K, V and O:
+/// its S is a part of the sum, and all parts are added up in order through
+/// threadgroup memory, so that each SIMD group has P.
 ///
-///   D     BQ  BK  WM   threadgroup bytes     accumulator floats a lane
-///   64    32  16  4     9,216 = Q + K + V     16 (O) + 4 (S)
-///   80    32  16  4    11,264                 20 + 4
-///   96    32  16  4    13,312                 24 + 4
-///   112   32  16  4    15,360                 28 + 4
-///   128   32  16  4    17,408                 32 + 4
-///   192   32  16  4    25,600                 48 + 4
-///   256   32  16  4    25,344 = Q + K or V    64 + 4
-///   512    8   8  1    24,960 = Q + K + V    128 + 2
-/// The sizes between 64 and 256 take the tiles of 64 and 256: 8 rows a SIMD
-/// group, since more would leave fewer than 24 SIMD groups their registers. K and
-/// V have a tile each where both fit in 32 KiB beside Q, which saves two of four
-/// barriers a tile; at D = 256 they take turns. Rows are padded by 16 bytes so
-/// that the 8 rows of a matrix fall into different banks.
+///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane
+///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)
+///   80    32  16  2   1   11,264                      40 + 8
+///   96    32  16  2   1   13,312                      48 + 8
+///   112   32  16  2   1   15,360                      56 + 8
+///   128   32  16  2   1   17,408                      64 + 8
+///   192   32  16  2   2   24,064 = Q + K or V + S     48 + 8
+///   256   32  16  2   2   30,208                      64 + 8
+///   512   16  16  1   4   30,720 = Q + half of the columns of K or V + S
+///                                                     64 + 8
+/// 64 accumulators leave 24 SIMD groups their registers. K and V have a tile each
+/// where both fit in 32 KiB beside Q, which saves two of four barriers a tile; at
+/// D >= 192 they take turns. At D = 512 no two SIMD groups share a column, and each
+/// waits for its own tile alone. Rows are padded by 16 bytes so that the 8 rows of a
+/// matrix fall into different banks. Whole tiles of rows at multiples of 16 bytes
+/// have all loads of a thread under way together.
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
 /// pages; flash_attn_prefill_options.h says how. Kernels without any of these have no trace of them.
 ///
-/// Work: (2 D + 5) * qL * kL instructions a head (half of it when causal), the 5
-/// being the softmax. Bound by matrix arithmetic; each K and V tile is read once
-/// per BQ query rows.
+/// Work: (2 D + 5 WN) * qL * kL instructions a head (half of it when causal), the 5
+/// being the softmax. Bound by matrix arithmetic, and at D = 64 by what loads,
+/// barriers and the softmax take beside it; each K and V tile is read once per BQ
+/// query rows.
 ///
 /// A row's arithmetic depends on its own scores and on the order of the keys
 /// only, never on its place in a tile, and a key that is masked out changes
