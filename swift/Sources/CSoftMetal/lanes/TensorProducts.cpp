@@ -167,7 +167,10 @@ Value *sharedPointer(Value *pointer, IRBuilder<> &builder) {
 class SharedMatrix {
  public:
   explicit SharedMatrix(CallBase &load)
-      : load_(load), builder_(&load), stride_(load.getArgOperand(1)), matrix_(sharedPointer(load.getArgOperand(0), builder_)) {}
+      : load_(load),
+        builder_(&load),
+        stride_(load.getArgOperand(1)),
+        matrix_(sharedPointer(load.getArgOperand(0), builder_)) {}
 
   /// Whether its rows begin at multiples of 2^bits bytes.
   bool isAligned(unsigned bits) const {
