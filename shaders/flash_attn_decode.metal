@@ -277,10 +277,10 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   const uint query_of_lane = min(first_in_head + lane / per_step, queries - 1);
   const uint head_of_lane = kv_head * (queries / params.n_q) + query_of_lane / params.n_q;
   const Visible visible(params, sequence, tree_mask, batch, query_of_lane % params.n_q);
-  const ScoreRule rule = {params.scale * (K_CODES ? unit_of_codes<D>(params) : 1.0f), params.softcap,
-                          (params.present & MA_DECODE_ALIBI) != 0 ? alibi_slopes[head_of_lane] : 0.0f,
-                          sequence.position_of_first_row(params) +
-                              int(query_of_lane % params.n_q + params.alibi_distance)};
+  const ScoreRule rule = {
+      params.scale * (K_CODES ? unit_of_codes<D>(params) : 1.0f), params.softcap,
+      (params.present & MA_DECODE_ALIBI) != 0 ? alibi_slopes[head_of_lane] : 0.0f,
+      sequence.position_of_first_row(params) + int(query_of_lane % params.n_q + params.alibi_distance)};
 
   float query[QUERIES * K::values] = {};
   float output[QUERIES * V::values];

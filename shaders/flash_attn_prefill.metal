@@ -23,14 +23,13 @@
 ///   128   32  16  2   1   17,408                      64 + 8
 ///   192   32  16  2   2   24,064 = Q + K or V + S     48 + 8
 ///   256   32  16  2   2   30,208                      64 + 8
-///   512   16  16  1   4   30,720 = Q + half of the columns of K or V + S
-///                                                     64 + 8
+///   512   16  16  1   4   25,600 = K or V + S         64 + 8, and Q
 /// 64 accumulators leave 24 SIMD groups their registers. K and V have a tile each
 /// where both fit in 32 KiB beside Q, which saves two of four barriers a tile; at
-/// D >= 192 they take turns. At D = 512 no two SIMD groups share a column, and each
-/// waits for its own tile alone. Rows are padded by 16 bytes so that the 8 rows of a
-/// matrix fall into different banks. Whole tiles of rows at multiples of 16 bytes
-/// have all loads of a thread under way together.
+/// D >= 192 they take turns. At D = 512 no two SIMD groups share a column: each has
+/// its Q in registers, and waits for its own tile alone. Rows are padded by 16 bytes
+/// so that the 8 rows of a matrix fall into different banks. Whole tiles of rows at
+/// multiples of 16 bytes have all loads of a thread under way together.
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
@@ -54,7 +53,6 @@
 #include "common/mask_tiles.h"
 #include "common/simdgroup_tile.h"
 #include "flash_attn_prefill_options.h"
-#include "flash_attn_prefill_steps.h"
 
 using namespace metal;
 
@@ -74,18 +72,263 @@ constant bool has_options [[function_constant(304)]];
 /// Every 8 elements of a row of q, k and v begin at a multiple of 16 bytes.
 constant bool is_aligned [[function_constant(305)]];
 
-/// Loads keys of K or V, `source` being a head's first: whole tiles of aligned rows have all their loads under way.
-template <typename T, short BK, short D, short LD, short THREADS>
-inline void load_key_tile(threadgroup T *tile, const device T *source, const constant ma_i64 *strides, bool is_whole,
-                          constant AttnOptionParams &options, const device int *block_table, Prompt prompt,
-                          int first_key, int valid_keys, KeyRange seen, uint thread_index) {
-  if (has_options) {
-    load_keys<T, BK, D, LD, THREADS>(tile, source, strides, options, block_table, prompt, first_key, seen,
-                                     thread_index);
-  } else if (is_whole) {
-    load_whole_tile<T, BK, D, LD, THREADS>(tile, source + first_key * strides[2], strides[2], thread_index);
+/// Start of the running row maximum. Finite, so that exp2(-inf - m) is 0 and not
+/// NaN while every key so far is masked.
+constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
+
+/// The running maximum follows the row's true maximum only when that is higher
+/// by this much, in powers of two. P then stays below 2^8, where float is as
+/// precise as below 1, and most tiles leave the accumulators alone.
+constant constexpr float kRescaleThreshold = 8.0f;
+
+/// Waits for those that load a tile together: a SIMD group alone where each has a part of D.
+template <bool IS_ALONE>
+inline void wait_for_tile() {
+  if (IS_ALONE) {
+    simdgroup_barrier(mem_flags::mem_threadgroup);
   } else {
-    load_tile<T, BK, D, LD, THREADS>(tile, source + first_key * strides[2], strides[2], valid_keys, thread_index);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+}
+
+// The steps of a SIMD group with a tile of keys. TK and TD are the 8x8 matrices
+// of BK keys and of D values, R the blocks of 8 rows. Arrays have a block behind
+// the other. A lane holds scores (8 k + column) and the next of its row of a block
+// in s[k].
+
+/// log2(e) * bias of an additive mask.
+template <typename T>
+inline float masked_score(float score, T bias) {
+  return score + M_LOG2E_F * float(bias);
+}
+
+/// A bool mask: non-zero attends.
+inline float masked_score(float score, uchar attends) { return attends != 0 ? score : -INFINITY; }
+
+/// A step of 8 columns of D: the scores of R blocks of 8 rows. Each matrix of K serves all blocks.
+template <typename T, short R, short TK, short LD>
+inline void multiply_step(const thread simdgroup_matrix<T, 8, 8> *q, const threadgroup T *k_tile,
+                          thread Accumulator *scores) {
+  for (short k = 0; k < TK; k++) {
+    simdgroup_matrix<T, 8, 8> k_transposed;
+    simdgroup_load(k_transposed, k_tile + k * 8 * LD, LD, ulong2(0, 0), true);
+    for (short r = 0; r < R; r++) {
+      simdgroup_multiply_accumulate(scores[r * TK + k], q[r], k_transposed, scores[r * TK + k]);
+    }
+  }
+}
+
+/// S [8 R, BK] = Q [8 R, D] * K^T [D, BK], from rows LD apart. Two steps follow on each other, so that hardware that
+/// multiplies 16 rows in 16 steps may take four products at once.
+template <typename T, short R, short TK, short TD, short LD>
+inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_tile, thread Accumulator *scores) {
+  for (short n = 0; n < R * TK; n++) {
+    scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+#pragma clang loop unroll(full)
+  for (short two = 0; two < TD / 2; two++) {
+#pragma clang loop unroll(full)
+    for (short i = 0; i < 2; i++) {
+      const short column = two * 16 + i * 8;
+      simdgroup_matrix<T, 8, 8> q[R];
+      for (short r = 0; r < R; r++) {
+        simdgroup_load(q[r], q_rows + r * 8 * LD + column, LD);
+      }
+      multiply_step<T, R, TK, LD>(q, k_tile + column, scores);
+    }
+  }
+}
+
+/// The same of Q in registers: TD matrices of each block.
+template <typename T, short R, short TK, short TD, short LD>
+inline void multiply_scores(const thread simdgroup_matrix<T, 8, 8> *q, const threadgroup T *k_tile,
+                            thread Accumulator *scores) {
+  for (short n = 0; n < R * TK; n++) {
+    scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    multiply_step<T, R, TK, LD>(q + d * R, k_tile + d * 8, scores);
+  }
+}
+
+/// Puts the scores of a part of D where the SIMD groups that have the others find them.
+template <short N>
+inline void put_part(threadgroup float2 *part, uint simd_lane, const thread Accumulator *scores) {
+  for (short n = 0; n < N; n++) {
+    const thread auto &elements = scores[n].thread_elements();
+    part[n * 32 + simd_lane] = float2(elements[0], elements[1]);
+  }
+}
+
+/// Adds up the scores of WN parts, in their order.
+template <short N, short WN>
+inline void add_parts(const threadgroup float2 *parts, uint simd_lane, thread Accumulator *scores) {
+  for (short n = 0; n < N; n++) {
+    float2 sum = parts[n * 32 + simd_lane];
+    for (short w = 1; w < WN; w++) {
+      sum += parts[(w * N + n) * 32 + simd_lane];
+    }
+    thread auto &elements = scores[n].thread_elements();
+    elements[0] = sum[0];
+    elements[1] = sum[1];
+  }
+}
+
+/// The lane's scores, in powers of two.
+template <short TK>
+inline void scale_scores(thread Accumulator *scores, float score_scale, thread float2 *s) {
+  for (short k = 0; k < TK; k++) {
+    thread auto &elements = scores[k].thread_elements();
+    s[k] = float2(elements[0] * score_scale, elements[1] * score_scale);
+  }
+}
+
+/// Applies the mask of the row, `mask_keys` being that of the tile's first key.
+template <short TK, typename Mask>
+inline void mask_scores(thread float2 *s, const device Mask *mask_keys, short column, int valid_keys) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      const short key = k * 8 + column + i;
+      if (key < valid_keys) {
+        s[k][i] = masked_score(s[k][i], mask_keys[key]);
+      }
+    }
+  }
+}
+
+/// Blocks the tile's keys from `attended` on.
+template <short TK>
+inline void block_keys(thread float2 *s, short column, int attended) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      s[k][i] = k * 8 + column + i < attended ? s[k][i] : -INFINITY;
+    }
+  }
+}
+
+/// Blocks the tile's keys before `first`.
+template <short TK>
+inline void block_keys_before(thread float2 *s, short column, int first) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      s[k][i] = k * 8 + column + i < first ? -INFINITY : s[k][i];
+    }
+  }
+}
+
+/// Caps scores softly, and makes powers of two of them.
+template <short TK>
+inline void cap_scores(thread float2 *s, float softcap) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      s[k][i] = softcap * precise::tanh(s[k][i] / softcap) * M_LOG2E_F;
+    }
+  }
+}
+
+/// Adds a bias that grows by `slope` from key to key, and is 0 at the row's own; `distance` is that of the
+/// lane's first key.
+template <short TK>
+inline void slope_scores(thread float2 *s, float slope, int distance) {
+  for (short k = 0; k < TK; k++) {
+    for (short i = 0; i < 2; i++) {
+      s[k][i] += slope * float(distance + k * 8 + i);
+    }
+  }
+}
+
+/// The softmax of a row so far, all in powers of two.
+struct RowSoftmax {
+  float maximum;  ///< of the scores
+  float sum;      ///< of P; this lane's part
+};
+
+/// The largest of the lane's scores of a row.
+template <short TK>
+inline float maximum_of_lane(const thread float2 *s) {
+  float maximum = max(s[0][0], s[0][1]);
+  for (short k = 1; k < TK; k++) {
+    maximum = max(maximum, max(s[k][0], s[k][1]));
+  }
+  return maximum;
+}
+
+/// Raises the row's maximum to that of the tile, and rescales what was computed with the old one.
+template <short TD>
+inline void raise_maximum(thread RowSoftmax &softmax, float maximum, thread Accumulator *output) {
+  maximum = maximum_of_row(maximum);
+  const bool moves = maximum > softmax.maximum + kRescaleThreshold;
+  const float factor = moves ? fast::exp2(softmax.maximum - maximum) : 1.0f;
+  softmax.maximum = moves ? maximum : softmax.maximum;
+  softmax.sum *= factor;
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    thread auto &elements = output[d].thread_elements();
+    elements[0] *= factor;
+    elements[1] *= factor;
+  }
+}
+
+/// The same of all rows, where any of them has more than its maximum.
+template <short R, short TK, short TD>
+inline void raise_maxima(thread RowSoftmax *softmax, const thread float2 *s, thread Accumulator *output) {
+  float maxima[R];
+  bool is_more = false;
+  for (short r = 0; r < R; r++) {
+    maxima[r] = maximum_of_lane<TK>(s + r * TK);
+    is_more = is_more || maxima[r] > softmax[r].maximum + kRescaleThreshold;
+  }
+  if (simd_any(is_more)) {
+#pragma clang loop unroll(full)
+    for (short r = 0; r < R; r++) {
+      raise_maximum<TD>(softmax[r], maxima[r], output + r * TD);
+    }
+  }
+}
+
+/// P = exp2(S - maximum), and its sum.
+template <short TK>
+inline void exponentiate(thread RowSoftmax &softmax, const thread float2 *s, thread Accumulator *probabilities) {
+  for (short k = 0; k < TK; k++) {
+    const float p0 = fast::exp2(s[k][0] - softmax.maximum);
+    const float p1 = fast::exp2(s[k][1] - softmax.maximum);
+    softmax.sum += p0 + p1;
+    thread auto &elements = probabilities[k].thread_elements();
+    elements[0] = p0;
+    elements[1] = p1;
+  }
+}
+
+/// O [8 R, D] += P [8 R, BK] * V [BK, D], V in rows LD apart. Each matrix of V serves all blocks.
+template <typename T, short R, short TK, short TD, short LD>
+inline void accumulate(thread Accumulator *probabilities, const threadgroup T *v_tile, thread Accumulator *output) {
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    for (short k = 0; k < TK; k++) {
+      simdgroup_matrix<T, 8, 8> v;
+      simdgroup_load(v, v_tile + k * 8 * LD + d * 8, LD);
+      for (short r = 0; r < R; r++) {
+        simdgroup_multiply_accumulate(output[r * TD + d], probabilities[r * TK + k], v, output[r * TD + d]);
+      }
+    }
+  }
+}
+
+/// 1 / sum; a row that attends nothing has sum 0 and output 0.
+inline float normalizer_of(float row_sum) { return row_sum == 0 ? 0.0f : 1.0f / row_sum; }
+
+/// Normalizes the lane's part of O; `output_row` is where its first element belongs.
+template <typename T, short TD>
+inline void store_row(thread Accumulator *output, float normalizer, device T *output_row, bool stores) {
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    // Adding +0 makes the sign of a zero independent of the tiles that were skipped.
+    thread auto &elements = output[d].thread_elements();
+    if (stores) {
+      output_row[d * 8] = T((elements[0] + 0.0f) * normalizer);
+      output_row[d * 8 + 1] = T((elements[1] + 0.0f) * normalizer);
+    }
   }
 }
 
@@ -115,18 +358,17 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr short LD = DW + 8;        // elements from row to row in threadgroup memory
   constexpr short THREADS = 32 * WM;  // that share tiles
   constexpr bool kParts = WN > 1;
-  constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile
-  constexpr short kChunks = kAlone ? 2 : 1;   // of columns, one in a tile at a time
-  constexpr short DC = DW / kChunks;
-  constexpr short TC = DC / 8;
-  constexpr short LT = DC + 8;  // elements from row to row of a tile of K and V
+  constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile, and has Q in registers
+  static_assert(!kAlone || BQ <= BK, "Q passes through the tile of keys");
   constexpr bool kSeparateTiles = !kParts && (BQ + 2 * BK) * LD * sizeof(T) <= 32768;
   constexpr short kTiles = kSeparateTiles ? 2 : 1;
   constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
-  constexpr int kQueries = WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
+  constexpr int kQueries = kAlone ? 0 : WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
+  // Alone, those that are late still read the last tile's scores.
+  constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
 
-  threadgroup float2 queries_and_scores[kQueries + (kParts ? WN * WM * kScores : 0)];
-  threadgroup uint4 kv_tiles[WN * kTiles * BK * LT * sizeof(T) / sizeof(uint4)];
+  threadgroup float2 queries_and_sums[kQueries + kSums];
+  threadgroup T kv_tiles[WN * kTiles * BK * LD];
 
   const int head = group.y;
   const int kv_head = head / params.gqa_factor;
@@ -150,9 +392,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
   const uint thread_index = simd_group % WM * 32 + simd_lane;
   const short part = short(simd_group / WM);
-  threadgroup T *q_tile = reinterpret_cast<threadgroup T *>(queries_and_scores) + part * BQ * LD;
-  threadgroup T *k_tile = reinterpret_cast<threadgroup T *>(kv_tiles) + part * BK * LT;
-  threadgroup T *v_tile = k_tile + (kTiles - 1) * BK * LT;
+  threadgroup T *k_tile = kv_tiles + part * BK * LD;
+  threadgroup T *q_tile = kAlone ? k_tile : reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LD;
+  threadgroup T *v_tile = k_tile + (kTiles - 1) * BK * LD;
 
   if (has_options) {
     Q += prompt.base_of(params.Q_strides) + head * params.Q_strides[1] + first_row * params.Q_strides[2];
@@ -192,7 +434,15 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + group.x) * params.NK;
   }
 
+  simdgroup_matrix<T, 8, 8> q[kAlone ? R * TD : 1];
   load_tile<T, BQ, DW, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
+  if (kAlone) {
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+#pragma clang loop unroll(full)
+    for (short n = 0; n < R * TD; n++) {
+      simdgroup_load(q[n], q_tile + n % R * 8 * LD + n / R * 8, LD);
+    }
+  }
 
   // Scores are capped before they are powers of two.
   const bool caps = has_options && options.softcap != 0.0f;
@@ -222,6 +472,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     score_options = score_options_of(options, alibi_slopes, head);
   }
 
+  int turn = 0;
   for (int tile = first_tile; tile < key_tiles; tile++) {
     const uchar tile_class = has_blk ? tile_classes[tile] : kTileMixed;
     if (tile_class == kTileBlocked) {
@@ -236,50 +487,48 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       contributes = contributes && first_key < seen_by_rows.end && first_key + BK > seen_by_rows.first;
     }
 
+    // Two ways: whole tiles of aligned rows have all loads under way together.
     const bool is_whole = is_aligned && !has_options && valid_keys == BK;
-    Accumulator scores[R * TK];  // then P, in the same registers
-    if (kSeparateTiles && is_whole) {
-      WholeTile<T, BK, DC, LT, THREADS> k_whole;
-      WholeTile<T, BK, DC, LT, THREADS> v_whole;
-      k_whole.load(K + first_key * params.K_strides[2], params.K_strides[2], thread_index);
-      v_whole.load(V + first_key * params.V_strides[2], params.V_strides[2], thread_index);
+    const device T *k_rows = K + first_key * params.K_strides[2];
+    const device T *v_rows = V + first_key * params.V_strides[2];
+    if (is_whole && kSeparateTiles) {
+      WholeTile<T, BK, DW, LD, THREADS> k_whole;
+      WholeTile<T, BK, DW, LD, THREADS> v_whole;
+      k_whole.load(k_rows, params.K_strides[2], thread_index);
+      v_whole.load(v_rows, params.V_strides[2], thread_index);
       wait_for_tile<kAlone>();  // the last one has been used
       k_whole.store(k_tile, thread_index);
       v_whole.store(v_tile, thread_index);
-    } else if (kSeparateTiles) {
+    } else if (is_whole) {
       wait_for_tile<kAlone>();
-      load_key_tile<T, BK, DC, LT, THREADS>(k_tile, K, params.K_strides, false, options, block_table, prompt,
-                                            first_key, valid_keys, seen, thread_index);
-      load_key_tile<T, BK, DC, LT, THREADS>(v_tile, V, params.V_strides, false, options, block_table, prompt,
-                                            first_key, valid_keys, seen, thread_index);
-    }
-    if (!kSeparateTiles) {
+      load_whole_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, params.K_strides[2], thread_index);
+    } else {
       wait_for_tile<kAlone>();
-      load_key_tile<T, BK, DC, LT, THREADS>(k_tile, K, params.K_strides, is_whole, options, block_table, prompt,
-                                            first_key, valid_keys, seen, thread_index);
+      if (has_options) {
+        load_keys<T, BK, DW, LD, THREADS>(k_tile, K, params.K_strides, options, block_table, prompt, first_key, seen,
+                                          thread_index);
+      } else {
+        load_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, params.K_strides[2], valid_keys, thread_index);
+      }
+      if (kSeparateTiles && has_options) {
+        load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
+                                          thread_index);
+      } else if (kSeparateTiles) {
+        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], valid_keys, thread_index);
+      }
     }
     wait_for_tile<kAlone>();
-    if (contributes) {
-      for (short n = 0; n < R * TK; n++) {
-        scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-      }
-      multiply_scores<T, R, TK, TC, LD, LT>(q_tile + group_row * LD, k_tile, scores);
-    }
-    if (kChunks == 2) {
-      wait_for_tile<kAlone>();
-      load_key_tile<T, BK, DC, LT, THREADS>(k_tile, K + DC, params.K_strides, is_whole, options, block_table, prompt,
-                                            first_key, valid_keys, seen, thread_index);
-      wait_for_tile<kAlone>();
-      if (contributes) {
-        multiply_scores<T, R, TK, TC, LD, LT>(q_tile + group_row * LD + DC, k_tile, scores);
-      }
-    }
 
-    if (kParts) {
-      threadgroup float2 *parts = queries_and_scores + kQueries + group_row / (8 * R) * WN * kScores;
+    Accumulator scores[R * TK];  // then P, in the same registers
+    if (contributes) {
       if (kAlone) {
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the last scores have been added up
+        multiply_scores<T, R, TK, TD, LD>(q, k_tile, scores);
+      } else {
+        multiply_scores<T, R, TK, TD, LD>(q_tile + group_row * LD, k_tile, scores);
       }
+    }
+    if (kParts) {
+      threadgroup float2 *parts = queries_and_sums + kQueries + (turn * WM + group_row / (8 * R)) * WN * kScores;
       if (contributes) {
         put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
@@ -287,6 +536,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       if (contributes) {
         add_parts<R * TK, WN>(parts, simd_lane, scores);
       }
+      turn = kAlone ? 1 - turn : 0;
     }
     if (contributes) {
       float2 scaled[R * TK];
@@ -326,22 +576,22 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     }
 
     if (!kSeparateTiles) {
-      wait_for_tile<kAlone>();  // K has been used
-      load_key_tile<T, BK, DC, LT, THREADS>(v_tile, V, params.V_strides, is_whole, options, block_table, prompt,
-                                            first_key, valid_keys, seen, thread_index);
-      wait_for_tile<kAlone>();
-    }
-    if (contributes) {
-      accumulate<T, R, TK, TC, TD, 0, LT>(scores, v_tile, output);
-    }
-    if (kChunks == 2) {
-      wait_for_tile<kAlone>();
-      load_key_tile<T, BK, DC, LT, THREADS>(v_tile, V + DC, params.V_strides, is_whole, options, block_table, prompt,
-                                            first_key, valid_keys, seen, thread_index);
-      wait_for_tile<kAlone>();
-      if (contributes) {
-        accumulate<T, R, TK, TC, TD, TD - TC, LT>(scores, v_tile, output);
+      if (!kParts) {
+        wait_for_tile<kAlone>();  // K has been used, which parts have waited for
       }
+      if (is_whole) {
+        load_whole_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], thread_index);
+      } else if (has_options) {
+        load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
+                                          thread_index);
+      } else {
+        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], valid_keys, thread_index);
+      }
+      wait_for_tile<kAlone>();
+    }
+
+    if (contributes) {
+      accumulate<T, R, TK, TD, LD>(scores, v_tile, output);
     }
   }
 

@@ -30,8 +30,7 @@ template <uint D, typename Format>
                              device float *norms_v [[buffer(6)]], const device int *positions [[buffer(7)]],
                              const device int *block_table [[buffer(8)]],
                              constant float *inv_freq [[buffer(9), function_constant(turns)]],
-                             uint3 position [[thread_position_in_grid]],
-                             uint simd_lane [[thread_index_in_simdgroup]]) {
+                             uint3 position [[thread_position_in_grid]], uint simd_lane [[thread_index_in_simdgroup]]) {
   const uint heads = turns ? params.heads_of_thread : 1;
   const uint groups = turns ? (params.num_kv_heads + heads - 1) / heads : params.num_kv_heads;
   const uint row = position.x / LaneQuads<D>::lanes;
@@ -57,10 +56,9 @@ template <uint D, typename Format>
   }
   const uint count = min(heads, params.num_kv_heads - first);
   for (uint head = 0; head < count; head++) {
-    const EncodedStream of_head =
-        (position.y != 0 ? v : k)
-            .at(source_row + head, ulong(cache_row) + head * rows_of_head(params), D,
-                Format::width(params.codebook_bits));
+    const EncodedStream of_head = (position.y != 0 ? v : k)
+                                      .at(source_row + head, ulong(cache_row) + head * rows_of_head(params), D,
+                                          Format::width(params.codebook_bits));
     quantize_vector<D, Format>(of_head, simd_lane, params.scale_factor_d512, params.codebook_bits, no_probe(), turn,
                                does_turn);
   }

@@ -43,16 +43,16 @@ export const prefillHeadDims: readonly Benchmark[] = targets.flatMap(([headDim, 
 
 /**
  * Threadgroup memory, and how often the lanes of a SIMD group wait for each
- * other for a tile of keys: 2 barriers around the loads of K and V, 4 where they
- * take turns in one tile, 8 where they do so by halves; 1 or 2 to add up scores
- * of parts; 1 before the scores are looked at; 1 vote on the maximum. Where a
- * row's maximum moves, 2 more exchange it.
+ * other for a tile of keys: 2 barriers around the loads of K and V, or 4 where
+ * they take turns in one tile, and then 1 to add up scores of parts; 1 before
+ * the scores are looked at; 1 vote on the maximum. Where a row's maximum moves,
+ * 2 more exchange it.
  */
 function kernelFacts(headDim: number): string {
   const row = flashAttnPrefillSupport().find((each) => each.dtype === "bf16" && each.headDim === headDim);
   if (row === undefined) throw new Error(`no kernel of head size ${headDim}`);
   const { queryTile, keyTile, threadgroupMemory } = row;
-  const barriers = (headDim <= 128 ? 2 : headDim <= 256 ? 4 + 1 : 8 + 2) + 1 + 1;
+  const barriers = (headDim <= 128 ? 2 : 4 + 1) + 1 + 1;
   const bytes = threadgroupMemory.toLocaleString("en");
   return (
     `tiles of ${queryTile} x ${keyTile}, ${bytes} bytes of threadgroup memory, ` +

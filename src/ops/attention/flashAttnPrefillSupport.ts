@@ -21,6 +21,8 @@ export interface FlashAttnPrefillSupport {
   readonly queryTile: number;
   /** Keys of a tile. */
   readonly keyTile: number;
+  /** SIMD groups of a threadgroup, along its rows and the values of a head. */
+  readonly simdgroups: number;
   /** Bytes. */
   readonly threadgroupMemory: number;
   /**

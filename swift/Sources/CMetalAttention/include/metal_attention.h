@@ -294,8 +294,9 @@ typedef struct MAHadamardQuantizeKvArgs {
 
 /// Arguments of `ma_hadamard_quantize_kv_seq`. 296 bytes.
 /// src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages,
-/// num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent. K turns as in `ma_apply_rope` where
-/// rotaryDim is above 0, at head sizes with kernels of their own; else pairing and invFreq are zeroed.
+/// num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent. K
+/// turns as in `ma_apply_rope` where rotaryDim is above 0, at head sizes with kernels of their own; else pairing and
+/// invFreq are zeroed.
 typedef struct MAHadamardQuantizeKvSeqArgs {
   MATensor srcK;
   MATensor packedK;

@@ -115,8 +115,8 @@ void emit(const TensorProduct &product) {
   const unsigned rows = product.results().size(), steps = product.steps.size();
   CallBase *last = product.results().back();
   IRBuilder<> builder(last);
-  Function *instruction = Intrinsic::getDeclaration(
-      last->getModule(), steps == 2 ? product.kind->sixteenSteps : product.kind->eightSteps);
+  Function *instruction =
+      Intrinsic::getDeclaration(last->getModule(), steps == 2 ? product.kind->sixteenSteps : product.kind->eightSteps);
   Value *zero = ConstantFP::get(builder.getFloatTy(), 0);
   SmallVector<Value *, 4> sums;
   for (unsigned row = 0; row < 2; ++row)

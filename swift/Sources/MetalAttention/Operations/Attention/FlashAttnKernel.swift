@@ -70,17 +70,15 @@ struct FlashAttnTiles {
 
   /// Bytes of threadgroup memory: rows of 16-bit elements, padded by 16 bytes.
   /// K and V share one tile where two do not fit next to Q, or SIMD groups have
-  /// parts of a row. These exchange scores; one that shares no tile with another
-  /// has half of its columns there at a time.
+  /// parts of a row. These exchange scores, and have Q in registers where none
+  /// shares its tile of keys.
   func threadgroupMemory(_ headDim: Int32) -> Int32 {
     let parts = Int32(wn)
-    let columns = headDim / parts
-    func bytes(_ rows: Int32, _ columns: Int32) -> Int32 { rows * (columns + 8) * 2 }
-    if parts > 1 {
-      return parts * (bytes(bq, columns) + bytes(bk, wm == 1 ? columns / 2 : columns) + bq * bk * 4)
-    }
-    let separate = bytes(bq + 2 * bk, columns)
-    return separate <= 32768 ? separate : bytes(bq + bk, columns)
+    let rowBytes = (headDim / parts + 8) * 2
+    if wm == 1 { return parts * (bk * rowBytes + 2 * bq * bk * 4) }
+    if parts > 1 { return parts * ((bq + bk) * rowBytes + bq * bk * 4) }
+    let separate = (bq + 2 * bk) * rowBytes
+    return separate <= 32768 ? separate : (bq + bk) * rowBytes
   }
 
   /// The geometry for a head size that has kernels. At D = 512 a tile of 32
