@@ -45,7 +45,8 @@ testTable("kernels for any size", cases, ({ headDim, format }) => {
   const values = sourceValues(headDim, nTokens * nKvHeads, headDim);
   using src = device.tensor("f32", [nTokens, nKvHeads, headDim]).set(values);
   const suffix = suffixes[format.packing];
-  const consecutive = [0, nTokens, 0, 0, 0, 0];
+  // Nothing turns, so that a thread has one head.
+  const consecutive = [0, nTokens, 0, 0, 0, 0, 0, 0, 0, 1];
   // Neither positions nor a block table are read.
   const places = { 7: cache.norms, 8: cache.norms };
   dispatch(`hadamard_quantize_kv_seq${suffix}`, [src, cache.packed, cache.norms], headDim, format, consecutive, places);
