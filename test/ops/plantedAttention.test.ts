@@ -143,8 +143,8 @@ const mistakes: readonly Mistake[] = [
   oneMistake("mask of another batch", /batch \* mask_params\.M_strides\[0\] \+/, "0 * mask_params.M_strides[0] +"),
   oneMistake(
     "mask of another row",
-    /min\(first_row \+ row, params\.qL - 1\)/,
-    "min(first_row + row + 1, params.qL - 1)",
+    /min\(first_row \+ row \+ 8 \* r, params\.qL - 1\)/,
+    "min(first_row + row + 8 * r + 1, params.qL - 1)",
   ),
   oneMistake("no causal mask", /if \(do_causal && first_key/, "if (false && first_key"),
   oneMistake("K and V of another group", /head \/ params\.gqa_factor/, "head % params.gqa_factor"),
@@ -153,15 +153,18 @@ const mistakes: readonly Mistake[] = [
   oneMistake("half of the row sum", /value \+= simd_shuffle_xor\(value, 8\);/, ""),
   oneMistake("running maximum not carried", /softmax\.maximum = moves \? maximum : softmax\.maximum;/, ""),
   oneMistake(
-    "no barrier before V is loaded",
-    /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ K has been used/,
+    "no barrier before parts of scores are added up",
+    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(contributes\) \{\s+add_parts)/,
     "",
   ),
-  oneMistake(
-    "no barrier before K is loaded",
-    /threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\/\/ the last tile has been used/,
-    "",
-  ),
+  {
+    name: "no barrier before K is loaded",
+    patches: [
+      { find: /wait_for_tile<kAlone>\(\);\s+\/\/ the last one has been used/, replace: "" },
+      { find: /wait_for_tile<kAlone>\(\);(?=\s+load_whole_tile<T, BK, DW, LD, THREADS>\(k_tile)/, replace: "" },
+      { find: /(?<=\} else \{\s+)wait_for_tile<kAlone>\(\);(?=\s+if \(has_options\))/, replace: "" },
+    ],
+  },
   oneMistake("tile class 2 taken for 0", /tile_class == kTileBlocked/, "tile_class != 1"),
   oneMistake("tile classes of another head", /head : 0\);/, "0 : 0);"),
   oneMistake("last tile of keys left out", /int key_tiles = params\.NK;/, "int key_tiles = params.NK - 1;"),
@@ -170,11 +173,7 @@ const mistakes: readonly Mistake[] = [
     /lane\.column, valid_keys\);\s+\}\s+if \(do_causal/,
     "lane.column, valid_keys - 1); } if (do_causal",
   ),
-  oneMistake(
-    "values of the first tile",
-    /V \+ first_key \* params\.V_strides\[2\], params\.V_strides\[2\], valid_keys,\s+thread_index\);\s+\}\s+threadgroup_barrier\(mem_flags::mem_threadgroup\);\s+\}\s+if \(contributes\)/,
-    "V, params.V_strides[2], valid_keys, thread_index); } threadgroup_barrier(mem_flags::mem_threadgroup); } if (contributes)",
-  ),
+  oneMistake("values of the first tile", /v_rows = V \+ first_key \* params\.V_strides\[2\]/, "v_rows = V"),
   oneMistake("key remainder not masked", /if \(valid_keys < BK\)/, "if (false)"),
   oneMistake("attended though blocked throughout", /row_sum == 0 \? 0\.0f : 1\.0f \/ row_sum/, "1.0f / row_sum"),
   {
