@@ -100,6 +100,7 @@ describe("rounds", () => {
       "rope",
       "append-f32",
       "append-bf16",
+      "append-k8v4",
       "prefill-bf16-d256-causal-1t",
       "prefill-bf16-d256-causal-2t",
       ...[64, 128, 256, 512].flatMap((headDim) => [`prefill-bf16-d${headDim}-1t`, `prefill-bf16-d${headDim}-2t`]),
