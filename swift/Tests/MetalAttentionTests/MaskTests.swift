@@ -96,7 +96,7 @@ import Testing
     refused(MA_ERROR_INVALID_ARGUMENT, "H is -1") { $0.params.H = -1 }
     refused(MA_ERROR_INVALID_ARGUMENT, "NQ is 1", "is 2") { $0.params.NQ = 1 }
     refused(MA_ERROR_INVALID_ARGUMENT, "NK is 3", "is 2") { $0.params.NK = 3 }
-    refused(MA_ERROR_INVALID_ARGUMENT, "NQ is 2", "is 5") {
+    refused(MA_ERROR_INVALID_ARGUMENT, "NQ is 2", "is 3") {
       $0.params.NQ = 2
       $0.headDim = 512
     }
