@@ -68,10 +68,11 @@ import Testing
     var info = MAPipelineInfo()
     expectOK(ma_pipeline_info(pipeline, &info))
     #expect(info.threadExecutionWidth == 32)
-    // Attention declares its threadgroup: one SIMD group at D = 512, four at all other sizes.
+    // Attention declares its threadgroup: four SIMD groups where they share rows by columns, else two.
     let isAttention =
       kernel.name.hasPrefix("flash_attn_prefill") && !kernel.name.hasPrefix("flash_attn_prefill_decode")
-    let threads: UInt32 = !isAttention ? 1024 : kernel.name.contains("_d512") ? 32 : 128
+    let sharesRows = ["_d192", "_d256", "_d512"].contains { kernel.name.contains($0) }
+    let threads: UInt32 = !isAttention ? 1024 : sharesRows ? 128 : 64
     #expect(info.maxTotalThreadsPerThreadgroup == threads)
     #expect(info.staticThreadgroupMemoryLength <= 32768)
     expectOK(ma_pipeline_release(pipeline))
