@@ -51,8 +51,10 @@ export const prefillHeadDims: readonly Benchmark[] = targets.flatMap(([headDim, 
 function kernelFacts(headDim: number): string {
   const row = flashAttnPrefillSupport().find((each) => each.dtype === "bf16" && each.headDim === headDim);
   if (row === undefined) throw new Error(`no kernel of head size ${headDim}`);
-  const { queryTile, keyTile, threadgroupMemory } = row;
-  const barriers = (headDim <= 128 ? 2 : 4 + 1) + 1 + 1;
+  const { queryTile, keyTile, threadgroupMemory, simdgroups } = row;
+  // A SIMD group has 16 rows; more of them than that takes have parts of the columns, and K and V one tile.
+  const hasParts = simdgroups * 16 > queryTile;
+  const barriers = (hasParts ? 4 + 1 : 2) + 1 + 1;
   const bytes = threadgroupMemory.toLocaleString("en");
   return (
     `tiles of ${queryTile} x ${keyTile}, ${bytes} bytes of threadgroup memory, ` +
