@@ -35,8 +35,11 @@ function secondsToPipeline(source: string): number {
   }
 }
 
+/** What a mathematical function of each thread's own takes here and now. */
+const ofSines = Math.min(...[1, 2].map(() => secondsToPipeline(manyUses("sin(x)"))));
+
 testTable(
-  `${uses} in a kernel compile in 1.5 s`,
+  `${uses} in a kernel compile in twice the time of ${uses} sines`,
   [
     "simd_sum(x)",
     "simd_product(x)",
@@ -47,6 +50,6 @@ testTable(
     "simd_shuffle_xor(x, 1)",
   ].map((expression) => ({ name: expression, expression })),
   ({ expression }) => {
-    expect(secondsToPipeline(manyUses(expression))).toBeLessThan(1.5);
+    expect(secondsToPipeline(manyUses(expression))).toBeLessThan(2 * ofSines);
   },
 );
