@@ -6,6 +6,7 @@ final class TestDevice {
   let handle: ma_device
 
   init() {
+    _ = ShippedKernels.areProvided
     var handle: ma_device = 0
     expectOK(ma_device_open(&handle))
     self.handle = handle
