@@ -184,13 +184,14 @@ inline void weigh_dense_leaf(const device uchar *v, thread float *weights, uint 
   }
 }
 
-/// accumulate_leaf over V of whatever format, in rows STRIDE apart.
+/// accumulate_leaf over V of whatever format, in rows STRIDE apart. The few leaves at an edge have no part of their own
+/// for aligned rows.
 template <int V, int STRIDE, int QUERIES, bool V_CODES, bool IS_EDGE>
 inline void weigh_leaf(const device uchar *v, const device float *norms, thread float *weights, uint lane, uint row,
                        thread float *output) {
   if (V_CODES) {
     accumulate_leaf<V, QUERIES, IS_EDGE>(CodeRows<V>(v, v_format, lane), weights, lane, row, norms, output);
-  } else if (v_format >= 8) {
+  } else if (!IS_EDGE && v_format >= 8) {
     weigh_dense_leaf<V, STRIDE, QUERIES, IS_EDGE, true>(v, weights, lane, row, output);
   } else {
     weigh_dense_leaf<V, STRIDE, QUERIES, IS_EDGE, false>(v, weights, lane, row, output);

@@ -48,6 +48,7 @@ export function codesSource(header: Header): string {
     MA_STATE: "PassState",
     MA_STORAGE: "Storage",
     MA_MATH: "MathMode",
+    MA_OPTIMIZATION: "OptimizationLevel",
     MA_DECODE: "DecodePart",
     MA_ATTN: "AttnOption",
   };
@@ -92,7 +93,7 @@ function tensorEnum({ structs }: Header): string {
 
 /** `private` in backticks, which Swift takes for a modifier. */
 function caseName(name: string): string {
-  return name === "private" ? `\`${name}\`` : name;
+  return name === "private" || name === "default" ? `\`${name}\`` : name;
 }
 
 /** `BUFFER_TOO_SMALL` to `bufferTooSmall`. */

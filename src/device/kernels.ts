@@ -2,7 +2,7 @@ import { display, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { type ConstantDType, type ConstantScalar, packConstants } from "../ffi/constants.ts";
-import { mathCodes } from "../ffi/generated/codes.ts";
+import { mathCodes, optimizationCodes } from "../ffi/generated/codes.ts";
 import { packMAMacro, packMASourceOptions, readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
 import { holding } from "../ffi/memory.ts";
 import type { PipelineInfo } from "../ffi/records.ts";
@@ -58,6 +58,8 @@ export interface SourceOptions {
   readonly mathMode?: "safe" | "relaxed" | "fast" | undefined;
   /** Version of the Metal Shading Language, `__METAL_VERSION__` in the source; `3.1` unless given. */
   readonly languageVersion?: "2.4" | "3.0" | "3.1" | undefined;
+  /** `size`: little code, compiled in less time; the same results. `default` is speed. */
+  readonly optimizationLevel?: "default" | "size" | undefined;
 }
 
 /**
@@ -138,7 +140,11 @@ export function registerSource(
 ): void {
   const label = encodeText(checkText(name, "name"));
   const text = encodeText(checkText(source, "source"));
-  const { replace, macros, mathMode, languageVersion } = parseOptions(sourceOptions, options, "options");
+  const { replace, macros, mathMode, languageVersion, optimizationLevel } = parseOptions(
+    sourceOptions,
+    options,
+    "options",
+  );
   const [major = 0, minor = 0] = languageVersion.split(".").map(Number);
   const packed = packMacros(macros);
   const block = new Block(structSizes.MASourceOptions);
@@ -149,6 +155,7 @@ export function registerSource(
     languageMajor: major,
     languageMinor: minor,
     replace: Number(replace),
+    optimizationLevel: optimizationCodes[optimizationLevel],
   });
   const { ma_source_register: register } = native;
   const status = holding(packed, () =>

@@ -132,4 +132,5 @@ export const sourceOptions = fields("Device.registerSource", {
   macros: z._default(z.record(z.string(), macroValue), {}),
   mathMode: z._default(z.enum(["safe", "relaxed", "fast"]), "safe"),
   languageVersion: z._default(z.enum(["2.4", "3.0", "3.1"]), "3.1"),
+  optimizationLevel: z._default(z.enum(["default", "size"]), "default"),
 });

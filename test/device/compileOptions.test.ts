@@ -88,6 +88,27 @@ test("mathematics is safe unless it is asked to be fast", () => {
   );
 });
 
+test("optimized for size, a kernel gives what it does otherwise", () => {
+  const head = `inline float folded(float start) {
+  float sum = start;
+  for (int i = 1; i <= 100; i++) sum = fma(sum, 0.75f, 1.0f / float(i));
+  return sum;
+}`;
+  const results = ([undefined, "default", "size"] as const).map((optimizationLevel) =>
+    value("folded(x[0]) + float(simd_is_first()) * 0.125f", { optimizationLevel }, head),
+  );
+  expect(results[0]).toBeGreaterThan(0.125);
+  expect(new Set(results).size).toBe(1);
+  const options = { optimizationLevel: "speed" as "size" };
+  expectRefusal(
+    () => device.registerSource("level.metal", " ", options),
+    "invalid-argument",
+    "options.optimizationLevel",
+    "default",
+    "size",
+  );
+});
+
 describe("the language version", () => {
   test.each([
     ["2.4", 240],

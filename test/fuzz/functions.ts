@@ -313,6 +313,7 @@ function sourceOptions(
     languageMajor,
     languageMinor,
     replace: Number(replaces),
+    optimizationLevel: random.below(2),
   };
   const wrong = random.pick<Readonly<Record<string, number>>>([
     { mathMode: random.between(3, 2 ** 32 - 1) },
@@ -320,7 +321,7 @@ function sourceOptions(
     { replace: random.between(2, 2 ** 32 - 1) },
     { macroCount: random.between(4097, 2 ** 32 - 1) },
     { macros: 0 },
-    { reserved: 1 },
+    { optimizationLevel: random.between(2, 2 ** 32 - 1) },
   ]);
   const isValid = !random.chance(0.2);
   return { options: shape.pack(isValid ? fields : { ...fields, ...wrong }), isValid, keep: [name, value, macros] };

@@ -77,6 +77,9 @@ export function plant(device: Device, file: string, kernel: string, patches: rea
   planted += 1;
   const suffix = `_planted_${planted}`;
   const text = patches.reduce(patchShader, keepEntryPoint(wholeShaderText(file), kernel));
-  device.registerSource(`${kernel}${suffix}.metal`, `#define KERNEL_SUFFIX "${suffix}"\n${text}`);
+  // Compiled for a few runs.
+  device.registerSource(`${kernel}${suffix}.metal`, `#define KERNEL_SUFFIX "${suffix}"\n${text}`, {
+    optimizationLevel: "size",
+  });
   return `${kernel}${suffix}`;
 }

@@ -76,6 +76,23 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  test("sums of one left matrix lie side by side, though short loops are inside", async () => {
+    const source = join(folder, "products.ll");
+    const text = await Bun.file(join(import.meta.dir, "ir/products.ll")).text();
+    const attributes = `"target-cpu"="x86-64-v4" "prefer-vector-width"="512"`;
+    await Bun.write(source, text.replace("%simdgroup) {", `%simdgroup) ${attributes} {`));
+    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    const count = (what: RegExp) => regular.match(what)?.length ?? 0;
+    // Two turns of the outer loop together: 2 pairs of sums of 4 products, each of 64 rows by elements.
+    expect({ pairs: count(/call [^\n]*fma\.v16f32/g), singles: count(/call [^\n]*fma\.v8f32/g) }).toEqual({
+      pairs: 2 * 4 * 64,
+      singles: 0,
+    });
+  });
+
+if (isLinux && process.arch === "x64")
   describe("lanes that ask for others at run time", () => {
     test("get the same through memory", async () => {
       const program = await compileProgram("permute", lanesPlugin(), folder, "x86-64-v3");

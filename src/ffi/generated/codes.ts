@@ -88,6 +88,12 @@ export const mathCodes = {
   fast: 2,
 } as const;
 
+/** What the compiler of a source's kernels aims at. (`MA_OPTIMIZATION_*`) */
+export const optimizationCodes = {
+  default: 0,
+  size: 1,
+} as const;
+
 /** (`MA_BINDING_*`) */
 export const bindingCodes = {
   buffer: 0,

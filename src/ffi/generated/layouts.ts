@@ -37,7 +37,8 @@ export const layouts = {
   MARun: "32 scalars:0 tensors:8 scalarCount:16 tensorCount:20 notify:24 reserved:28",
   MAPassInfo: "40 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16 openTime:24 commitTime:32",
   MAMacro: "16 name:0 value:8",
-  MASourceOptions: "32 macros:0 macroCount:8 mathMode:12 languageMajor:16 languageMinor:20 replace:24 reserved:28",
+  MASourceOptions:
+    "32 macros:0 macroCount:8 mathMode:12 languageMajor:16 languageMinor:20 replace:24 optimizationLevel:28",
   MAConstant: "56 name:0 index:8 dtype:12 components:16 reserved:20 value:24",
   MAPipelineInfo:
     "16 maxTotalThreadsPerThreadgroup:0 threadExecutionWidth:4 staticThreadgroupMemoryLength:8 reserved:12",

@@ -780,6 +780,8 @@ export interface MASourceOptions {
   languageMinor: number;
   /** 1: in place of the source of the same name, if any */
   replace: number;
+  /** MA_OPTIMIZATION_* */
+  optimizationLevel: number;
 }
 
 /** Packs `MASourceOptions` at 32-bit word `at`; undefined packs zeros. */
@@ -795,6 +797,7 @@ export function packMASourceOptions(block: Block, at: number, record: Readonly<M
   u32[at + 4] = record.languageMajor;
   u32[at + 5] = record.languageMinor;
   u32[at + 6] = record.replace;
+  u32[at + 7] = record.optimizationLevel;
 }
 
 /** A function constant of a pipeline, a scalar or a vector. 56 bytes. */

@@ -8,6 +8,7 @@ open class MTLCompileOptions: NSObject {
     set {}
   }
   open var languageVersion: MTLLanguageVersion = .version3_1
+  open var optimizationLevel: MTLLibraryOptimizationLevel = .default
 
   public override init() {}
 }
@@ -16,6 +17,11 @@ public enum MTLMathMode: Int {
   case safe = 0
   case relaxed = 1
   case fast = 2
+}
+
+public enum MTLLibraryOptimizationLevel: Int {
+  case `default` = 0
+  case size = 1
 }
 
 public enum MTLLanguageVersion: UInt {

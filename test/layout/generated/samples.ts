@@ -470,6 +470,7 @@ export const samples = [
         languageMajor: 2147483652,
         languageMinor: 2147483653,
         replace: 2147483654,
+        optimizationLevel: 2147483655,
       }),
     fields: {
       macros: 17598628495361,
@@ -478,6 +479,7 @@ export const samples = [
       languageMajor: 2147483652,
       languageMinor: 2147483653,
       replace: 2147483654,
+      optimizationLevel: 2147483655,
     },
   },
   {

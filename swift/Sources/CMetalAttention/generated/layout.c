@@ -235,7 +235,7 @@ static_assert(offsetof(MASourceOptions, mathMode) == 12, "MASourceOptions.mathMo
 static_assert(offsetof(MASourceOptions, languageMajor) == 16, "MASourceOptions.languageMajor");
 static_assert(offsetof(MASourceOptions, languageMinor) == 20, "MASourceOptions.languageMinor");
 static_assert(offsetof(MASourceOptions, replace) == 24, "MASourceOptions.replace");
-static_assert(offsetof(MASourceOptions, reserved) == 28, "MASourceOptions.reserved");
+static_assert(offsetof(MASourceOptions, optimizationLevel) == 28, "MASourceOptions.optimizationLevel");
 static_assert(sizeof(MAConstant) == 56, "MAConstant");
 static_assert(offsetof(MAConstant, name) == 0, "MAConstant.name");
 static_assert(offsetof(MAConstant, index) == 8, "MAConstant.index");

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 9
+#define MA_ABI_VERSION 10
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
@@ -139,6 +139,12 @@ enum {
   MA_MATH_FAST = 2,     ///< infinities, NaN and the order of a sum may be ignored
 };
 
+/// What the compiler of a source's kernels aims at.
+enum {
+  MA_OPTIMIZATION_DEFAULT = 0,  ///< speed
+  MA_OPTIMIZATION_SIZE = 1,     ///< little code, compiled in less time
+};
+
 /// A macro that a source is compiled with. 16 bytes.
 typedef struct MAMacro {
   const char *name;   ///< an identifier
@@ -149,11 +155,11 @@ typedef struct MAMacro {
 typedef struct MASourceOptions {
   const MAMacro *macros;
   uint32_t macroCount;
-  uint32_t mathMode;         ///< MA_MATH_*
-  uint32_t languageMajor;    ///< of the language's version: 2.4, 3.0 or 3.1; both 0: 3.1
+  uint32_t mathMode;           ///< MA_MATH_*
+  uint32_t languageMajor;      ///< of the language's version: 2.4, 3.0 or 3.1; both 0: 3.1
   uint32_t languageMinor;
-  uint32_t replace;          ///< 1: in place of the source of the same name, if any
-  uint32_t reserved;         ///< 0
+  uint32_t replace;            ///< 1: in place of the source of the same name, if any
+  uint32_t optimizationLevel;  ///< MA_OPTIMIZATION_*
 } MASourceOptions;
 
 /// A function constant of a pipeline, a scalar or a vector. 56 bytes.

@@ -12,6 +12,8 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Utils/LCSSA.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "llvm/Transforms/Utils/UnrollLoop.h"
 
 using namespace llvm;
@@ -50,6 +52,47 @@ void sinkStores(BasicBlock &block, AAResults &aliases) {
   }
 }
 
+/// The turns of a loop inside another that are few: all of them. None otherwise.
+unsigned turnsOfShortLoop(const Loop &loop, ScalarEvolution &evolution) {
+  constexpr unsigned few = 4;
+  const unsigned turns = evolution.getSmallConstantTripCount(&loop, loop.getExitingBlock());
+  const bool hasProducts = any_of(loop.blocks(), [](const BasicBlock *block) { return any_of(*block, multiplies); });
+  return loop.getParentLoop() && hasProducts && turns <= few + 1 ? turns : 0;
+}
+
+/// Two turns of a loop that has products of one left matrix.
+unsigned turnsTogether(const Loop &loop, ScalarEvolution &evolution) {
+  return multipliesByTheSame(loop) && evolution.getSmallConstantTripCount(&loop, loop.getExitingBlock()) >= 3 ? 2 : 0;
+}
+
+/// Unrolls innermost loops, those inside first, by the count that `turns` gives, and says whether any was.
+bool unroll(Function &function, FunctionAnalysisManager &analyses,
+            function_ref<unsigned(const Loop &, ScalarEvolution &)> turns) {
+  FunctionPassManager passes;
+  passes.addPass(LoopSimplifyPass());
+  passes.addPass(LCSSAPass());
+  passes.run(function, analyses);
+  analyses.clear(function, function.getName());
+  auto &loops = analyses.getResult<LoopAnalysis>(function);
+  auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
+  auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+  auto &assumptions = analyses.getResult<AssumptionAnalysis>(function);
+  const auto &target = analyses.getResult<TargetIRAnalysis>(function);
+  OptimizationRemarkEmitter remarks(&function);
+  bool changed = false;
+  const auto inPreorder = loops.getLoopsInPreorder();
+  for (Loop *loop : reverse(inPreorder)) {
+    if (!loop->isInnermost() || !loop->isLoopSimplifyForm() || !loop->getExitingBlock()) continue;
+    UnrollLoopOptions options{};
+    options.Count = turns(*loop, evolution);
+    if (options.Count > 1)
+      changed |= UnrollLoop(loop, options, &loops, &evolution, &dominators, &assumptions, &target, &remarks,
+                            /*PreserveLCSSA=*/true) != LoopUnrollResult::Unmodified;
+  }
+  analyses.clear(function, function.getName());
+  return changed;
+}
+
 }  // namespace
 
 void joinProducts(Function &function, FunctionAnalysisManager &analyses, PassBuilder &builder) {
@@ -60,27 +103,11 @@ void joinProducts(Function &function, FunctionAnalysisManager &analyses, PassBui
     passes.run(function, analyses);
     analyses.clear(function, function.getName());
   };
-  run("loop-simplify,lcssa");
-  auto &loops = analyses.getResult<LoopAnalysis>(function);
-  auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
-  auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
-  auto &assumptions = analyses.getResult<AssumptionAnalysis>(function);
-  const auto &target = analyses.getResult<TargetIRAnalysis>(function);
-  OptimizationRemarkEmitter remarks(&function);
-  bool changed = false;
-  for (Loop *loop : loops.getLoopsInPreorder()) {
-    BasicBlock *exiting = loop->getExitingBlock();
-    if (!loop->isInnermost() || !loop->isLoopSimplifyForm() || !exiting || !multipliesByTheSame(*loop) ||
-        evolution.getSmallConstantTripCount(loop, exiting) < 3)
-      continue;
-    UnrollLoopOptions options{};
-    options.Count = 2;
-    changed |= UnrollLoop(loop, options, &loops, &evolution, &dominators, &assumptions, &target, &remarks,
-                          /*PreserveLCSSA=*/true) != LoopUnrollResult::Unmodified;
-  }
-  analyses.clear(function, function.getName());
-  if (!changed) return;
-  run("simplifycfg,early-cse,instcombine<no-verify-fixpoint>,dse");
+  // What is multiplied comes out of a loop once the loops inside are gone.
+  if (unroll(function, analyses, turnsOfShortLoop))
+    run("simplifycfg,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm)");
+  if (!unroll(function, analyses, turnsTogether)) return;
+  run("simplifycfg,early-cse<memssa>,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse");
   auto &aliases = analyses.getResult<AAManager>(function);
   for (BasicBlock &block : function)
     if (any_of(block, multiplies)) sinkStores(block, aliases);

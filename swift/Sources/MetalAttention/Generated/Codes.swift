@@ -65,6 +65,12 @@ enum MathMode: UInt32, CaseIterable {
   case fast = 2
 }
 
+/// What the compiler of a source's kernels aims at. (`MA_OPTIMIZATION_*`)
+enum OptimizationLevel: UInt32, CaseIterable {
+  case `default` = 0
+  case size = 1
+}
+
 /// (`MA_BINDING_*`)
 enum BindingKind: UInt32, CaseIterable {
   case buffer = 0

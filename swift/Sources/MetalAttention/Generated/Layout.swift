@@ -309,7 +309,7 @@ extension LayoutTable {
         LayoutField("languageMajor", \MASourceOptions.languageMajor, .u32),
         LayoutField("languageMinor", \MASourceOptions.languageMinor, .u32),
         LayoutField("replace", \MASourceOptions.replace, .u32),
-        LayoutField("reserved", \MASourceOptions.reserved, .u32),
+        LayoutField("optimizationLevel", \MASourceOptions.optimizationLevel, .u32),
       ]),
     StructLayout(
       MAConstant.self,

@@ -6,6 +6,7 @@ struct SourceOptions {
   private(set) var macros: [(name: String, value: String)] = []
   /// Masks rely on infinities, so the compiler must not assume them away unless it is asked to.
   private(set) var mathMode = MathMode.safe
+  private(set) var optimizationLevel = OptimizationLevel.default
   private(set) var languageVersion = MTLLanguageVersion.version3_1
   private(set) var replaces = false
 
@@ -31,8 +32,12 @@ struct SourceOptions {
     }
     try require(
       options.replace <= 1, StatusCode.invalidArgument, "\(arg: "replace") is \(options.replace); it is 0 or 1")
-    try require(
-      options.reserved == 0, StatusCode.invalidArgument, "\(arg: "reserved") is \(options.reserved); it is 0")
+    guard let optimizationLevel = OptimizationLevel(rawValue: options.optimizationLevel) else {
+      throw StatusError(
+        StatusCode.invalidArgument,
+        "\(arg: "optimizationLevel") is \(options.optimizationLevel); it is 0 (default) or 1 (size)")
+    }
+    self.optimizationLevel = optimizationLevel
     replaces = options.replace == 1
     try readMacros(options)
   }
@@ -96,6 +101,11 @@ struct SourceOptions {
   var compileOptions: MTLCompileOptions {
     let options = MTLCompileOptions()
     options.languageVersion = languageVersion
+    options.optimizationLevel =
+      switch optimizationLevel {
+      case .default: .default
+      case .size: .size
+      }
     if #available(macOS 15.0, *) {
       options.mathMode =
         switch mathMode {

@@ -12,12 +12,16 @@ open class MTLCompileOptions {
   open var mathMode: MTLMathMode = .fast
 
   open var languageVersion: MTLLanguageVersion = .version3_1
+
+  /// Since macOS 13. `size` compiles in less time here, to less code.
+  open var optimizationLevel: MTLLibraryOptimizationLevel = .default
 }
 
 extension ShaderCompiler.Options {
   init(_ options: MTLCompileOptions) {
     let version = options.languageVersion.rawValue
     self.init(
-      fastMath: options.mathMode == .fast, languageVersion: Int((version >> 16) * 100 + (version & 0xFFFF) * 10))
+      fastMath: options.mathMode == .fast, isSmall: options.optimizationLevel == .size,
+      languageVersion: Int((version >> 16) * 100 + (version & 0xFFFF) * 10))
   }
 }

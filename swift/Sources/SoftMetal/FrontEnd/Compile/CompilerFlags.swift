@@ -37,7 +37,8 @@ enum CompilerFlags {
       // GPUs read and write a float4 that lies where a float may, and published kernels rely on it.
       "-fmax-type-align=8",
     ]
-    flags += executor.flags + warnings
+    // The last of several levels counts.
+    flags += executor.flags + (options.isSmall ? ["-O1"] : []) + warnings
     flags += processor(options.level)
     return flags + arithmetic(options) + defines(options)
   }

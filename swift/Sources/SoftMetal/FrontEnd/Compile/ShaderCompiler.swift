@@ -4,6 +4,8 @@ enum ShaderCompiler {
   struct Options: Hashable, Sendable {
     /// Whether arithmetic may ignore NaN, infinities and the order of sums.
     var fastMath = false
+    /// Whether little code is wanted, soon, rather than fast code.
+    var isSmall = false
     /// 310 for version 3.1 of the language.
     var languageVersion = 310
     /// Macros defined before the source, in order: name and value.
