@@ -196,6 +196,10 @@ export class Runner {
       const place = cache.sequences.indexOf(handle);
       if (place >= 0) handles.set(sequence, loaded.sequences[place] as KvSequence);
     }
+    // What is saved of it again has the same bytes.
+    const copy = join(this.#folder, "copy.safetensors");
+    await loaded.save(copy);
+    expect(Bun.hash(await Bun.file(copy).bytes())).toBe(Bun.hash(await Bun.file(path).bytes()));
     cache.dispose();
     this.#recording = undefined;
     return loaded;

@@ -132,6 +132,9 @@ describe("append", () => {
       expect(one.every(Number.isFinite)).toBe(true);
       expect(run([13])).toEqual(one);
       expect(run([3, 1, 7])).toEqual(one);
+      // One more than the short tail takes at once, and than the ring.
+      expect(run([5])).toEqual(one);
+      expect(run([14])).toEqual(one);
       // More than the ring, or the tail, has slots for.
       expect(run([2, 40])).toEqual(one);
       expect(run([50])).toEqual(one);
@@ -159,7 +162,8 @@ describe("window and keep", () => {
       return inParts(cache, all, sizes);
     };
     const wide = run(128, [60]);
-    for (const most of [1, 5, 9]) expect(run(15 + most, [most])).toEqual(wide);
+    // As many as the ring takes at once, and one more.
+    for (const most of [1, 5, 9]) for (const cut of [most, most + 1]) expect(run(15 + most, [cut])).toEqual(wide);
   });
 
   test("pages before the window go back to the pool, and what others write there is not seen", () => {

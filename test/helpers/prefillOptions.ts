@@ -108,6 +108,8 @@ export class OptionScene {
     // Two rows that no sequence has end the packed ones.
     const total = (starts.at(-1) as number) + 2;
     const isTokenMajor = entry.isTokenMajor === true;
+    // Codes and pages have heads before tokens.
+    const areKeysTokenMajor = isTokenMajor && storage !== "pages" && !entry.formatK && !entry.formatV;
     const shape = isPacked ? [total, heads] : isTokenMajor ? [batch, rows, heads] : [batch, heads, rows];
     this.#rowOf = (b, head, i) => {
       if (isPacked) return ((starts[b] as number) + i) * heads + head;
@@ -122,7 +124,7 @@ export class OptionScene {
         ? [total, kvHeads]
         : pages !== undefined
           ? [pages.count, kvHeads, pageTokens]
-          : isTokenMajor
+          : areKeysTokenMajor
             ? [batch, capacity, kvHeads]
             : [batch, kvHeads, capacity];
     const keyRow = (b: number, head: number, position: number): number => {
@@ -132,7 +134,7 @@ export class OptionScene {
         return (page * kvHeads + head) * pageTokens + (position % pageTokens);
       }
       const slot = position % capacity;
-      return isTokenMajor ? (b * capacity + slot) * kvHeads + head : (b * kvHeads + head) * capacity + slot;
+      return areKeysTokenMajor ? (b * capacity + slot) * kvHeads + head : (b * kvHeads + head) * capacity + slot;
     };
     const q = own(device.tensor(dtype, [...shape, headDim]));
     const [k, v] = [
@@ -201,10 +203,8 @@ export class OptionScene {
       ...(!isPacked && !hasLengths && { qOffsetInK: keys - rows }),
       ...(pages && { blockTable: integers(pages.table, batch, pages.perSequence) }),
       ...(storage === "ring" && { isSliding: true }),
-      ...(isTokenMajor &&
-        (isPacked
-          ? storage !== "packed" && { kvLayout: "sequence-major" as const }
-          : { layout: "sequence-major" as const })),
+      ...(isTokenMajor && !isPacked && { [areKeysTokenMajor ? "layout" : "qLayout"]: "sequence-major" }),
+      ...(areKeysTokenMajor && isPacked && storage !== "packed" && { kvLayout: "sequence-major" as const }),
       ...(entry.window !== undefined && { window: entry.window }),
       ...(entry.softcap !== undefined && { softcap: entry.softcap }),
       ...(sinks && { sinks }),
@@ -303,6 +303,18 @@ function placePages({ sequences, seed, pageOrder = seed }: OptionCase, perSequen
   const random = seededRandom(pageOrder + 17);
   const order = Array.from({ length: count }, (_, page) => ({ page, rank: random() })).sort((a, b) => a.rank - b.rank);
   return { count, perSequence, table: order.slice(0, sequences.length * perSequence).map(({ page }) => page) };
+}
+
+/** A mask of random biases, some of which block, as bf16 or as bool, with the same for the oracle. */
+export function randomMask(device: Device, kind: "additive" | "bool", rows: number, keys: number, seed: number) {
+  const random = seededRandom(seed);
+  const values = Float32Array.from({ length: rows * keys }, () => {
+    const draw = random();
+    return kind === "bool" ? (draw < 0.6 ? 1 : 0) : draw < 0.3 ? Number.NEGATIVE_INFINITY : Math.round(draw * 8) / 4;
+  });
+  const tensor = device.tensor(kind === "bool" ? "bool" : "bf16", [rows, keys]).set(values);
+  const mask: AttentionMask = { kind, values, strides: { batch: 0, head: 0, token: keys } };
+  return { tensor, mask };
 }
 
 /** Runs a scene; `more` are arguments that it does not have. */

@@ -1,7 +1,14 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { type AttentionDType, Device, flashAttnPrefill, flashAttnPrefillSupport } from "../../src/index.ts";
+import {
+  type AttentionDType,
+  type AttentionMaskKind,
+  classifyMaskTiles,
+  Device,
+  flashAttnPrefill,
+  flashAttnPrefillSupport,
+} from "../../src/index.ts";
 import type { CodeFormat } from "../../src/reference/index.ts";
-import { judgeOptions, type OptionCase, OptionScene, runOptions } from "../helpers/prefillOptions.ts";
+import { judgeOptions, type OptionCase, OptionScene, randomMask, runOptions } from "../helpers/prefillOptions.ts";
 import { testTable } from "../helpers/table.ts";
 import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
 
@@ -10,8 +17,10 @@ import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watch
 const device = Device.open();
 afterAll(() => device.dispose());
 
-function rowOf(headDim: number, dtype: AttentionDType) {
-  const row = flashAttnPrefillSupport().find((each) => each.headDim === headDim && each.dtype === dtype);
+function rowOf(headDim: number, dtype: AttentionDType, mask?: AttentionMaskKind) {
+  const row = flashAttnPrefillSupport().find(
+    (each) => each.headDim === headDim && each.dtype === dtype && (mask === undefined || each.mask === mask),
+  );
   if (row === undefined) throw new Error(`no kernel of ${dtype} with D = ${headDim}`);
   return row;
 }
@@ -38,6 +47,8 @@ const kinds: readonly Partial<OptionCase>[] = [
   { sequences: ragged, storage: "ring", isPacked: true, capacity: 16, hasLengths: true },
   { sequences: two, storage: "pages", isPacked: false, pageTokens: 7 },
   { sequences: ragged, storage: "pages", isPacked: true, pageTokens: 16, window: 18 },
+  { sequences: two, storage: "linear", isPacked: false, causal: false },
+  { sequences: ragged, storage: "pages", isPacked: true, pageTokens: 7, causal: false },
 ];
 
 function casesOf(
@@ -51,8 +62,9 @@ function casesOf(
       if (kind.storage === "pages" && (formatK === undefined || formatV === undefined)) return [];
       const codes = { ...(formatK && { formatK }), ...(formatV && { formatV }) };
       const scores = { ...(i % 2 && { softcap: 4 }), ...(i % 3 === 1 && { sink: 1 }), hasSlopes: (i + p) % 2 === 1 };
-      const rest = { heads: 4, kvHeads: 2, causal: true, hasLse: i % 2 === 0, seed: p * 20 + i + 1 };
-      return [{ row, ...rest, ...scores, ...codes, ...kind } as OptionCase];
+      const rest = { heads: 4, kvHeads: 2, causal: true, hasLse: (i + p) % 3 !== 1, seed: p * 20 + i + 1 };
+      const isTokenMajor = (i + p) % 4 === 1;
+      return [{ row, ...rest, ...scores, ...codes, ...kind, isTokenMajor } as OptionCase];
     }),
   );
 }
@@ -76,7 +88,7 @@ describe("every storage of codes, against the float64 oracle", () => {
     "every format for K and for V, D = 64, bf16",
     () => {
       const pairs = formats.flatMap((format, i) => [[format, formats[(i + 1) % 6]]] as [CodeFormat, CodeFormat][]);
-      runCases(casesOf(64, "bf16", pairs), 54);
+      runCases(casesOf(64, "bf16", pairs), 66);
     },
     timeout,
   );
@@ -88,7 +100,7 @@ describe("every storage of codes, against the float64 oracle", () => {
           [k8, undefined],
           [undefined, v4],
         ]),
-        14,
+        16,
       );
     },
     timeout,
@@ -96,11 +108,54 @@ describe("every storage of codes, against the float64 oracle", () => {
   test.each([80, 128, 256, 512])(
     "8 and 4 bits, D = %d, f16",
     (headDim) => {
-      runCases(casesOf(headDim, "f16", [[k8, v4]]), 9);
+      runCases(casesOf(headDim, "f16", [[k8, v4]]), 11);
     },
     timeout,
   );
 });
+
+test.each(["additive", "bool"] as const)(
+  "codes beside a mask, with and without tile classes: %s",
+  (kind) => {
+    const row = rowOf(64, "bf16", kind);
+    const [rows, keys] = [37, 45];
+    const failures: string[] = [];
+    let count = 0;
+    for (let i = 0; i < 24; i++) {
+      const [formatK, formatV] = [formats[i % 6], formats[(i + 1 + (i >> 3)) % 6]] as [CodeFormat, CodeFormat];
+      const entry: OptionCase = {
+        ...{ row, heads: 4, kvHeads: 2, sequences: [{ rows, keys }], storage: "linear", isPacked: false, seed: i + 1 },
+        ...{
+          causal: i % 2 === 0,
+          hasLse: i % 3 === 0,
+          hasSlopes: i % 8 > 3,
+          isTokenMajor: i % 5 === 1,
+          formatK,
+          formatV,
+        },
+        ...(i % 4 === 0 && { window: 3 + i }),
+        ...(i % 8 > 5 && { softcap: 4 }),
+        ...(i % 7 > 3 && { sink: 1 }),
+      };
+      const scene = new OptionScene(device, entry);
+      const { tensor, mask } = randomMask(device, kind, rows, keys, i);
+      using pass = device.pass();
+      using tileClasses = classifyMaskTiles(pass, { mask: tensor, headDim: 64 });
+      pass.commitAndWait();
+      for (const more of [{}, { tileClasses }]) {
+        runOptions(device, scene, { mask: tensor, ...more });
+        const failure = judgeOptions(scene, mask);
+        if (failure !== undefined) failures.push(`${i} ${Object.keys(more)}: ${failure}`);
+        count += 1;
+      }
+      tensor.dispose();
+      scene.dispose();
+    }
+    expect(failures).toEqual([]);
+    expect(count).toBe(48);
+  },
+  120_000,
+);
 
 describe("the same bits", () => {
   const base: OptionCase = {

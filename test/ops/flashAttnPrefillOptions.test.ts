@@ -7,9 +7,7 @@ import {
   type FlashAttnPrefillSupport,
   flashAttnPrefillSupport,
 } from "../../src/index.ts";
-import type { AttentionMask } from "../../src/reference/index.ts";
-import { judgeOptions, type OptionCase, OptionScene, runOptions } from "../helpers/prefillOptions.ts";
-import { seededRandom } from "../helpers/random.ts";
+import { judgeOptions, type OptionCase, OptionScene, randomMask, runOptions } from "../helpers/prefillOptions.ts";
 
 // Window, soft cap, sinks, ALiBi, logarithms, and sequences of lengths of their own, packed or not, over linear caches,
 // rings and pages: every subset of the scores' options with every kind of sequence.
@@ -95,7 +93,7 @@ function casesOf(row: FlashAttnPrefillSupport, rounds: number): Named<OptionCase
           ...(turn % 3 === 0 ? { heads: 3, kvHeads: 1 } : { heads: 2, kvHeads: 2 }),
           causal: scores.window !== undefined || turn % 4 !== 1,
           hasLse: (turn + (subset >> 1)) % 2 === 0,
-          isTokenMajor: turn % 5 === 2 && sequences.storage !== "pages",
+          isTokenMajor: turn % 5 === 2,
           spread: [1, 1, 6][turn % 3] as number,
         };
         cases.push({ ...entry, name: `${row.kernel} ${round} ${name} ${JSON.stringify(scores)}` });
@@ -126,18 +124,6 @@ describe("every subset of options with every kind of sequence, against the float
   test("D = 512, bf16", () => runCases(casesOf(rowOf(512, "bf16"), 1), 128), timeout);
 });
 
-/** A mask of random biases, some of which block, as a dtype and as bool, with the same for the oracle. */
-function randomMask(kind: "additive" | "bool", rows: number, keys: number, seed: number) {
-  const random = seededRandom(seed);
-  const data = Float32Array.from({ length: rows * keys }, () => {
-    const draw = random();
-    return kind === "bool" ? (draw < 0.6 ? 1 : 0) : draw < 0.3 ? Number.NEGATIVE_INFINITY : Math.round(draw * 8) / 4;
-  });
-  const tensor = device.tensor(kind === "bool" ? "bool" : "bf16", [rows, keys]).set(data);
-  const mask: AttentionMask = { kind, values: data, strides: { batch: 0, head: 0, token: keys } };
-  return { tensor, mask };
-}
-
 describe("every subset of options beside a mask, with and without tile classes", () => {
   test.each(["additive", "bool"] as const)(
     "%s, D = 64",
@@ -155,7 +141,7 @@ describe("every subset of options beside a mask, with and without tile classes",
           hasLse: subset % 3 === 0,
         };
         const scene = new OptionScene(device, entry);
-        const { tensor, mask } = randomMask(kind, rows, keys, subset);
+        const { tensor, mask } = randomMask(device, kind, rows, keys, subset);
         using pass = device.pass();
         using tileClasses = classifyMaskTiles(pass, { mask: tensor, headDim: row.headDim });
         pass.commitAndWait();
