@@ -107,9 +107,10 @@ export function checkRoom({ kind, capacity }: KvCacheConfig, { state, count }: S
       throw full(`${count} tokens after ${state.length} exceed ${mostPositions} positions; crop the sequence to 0`);
     }
   } else if (state.length + count > capacity) {
+    const more = kind === "paged" ? "more" : "more (in `pages`, which take memory as they are filled)";
     throw full(
       `${count} tokens after ${state.length} exceed the capacity ${capacity}; trim or crop the sequence, make the cache ` +
-        "with more, or a ring of it by `window`",
+        `with ${more}, or a ring of it by \`window\``,
     );
   }
 }

@@ -1,7 +1,8 @@
-import { checkObject, checkU32, refused } from "../checks.ts";
+import { checkObject, checkPositive, checkU32, refused } from "../checks.ts";
 import type { DeviceLifetime } from "../device/lifetime.ts";
 import { Tensor } from "../device/tensor.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
+import { checkApart } from "../ops/shapes.ts";
 import { OptionNames } from "../optionNames.ts";
 import type { AttendCall, ScoreOptions } from "./attend.ts";
 import type { KvCacheConfig } from "./options.ts";
@@ -26,6 +27,8 @@ export interface KvAttendArgs {
   readonly alibiSlopes?: Tensor<"f32">;
 }
 
+const dtypes: readonly string[] = ["f32", "f16", "bf16"];
+
 const argNames = new OptionNames<KvAttendArgs>("attend", {
   q: true,
   out: true,
@@ -37,7 +40,10 @@ const argNames = new OptionNames<KvAttendArgs>("attend", {
   alibiSlopes: true,
 });
 
-/** @internal Queries, results and options of an attend of `rows` tokens, checked as far as no operation does it. */
+/**
+ * @internal Queries, results and options of an attend of `rows` tokens. All that a caller gives is checked here, since
+ * several operations may serve a call, and a refusal by a later one would leave what the first ones encoded.
+ */
 export function useAttendArgs(
   args: KvAttendArgs,
   { nKvHeads, headDim, window: ring }: KvCacheConfig,
@@ -46,21 +52,40 @@ export function useAttendArgs(
 ): Omit<AttendCall, "pass" | "layer" | "views"> {
   argNames.check(checkObject(args, "args"));
   const { q, out, lse, scale, window, softcap, sinks, alibiSlopes } = args;
-  const { shape } = Tensor.use(q, device, "q");
+  const queries = Tensor.use(q, device, "q");
+  const { shape } = queries;
   const [tokens, heads = 0, dim] = shape;
   if (shape.length !== 3 || dim !== headDim)
     throw refused("q", `expected shape [nTokens, H, ${headDim}], got [${shape}]`);
   if (tokens !== rows) throw refused("q", `it has ${tokens} tokens, but ${rows} were appended in this step`);
   if (heads % nKvHeads !== 0) throw refused("q", `its ${heads} heads are no multiple of the ${nKvHeads} of the cache`);
-  checkShape("out", Tensor.use(out, device, "out").shape, shape);
-  if (lse !== undefined) checkShape("lse", Tensor.use(lse, device, "lse").shape, [rows, heads]);
+  checkDType("q", q, dtypes);
+  const results = Tensor.use(out, device, "out");
+  checkShape("out", results.shape, shape);
+  checkDType("out", out, dtypes);
+  checkApart("out", results, "q", queries);
+  const use = (name: "lse" | "sinks" | "alibiSlopes", expected: readonly number[]) => {
+    const tensor = args[name];
+    if (tensor === undefined) return undefined;
+    const range = Tensor.use(tensor, device, name);
+    checkShape(name, range.shape, expected);
+    checkDType(name, tensor, ["f32"]);
+    checkApart("out", results, name, range);
+    return range;
+  };
+  const sums = use("lse", [rows, heads]);
+  if (sums !== undefined) checkApart("lse", sums, "q", queries);
+  for (const name of ["sinks", "alibiSlopes"] as const) {
+    const range = use(name, [heads]);
+    if (range !== undefined && sums !== undefined) checkApart("lse", sums, name, range);
+  }
   const seen = window === undefined ? ring : checkU32(window, "window");
   if (window === 0) throw refused("window", "0 leaves a token not even itself; it is at least 1");
   if (ring > 0 && seen > ring)
     throw refused("window", `${seen} is larger than the ${ring} that the cache was made for`);
   const scores: ScoreOptions = {
-    ...(scale !== undefined && { scale }),
-    ...(softcap !== undefined && { softcap }),
+    ...(scale !== undefined && { scale: checkPositive(scale, "scale") }),
+    ...(softcap !== undefined && { softcap: checkPositive(softcap, "softcap") }),
     ...(sinks !== undefined && { sinks }),
     ...(alibiSlopes !== undefined && { alibiSlopes }),
   };
@@ -69,4 +94,9 @@ export function useAttendArgs(
 
 function checkShape(argument: string, shape: readonly number[], expected: readonly number[]): void {
   if (`${shape}` !== `${expected}`) throw refused(argument, `expected shape [${expected}], got [${shape}]`);
+}
+
+function checkDType(argument: string, { dtype }: Tensor, expected: readonly string[]): void {
+  if (!expected.includes(dtype))
+    throw refused(argument, `expected ${expected.join(", ")}, got ${dtype}`, "unsupported");
 }

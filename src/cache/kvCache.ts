@@ -128,7 +128,7 @@ export class KvCache {
     const lifetime = this.#usePass(pass);
     this.#checkLayer(layer);
     const { k, v, rope, sequences, counts, rows } = useAppendArgs(args, this.#config, lifetime.device);
-    const note = ropeNoteOf(rope);
+    const note = ropeNoteOf(rope, this.#config.headDim);
     if (lifetime.recorder !== undefined) {
       const entries = entriesOf(namedStates(this, this.#sequences, sequences), counts, rows);
       using views = new Views(this.#recorded.kept);

@@ -1,4 +1,5 @@
-import { checkObject, display, refused } from "../checks.ts";
+import { checkObject, refused } from "../checks.ts";
+import { useAngles } from "../ops/rope/ropeAngles.ts";
 import { OptionNames } from "../optionNames.ts";
 import type { KvRope } from "./stage.ts";
 
@@ -13,22 +14,26 @@ const ropeNames = new OptionNames<KvRope>("rope", {
 /** Of keys that come as they are to be stored. */
 const noRope = "none";
 
-/** How the keys of a layer are turned, in words: what two appends of one layer have to agree in. */
-export function ropeNoteOf(rope: KvRope | undefined): string {
+/**
+ * How the keys of a layer are turned, in words: what two appends of one layer have to agree in. What stands for a default
+ * is left out. Checked as a whole, since what is encoded first may take no rotation.
+ */
+export function ropeNoteOf(rope: KvRope | undefined, headDim: number): string {
   if (rope === undefined) return noRope;
   ropeNames.check(checkObject(rope, "rope"), "rope.");
-  const { theta, invFreq, pairing, rotaryDim, attentionScale } = rope;
-  const frequencies = invFreq === undefined ? `theta ${theta}` : `frequencies ${frequencyHash(invFreq)}`;
-  const parts = [frequencies, `${pairing}`];
-  if (rotaryDim !== undefined) parts.push(`rotaryDim ${rotaryDim}`);
-  if (attentionScale !== undefined) parts.push(`attentionScale ${attentionScale}`);
+  const { theta, invFreq, pairing } = rope;
+  const angles = useAngles(rope, headDim, "rope.");
+  if (angles.rotaryDim > headDim) {
+    throw refused("rope.rotaryDim", `rotaryDim is ${angles.rotaryDim}; it is even and at most headDim ${headDim}`);
+  }
+  const parts = [invFreq === undefined ? `theta ${theta}` : `frequencies ${frequencyHash(angles.invFreq)}`, pairing];
+  if (angles.rotaryDim !== headDim) parts.push(`rotaryDim ${angles.rotaryDim}`);
+  if (angles.attentionScale !== 1) parts.push(`attentionScale ${angles.attentionScale}`);
   return parts.join(", ");
 }
 
-/** Frequencies by their hash; of what is none, applyRope says so. */
-function frequencyHash(invFreq: unknown): string {
-  if (!(invFreq instanceof Float32Array)) return display(invFreq);
-  return Bun.hash(new Uint8Array(invFreq.buffer, invFreq.byteOffset, invFreq.byteLength)).toString(16);
+function frequencyHash({ buffer, byteOffset, byteLength }: Float32Array): string {
+  return Bun.hash(new Uint8Array(buffer, byteOffset, byteLength)).toString(16);
 }
 
 /** Refuses keys that are turned otherwise than those before. */

@@ -92,3 +92,21 @@ export function checkI32(value: number, argument: string, what: string): number 
   if (value > 0x7fff_ffff) throw refused(argument, `${what} ${value} exceeds ${0x7fff_ffff}`, "overflow");
   return value;
 }
+
+/** Refuses tensors that share bytes. */
+export function checkApart(argument: string, range: TensorRange, otherName: string, other: TensorRange): void {
+  if (range.buffer !== other.buffer) return;
+  const [start, end] = bytesOf(range);
+  const [otherStart, otherEnd] = bytesOf(other);
+  if (start < otherEnd && otherStart < end) {
+    throw refused(
+      argument,
+      `${argument} and ${otherName} overlap in one buffer: bytes ${start} to ${end} and ${otherStart} to ${otherEnd}`,
+    );
+  }
+}
+
+function bytesOf({ offsetLow, offsetHigh, lengthLow, lengthHigh }: TensorRange): [start: number, end: number] {
+  const start = offsetHigh * 2 ** 32 + offsetLow;
+  return [start, start + lengthHigh * 2 ** 32 + lengthLow];
+}

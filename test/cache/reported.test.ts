@@ -360,8 +360,10 @@ describe("memory", () => {
   test("bytes are what the device allocated, codes counted as codes", () => {
     const kept: Tensor[] = [];
     const shape = { layers: 2, nKvHeads: 2, headDim: 64, capacity: 1024 };
-    const before = device.info.currentAllocatedSize;
-    using cache = new KvCache(device, shape);
+    // Of its own, on which nobody else gives anything back.
+    using own = Device.open();
+    const before = own.info.currentAllocatedSize;
+    using cache = new KvCache(own, shape);
     const { rows, norms, tables, scratch, tail } = cache.memory;
     const each = (bits: 4 | 8) =>
       kvCacheBytes({ headDim: 64, nKvHeads: 2, capacity: 1024, nLayers: 2, bits }).total / 2;
@@ -369,13 +371,13 @@ describe("memory", () => {
     expect([tables, scratch, tail]).toEqual([8, 0, 0]);
     expect(cache.bytes).toBe(rows + norms + 8);
     // Buffers are rounded to pages, and have guard zones at times: beside those of the same bytes.
-    const allocated = device.info.currentAllocatedSize;
+    const allocated = own.info.currentAllocatedSize;
     const vectors = 2 * 1024;
     for (const layerBytes of [64 * vectors, 32 * vectors, 4 * vectors, 4 * vectors]) {
-      for (let layer = 0; layer < 2; layer++) kept.push(device.tensor("u8", [layerBytes]));
+      for (let layer = 0; layer < 2; layer++) kept.push(own.tensor("u8", [layerBytes]));
     }
-    for (let table = 0; table < 2; table++) kept.push(device.tensor("i32", [1]));
-    expect(device.info.currentAllocatedSize - allocated).toBe(allocated - before);
+    for (let table = 0; table < 2; table++) kept.push(own.tensor("i32", [1]));
+    expect(own.info.currentAllocatedSize - allocated).toBe(allocated - before);
   });
 
   test("a quantized cache takes no more memory while it is filled", () => {

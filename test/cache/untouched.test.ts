@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   Device,
+  type KvAttendArgs,
   KvCache,
   type KvCacheOptions,
   type KvSequence,
@@ -109,7 +110,36 @@ const attend =
   ({ cache, pass }: Scene) =>
     cache.attend(pass, layer, { ...queriesOf(count), ...(window !== undefined && { window }) });
 
+const halfWords = device.tensor("f16", [2, 1, 64]);
+const disposed = device.tensor("f32", [2]);
+disposed.dispose();
+
 const pages = (count: number): Partial<KvCacheOptions> => ({ sequences: 3, pages: { tokens: 2, count } });
+/** A tensor of a dtype that the types do not allow. */
+const wrong = (dtype: "f16" | "i32", shape: readonly number[]) =>
+  device.tensor(dtype, shape) as Tensor as Tensor<"f32">;
+const [three, one] = [device.tensor("f32", [3]), device.tensor("f32", [1])];
+const [halves, halvesOfRows, integers] = [wrong("f16", [2]), wrong("f16", [3, 2]), wrong("i32", [3, 2, 64])];
+const inOut = queriesOf(3)
+  .out.reshape([3 * 2 * 64])
+  .slice(0, 6)
+  .reshape([3, 2]);
+
+/** Arguments of an attend of 3 tokens and 2 heads that some operation of several would refuse. */
+const attends: readonly [name: string, args: Partial<KvAttendArgs>, refusal: Case["refusal"]][] = [
+  ["sinks of another length", { sinks: three }, ["invalid-argument", "sinks", "[2]", "[3]"]],
+  ["slopes of another length", { alibiSlopes: one }, ["invalid-argument", "alibiSlopes", "[2]", "[1]"]],
+  ["disposed sinks", { sinks: disposed }, ["disposed", "sinks", "disposed"]],
+  ["sinks in f16", { sinks: halves }, ["unsupported", "sinks", "f32", "f16"]],
+  ["slopes in f16", { alibiSlopes: halves }, ["unsupported", "alibiSlopes", "f32", "f16"]],
+  ["out in i32", { out: integers }, ["unsupported", "out", "bf16", "i32"]],
+  ["lse in f16", { lse: halvesOfRows }, ["unsupported", "lse", "f32", "f16"]],
+  ["a softcap below 0", { softcap: -1 }, ["invalid-argument", "softcap", -1]],
+  ["a scale that is no number", { scale: Number.NaN }, ["invalid-argument", "scale", "NaN"]],
+  ["out in the place of q", { out: queriesOf(3).q }, ["invalid-argument", "out", "q overlap", 3 * 2 * 64 * 4]],
+  ["lse in out", { lse: inOut }, ["invalid-argument", "out", "lse overlap", 3 * 2 * 4]],
+];
+
 const cases: readonly Case[] = [
   {
     name: "an append to a layer behind the last",
@@ -234,6 +264,30 @@ const cases: readonly Case[] = [
     call: ({ sequences: [sequence] }) => sequence.fork(3),
     refusal: ["overflow", "sequences", "all 2 are in use"],
   },
+  ...attends.flatMap(([name, args, refusal]) =>
+    [{}, { k: { bits: 8 }, v: { bits: 4 }, tail: 4 } as const, { window: 4, keep: 1 }].map((options) => ({
+      name: `an attend with ${name}, ${JSON.stringify(options)}`,
+      options,
+      lengths: [4],
+      begun: 3,
+      call: ({ cache, pass }: Scene) => cache.attend(pass, 0, { ...queriesOf(3), ...args }),
+      refusal,
+    })),
+  ),
+  ...(
+    [
+      ["rope.theta", { theta: -1, pairing: "half" }, [-1]],
+      ["rope.rotaryDim", { theta: 1e4, pairing: "half", rotaryDim: 66 }, [66, 64]],
+      ["rope.pairing", { theta: 1e4, pairing: "both" as "half" }, ["both", "interleaved"]],
+      ["rope.invFreq", { invFreq: new Float32Array(40), pairing: "half", rotaryDim: 64 }, [32, 40]],
+      ["rope.attentionScale", { theta: 1e4, pairing: "half", attentionScale: Number.NaN }, ["NaN"]],
+    ] as const
+  ).map(([argument, rope, parts]) => ({
+    name: `an append of ${argument} as it cannot be, V staged before`,
+    options: { k: "bf16", v: { bits: 4 } } as const,
+    call: ({ cache, pass }: Scene) => cache.append(pass, 0, { k: wordsOf(2).k, v: halfWords, rope }),
+    refusal: ["invalid-argument", argument, ...parts] as const,
+  })),
 ];
 
 /** What the first sequence, alone, makes of a step after all that. */

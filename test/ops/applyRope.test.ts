@@ -239,7 +239,7 @@ describe("refusals", () => {
     refuse({ rotaryDim: 3 }, "invalid-argument", "rotaryDim", 3);
     refuse({ rotaryDim: 10 }, "invalid-argument", "rotaryDim", 10, 8);
     refuse({ attentionScale: 0 }, "invalid-argument", "attentionScale", 0);
-    refuse({ attentionScale: Number.NaN }, "invalid-argument", "attentionScale", "nan");
+    refuse({ attentionScale: Number.NaN }, "invalid-argument", "attentionScale", "NaN");
     refuse({ attentionScale: "1" }, "invalid-argument", "attentionScale");
     refuse({ x: device.tensor("f32", [1, 1, 4096]) }, "unsupported", "rotaryDim", 4096, 2048);
     refuse({ x: device.tensor("f32", [1, 1, 7]) }, "invalid-argument", "rotaryDim", 7);

@@ -1,4 +1,4 @@
-import { checkOptionalNumber, checkPositive, display, refused } from "../../checks.ts";
+import { checkPositive, display, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { pairingCodes } from "../../ffi/generated/codes.ts";
@@ -33,7 +33,8 @@ const maxTables = 16;
 /** @internal The angles of vectors of `headDim` coordinates; `prefix` stands before the names in errors. */
 export function useAngles(angles: RopeAngles, headDim: number, prefix = ""): UsedAngles {
   const pairing = checkPairing(angles.pairing, prefix);
-  const attentionScale = checkOptionalNumber(angles.attentionScale, 1, `${prefix}attentionScale`);
+  const { attentionScale: scale } = angles;
+  const attentionScale = scale === undefined ? 1 : checkPositive(scale, `${prefix}attentionScale`);
   return {
     ...useFrequencies(angles.theta, angles.invFreq, angles.rotaryDim, headDim, prefix),
     pairing,
