@@ -54,6 +54,7 @@ const sharedKinds: Readonly<Record<string, KvCacheOptions>> = {
   "a line": { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 2 },
   "a quantized line": { ...shape(), capacity: 40, sequences: 3 },
   "a ring": { ...shape(), capacity: 16, window: 9, k: "f16", v: "f16", sequences: 2, rollback: 2 },
+  "a ring that keeps": { ...shape(), capacity: 18, k: "f16", v: "bf16", window: 7, keep: 3, sequences: 2 },
   "a quantized ring that keeps": { ...shape(), capacity: 18, window: 7, keep: 3, sequences: 2 },
   "a quantized ring with a tail": {
     ...shape(),
@@ -72,6 +73,13 @@ const sharedKinds: Readonly<Record<string, KvCacheOptions>> = {
   "a quantized line with a tail": { ...shape(), capacity: 60, tail: 5, maxAppend: 12, sequences: 2, tailDtype: "bf16" },
   pages: { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 4, pages: { tokens: 4, count: 14 } },
   "quantized pages": { ...shape(), capacity: 40, sequences: 4, pages: { tokens: 8, count: 9 } },
+  "quantized pages of two heads": {
+    ...shape(),
+    nKvHeads: 2,
+    capacity: 40,
+    sequences: 4,
+    pages: { tokens: 8, count: 9 },
+  },
   "pages with a window": {
     ...shape(),
     ...{ capacity: 60, k: "f16", v: "f16", sequences: 3, window: 9, rollback: 2, pages: { tokens: 4, count: 14 } },
