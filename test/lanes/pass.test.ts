@@ -90,6 +90,10 @@ if (isLinux && process.arch === "x64")
       pairs: 2 * 4 * 64,
       singles: 0,
     });
+    // What all turns multiply goes to memory once, before them.
+    const loop = regular.split(/\n(?=[\w.]+:)/).find((block) => block.includes("fma.v16f32"));
+    expect(loop).not.toContain("store <64 x float>");
+    expect(count(/store <64 x float>/g)).toBe(2 * 4);
   });
 
 if (isLinux && process.arch === "x64")

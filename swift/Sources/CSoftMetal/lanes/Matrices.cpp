@@ -5,7 +5,6 @@
 #include "Widen.hpp"
 #include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Constants.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -14,8 +13,6 @@ using namespace llvm;
 
 namespace lanes {
 namespace {
-
-constexpr int side = 8, elements = side * side;
 
 int placeOf(unsigned lane, unsigned component) {
   return int((lane / 4 & 4) + lane / 2 % 4) * side + int((lane / 4 & 2) * 2 + lane % 2 * 2 + component);
@@ -362,39 +359,6 @@ void Widener::shareStore(CallBase &call) {
     Value *before = builder_.CreateAlignedLoad(stored[i]->getType(), row, align);
     builder_.CreateAlignedStore(builder_.CreateSelect(masks[i], stored[i], before), row, align);
   }
-}
-
-/// Products of one left matrix: its elements, each for a whole row, times rows of the right ones. The left matrix goes
-/// through memory, from where a processor spreads an element for nothing; it is read by an address of which LLVM does
-/// not know what it is, lest it see through that and permute registers instead.
-void Widener::multiply(const Tiles::Group &group) {
-  SmallVector<Value *, 2> right, sums;
-  for (Instruction *product : group) {
-    right.push_back(product->getOperand(1));
-    sums.push_back(product->getOperand(2));
-  }
-  Value *left = matrix(group.front()->getOperand(0));
-  Type *element = builder_.getFloatTy();
-  if (!factors_) {
-    factors_ = slot(left->getType(), "factors");
-    factors_->setAlignment(Align(64));
-    IRBuilder<> start(entry_->getTerminator());
-    auto *same = InlineAsm::get(FunctionType::get(start.getPtrTy(), {start.getPtrTy()}, false), "", "=r,0",
-                                /*hasSideEffects=*/false);
-    hiddenFactors_ = start.CreateCall(same, {factors_});
-  }
-  builder_.CreateAlignedStore(left, factors_, Align(64));
-  const Parts factors = rows(right);
-  Parts result = rows(sums);
-  const unsigned count = unsigned(side * group.size());
-  for (int k = 0; k < side; ++k) {
-    for (int i = 0; i < side; ++i) {
-      Value *place = builder_.CreateConstGEP1_32(element, hiddenFactors_, unsigned(i * side + k));
-      Value *factor = builder_.CreateVectorSplat(count, builder_.CreateLoad(element, place));
-      result[i] = builder_.CreateIntrinsic(Intrinsic::fma, {factor->getType()}, {factor, factors[k], result[i]});
-    }
-  }
-  set(*group.front(), std::move(result));
 }
 
 }  // namespace lanes

@@ -47,6 +47,8 @@ void Widener::set(Instruction &instruction, Parts parts) {
   const auto place = slots_.find(&instruction);
   if (place != slots_.end())
     for (unsigned i = 0; i < parts.size(); ++i) builder_.CreateStore(parts[i], place->second[i]);
+  if (const auto kept = kept_.find(&instruction); kept != kept_.end())
+    builder_.CreateAlignedStore(parts[0], kept->second.place, Align(64));
   current_[&instruction] = std::move(parts);
 }
 

@@ -78,6 +78,7 @@ void Widener::makeSlots() {
       for (Type *type : slotTypes(instruction)) slots_[&instruction].push_back(slot(type, "slot"));
     }
   }
+  keepFactors();
   for (BasicBlock *block : blocks_.order) {
     BasicBlock *equivalent = blocks_.equivalent(block);
     if (!equivalent) continue;

@@ -18,6 +18,8 @@
 
 namespace lanes {
 
+constexpr int side = 8, elements = side * side;  ///< of a matrix
+
 class Widener {
  public:
   /// Fills `target`, which has the signature of `source` and no body. Its registers have `registerBits`.
@@ -31,6 +33,12 @@ class Widener {
     llvm::AllocaInst *arriving = nullptr;  ///< lanes that wait in front of it
     llvm::AllocaInst *mask = nullptr;      ///< lanes it ran with, where another block runs with the same
     llvm::BasicBlock *equivalent = nullptr;
+  };
+
+  /// Where the elements of a left matrix are, each for a whole row of products.
+  struct Factors {
+    llvm::AllocaInst *place = nullptr;
+    llvm::Value *hidden = nullptr;  ///< its address, for reads
   };
 
   // Blocks and edges (Widen.cpp)
@@ -118,7 +126,7 @@ class Widener {
               Parts &results);
   void serial(llvm::Instruction &instruction);
 
-  // Functions of several lanes (LaneFunctions.cpp, Matrices.cpp)
+  // Functions of several lanes (LaneFunctions.cpp, Matrices.cpp, Multiply.cpp)
   void widenPrimitive(llvm::CallBase &call, Primitive primitive);
   llvm::Value *holdsInAll(llvm::Value *condition);
   llvm::Value *shuffle(llvm::CallBase &call);
@@ -139,6 +147,8 @@ class Widener {
   bool isLazy(const llvm::Value *value) const;
   llvm::Value *castOf(llvm::CastInst &conversion, llvm::Value *from);
   void multiply(const Tiles::Group &group);
+  Factors makeFactors();
+  void keepFactors();
   Parts rows(llvm::ArrayRef<llvm::Value *> tiles);
   Parts transposedRows(Parts rows);
   Parts widenedColumns(const llvm::CastInst &conversion, llvm::ArrayRef<llvm::Value *> tiles);
@@ -169,8 +179,8 @@ class Widener {
   llvm::DenseMap<const llvm::Value *, Parts> loadedRows_;  ///< of matrices loaded in the block under way
   llvm::Value *mask_ = nullptr;  ///< of the block under way; never empty
   int index_ = 0;                ///< of the block under way
-  llvm::AllocaInst *factors_ = nullptr;     ///< the left matrix of a product
-  llvm::Value *hiddenFactors_ = nullptr;    ///< its address, for reads
+  Factors factors_;  ///< of the product under way
+  llvm::DenseMap<const llvm::Value *, Factors> kept_;  ///< of matrices that products in other blocks have on the left
 };
 
 }  // namespace lanes
