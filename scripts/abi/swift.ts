@@ -91,7 +91,7 @@ function tensorEnum({ structs }: Header): string {
   return `/// The tensor arguments of the operations.\nenum TensorName: UInt8 {\n${lines.join("\n")}\n}`;
 }
 
-/** `private` in backticks, which Swift takes for a modifier. */
+/** In backticks what Swift takes for a keyword. */
 function caseName(name: string): string {
   return name === "private" || name === "default" ? `\`${name}\`` : name;
 }

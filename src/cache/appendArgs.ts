@@ -4,6 +4,7 @@ import { Tensor } from "../device/tensor.ts";
 import { MetalAttentionError } from "../errors.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { OptionNames } from "../optionNames.ts";
+import { checkRowDType } from "./format.ts";
 import type { KvCache } from "./kvCache.ts";
 import { mostOfRing, mostOfTail } from "./longStep.ts";
 import { type KvCacheConfig, mostPositions } from "./options.ts";
@@ -35,8 +36,6 @@ const argNames = new OptionNames<KvAppendArgs>("append", {
   counts: true,
 });
 
-const dtypes: readonly string[] = ["f32", "f16", "bf16"];
-
 /** @internal Keys and values of an append, checked, whosever they are. */
 export function useAppendArgs(
   args: KvAppendArgs,
@@ -51,8 +50,7 @@ export function useAppendArgs(
     if (shape.length !== 3 || heads !== nKvHeads || dim !== headDim) {
       throw refused(name, `expected shape [nTokens, ${nKvHeads}, ${headDim}], got [${shape}]`);
     }
-    const { dtype } = given[name];
-    if (!dtypes.includes(dtype)) throw refused(name, `expected f32, f16 or bf16, got ${dtype}`, "unsupported");
+    checkRowDType(name, given[name]);
     return shape;
   });
   const [rows = 0, rowsV] = shapes.map(([tokens]) => tokens as number);

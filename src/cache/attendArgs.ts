@@ -5,6 +5,7 @@ import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import { checkApart } from "../ops/shapes.ts";
 import { OptionNames } from "../optionNames.ts";
 import type { AttendCall, ScoreOptions } from "./attend.ts";
+import { checkRowDType } from "./format.ts";
 import type { KvCacheConfig } from "./options.ts";
 
 /** Arguments of `KvCache.attend`. */
@@ -26,8 +27,6 @@ export interface KvAttendArgs {
   /** [H]: adds slope * (j - p) to the score of key j for a token at position p. */
   readonly alibiSlopes?: Tensor<"f32">;
 }
-
-const dtypes: readonly string[] = ["f32", "f16", "bf16"];
 
 const argNames = new OptionNames<KvAttendArgs>("attend", {
   q: true,
@@ -59,17 +58,17 @@ export function useAttendArgs(
     throw refused("q", `expected shape [nTokens, H, ${headDim}], got [${shape}]`);
   if (tokens !== rows) throw refused("q", `it has ${tokens} tokens, but ${rows} were appended in this step`);
   if (heads % nKvHeads !== 0) throw refused("q", `its ${heads} heads are no multiple of the ${nKvHeads} of the cache`);
-  checkDType("q", q, dtypes);
+  checkRowDType("q", q);
   const results = Tensor.use(out, device, "out");
   checkShape("out", results.shape, shape);
-  checkDType("out", out, dtypes);
+  checkRowDType("out", out);
   checkApart("out", results, "q", queries);
   const use = (name: "lse" | "sinks" | "alibiSlopes", expected: readonly number[]) => {
     const tensor = args[name];
     if (tensor === undefined) return undefined;
     const range = Tensor.use(tensor, device, name);
     checkShape(name, range.shape, expected);
-    checkDType(name, tensor, ["f32"]);
+    if (tensor.dtype !== "f32") throw refused(name, `expected f32, got ${tensor.dtype}`, "unsupported");
     checkApart("out", results, name, range);
     return range;
   };
@@ -94,9 +93,4 @@ export function useAttendArgs(
 
 function checkShape(argument: string, shape: readonly number[], expected: readonly number[]): void {
   if (`${shape}` !== `${expected}`) throw refused(argument, `expected shape [${expected}], got [${shape}]`);
-}
-
-function checkDType(argument: string, { dtype }: Tensor, expected: readonly string[]): void {
-  if (!expected.includes(dtype))
-    throw refused(argument, `expected ${expected.join(", ")}, got ${dtype}`, "unsupported");
 }

@@ -1,5 +1,6 @@
 import { display, refused } from "../checks.ts";
 import { dtypeSize } from "../device/dtypes.ts";
+import type { Tensor } from "../device/tensor.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import {
   bytesPerRow,
@@ -64,4 +65,11 @@ export function useKvFormat(value: unknown, argument: string, headDim: number): 
 /** @internal Whether a write takes a source of such a dtype as it is: those of dense rows do, the quantizer takes f32. */
 export function isTaken(source: DecodeDType, { codes }: StreamFormat): boolean {
   return codes === undefined || source === "f32";
+}
+
+/** @internal Refuses rows of another dtype than an append or an attend takes. */
+export function checkRowDType(argument: string, { dtype }: Tensor): void {
+  if (!dtypes.some((each) => each === dtype)) {
+    throw refused(argument, `expected f32, f16 or bf16, got ${dtype}`, "unsupported");
+  }
 }

@@ -23,9 +23,6 @@ export function ropeNoteOf(rope: KvRope | undefined, headDim: number): string {
   ropeNames.check(checkObject(rope, "rope"), "rope.");
   const { theta, invFreq, pairing } = rope;
   const angles = useAngles(rope, headDim, "rope.");
-  if (angles.rotaryDim > headDim) {
-    throw refused("rope.rotaryDim", `rotaryDim is ${angles.rotaryDim}; it is even and at most headDim ${headDim}`);
-  }
   const parts = [invFreq === undefined ? `theta ${theta}` : `frequencies ${frequencyHash(angles.invFreq)}`, pairing];
   if (angles.rotaryDim !== headDim) parts.push(`rotaryDim ${angles.rotaryDim}`);
   if (angles.attentionScale !== 1) parts.push(`attentionScale ${angles.attentionScale}`);

@@ -35,11 +35,10 @@ export function useAngles(angles: RopeAngles, headDim: number, prefix = ""): Use
   const pairing = checkPairing(angles.pairing, prefix);
   const { attentionScale: scale } = angles;
   const attentionScale = scale === undefined ? 1 : checkPositive(scale, `${prefix}attentionScale`);
-  return {
-    ...useFrequencies(angles.theta, angles.invFreq, angles.rotaryDim, headDim, prefix),
-    pairing,
-    attentionScale,
-  };
+  const frequencies = useFrequencies(angles.theta, angles.invFreq, angles.rotaryDim, headDim, prefix);
+  const { rotaryDim } = frequencies;
+  if (rotaryDim > headDim) throw refused(`${prefix}rotaryDim`, `${rotaryDim} is above the headDim ${headDim}`);
+  return { ...frequencies, pairing, attentionScale };
 }
 
 function checkPairing(value: unknown, prefix: string): number {
