@@ -12,8 +12,6 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Transforms/Utils/LCSSA.h"
-#include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "llvm/Transforms/Utils/UnrollLoop.h"
 
 using namespace llvm;
@@ -56,8 +54,7 @@ void sinkStores(BasicBlock &block, AAResults &aliases) {
 unsigned turnsOfShortLoop(const Loop &loop, ScalarEvolution &evolution) {
   constexpr unsigned few = 4;
   const unsigned turns = evolution.getSmallConstantTripCount(&loop, loop.getExitingBlock());
-  const bool hasProducts = any_of(loop.blocks(), [](const BasicBlock *block) { return any_of(*block, multiplies); });
-  return loop.getParentLoop() && hasProducts && turns <= few + 1 ? turns : 0;
+  return loop.getParentLoop() && hasProducts(loop) && turns <= few + 1 ? turns : 0;
 }
 
 /// Two turns of a loop that has products of one left matrix.
@@ -68,11 +65,6 @@ unsigned turnsTogether(const Loop &loop, ScalarEvolution &evolution) {
 /// Unrolls innermost loops, those inside first, by the count that `turns` gives, and says whether any was.
 bool unroll(Function &function, FunctionAnalysisManager &analyses,
             function_ref<unsigned(const Loop &, ScalarEvolution &)> turns) {
-  FunctionPassManager passes;
-  passes.addPass(LoopSimplifyPass());
-  passes.addPass(LCSSAPass());
-  passes.run(function, analyses);
-  analyses.clear(function, function.getName());
   auto &loops = analyses.getResult<LoopAnalysis>(function);
   auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
   auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
@@ -95,6 +87,10 @@ bool unroll(Function &function, FunctionAnalysisManager &analyses,
 
 }  // namespace
 
+bool hasProducts(const Loop &loop) {
+  return any_of(loop.blocks(), [](const BasicBlock *block) { return any_of(*block, multiplies); });
+}
+
 void joinProducts(Function &function, FunctionAnalysisManager &analyses, PassBuilder &builder) {
   if (none_of(instructions(function), multiplies)) return;
   const auto run = [&](StringRef text) {
@@ -103,9 +99,10 @@ void joinProducts(Function &function, FunctionAnalysisManager &analyses, PassBui
     passes.run(function, analyses);
     analyses.clear(function, function.getName());
   };
+  run("loop-simplify,lcssa");
   // What is multiplied comes out of a loop once the loops inside are gone.
   if (unroll(function, analyses, turnsOfShortLoop))
-    run("simplifycfg,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm)");
+    run("simplifycfg,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-simplify,lcssa");
   if (!unroll(function, analyses, turnsTogether)) return;
   run("simplifycfg,early-cse<memssa>,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse");
   auto &aliases = analyses.getResult<AAManager>(function);

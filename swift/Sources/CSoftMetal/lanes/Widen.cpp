@@ -1,5 +1,6 @@
 #include "Widen.hpp"
 
+#include "Products.hpp"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
@@ -160,10 +161,7 @@ void Widener::emitTerminator(BasicBlock *block, const FlowStep &step) {
 
 /// Products of matrices are long: a loop over them, of which few go into a function, takes long to compile unrolled.
 void Widener::keepLoop(Instruction &jump, const Loop &loop) {
-  const bool hasProducts = any_of(loop.blocks(), [](const BasicBlock *block) {
-    return any_of(*block, [](const Instruction &each) { return primitiveOf(&each) == Primitive::matrixMultiply; });
-  });
-  if (!hasProducts) return;
+  if (!hasProducts(loop)) return;
   LLVMContext &context = source_.getContext();
   MDNode *disable = MDNode::get(context, MDString::get(context, "llvm.loop.unroll.disable"));
   MDNode *name = MDNode::getDistinct(context, {nullptr, disable});
