@@ -368,7 +368,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
 
   threadgroup float2 queries_and_sums[kQueries + kSums];
-  threadgroup T kv_tiles[WN * kTiles * BK * LD];
+  threadgroup uint4 kv_tiles[WN * kTiles * BK * LD * int(sizeof(T)) / int(sizeof(uint4))];
 
   const int head = group.y;
   const int kv_head = head / params.gqa_factor;
@@ -392,7 +392,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
   const uint thread_index = simd_group % WM * 32 + simd_lane;
   const short part = short(simd_group / WM);
-  threadgroup T *k_tile = kv_tiles + part * BK * LD;
+  threadgroup T *k_tile = reinterpret_cast<threadgroup T *>(kv_tiles) + part * BK * LD;
   threadgroup T *q_tile = kAlone ? k_tile : reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LD;
   threadgroup T *v_tile = k_tile + (kTiles - 1) * BK * LD;
 

@@ -9,14 +9,15 @@
 
 using namespace metal;
 
-/// The 2^(bits - 1) - 1 positive boundaries of a width, breadth first: node n of a search, the first
-/// is 1, lies at n - 1, and those after it are 2n and 2n + 1, so the first five steps read one line of memory each.
+/// The 2^(bits - 1) - 1 positive boundaries of a width.
 inline const constant float *boundaries_of(uint bits) {
-  return codebooks + (bits == 8 ? 57 : (1u << (bits - 1)) - bits);
+  return codebook_boundaries + (bits == 8 ? 57 : (1u << (bits - 1)) - bits);
 }
 
-/// The 2^bits centroids of a width; 184 boundaries precede all of them.
-inline const constant float *centroids_of(uint bits) { return codebooks + 184 + (bits == 8 ? 124 : (1u << bits) - 4); }
+/// The 2^bits centroids of a width.
+inline const constant float *centroids_of(uint bits) {
+  return codebook_centroids + (bits == 8 ? 124 : (1u << bits) - 4);
+}
 
 /// The magnitude's bits, which compare as integers like the magnitude itself,
 /// and the sign below them: a value on a boundary belongs to the lower code.
@@ -33,39 +34,37 @@ inline uint signed_code(float z, uint below, uint bits) {
 inline uint code_of_4(float z) {
   const constant float *b = boundaries_of(4);
   const uint magnitude = comparable_magnitude(z);
-  const bool upper = magnitude > comparable_magnitude(b[0]);
-  const bool middle = magnitude > comparable_magnitude(upper ? b[2] : b[1]);
-  const float above = middle ? b[6] : b[5];
-  const float below = middle ? b[4] : b[3];
+  const bool upper = magnitude > comparable_magnitude(b[3]);
+  const bool middle = magnitude > comparable_magnitude(upper ? b[5] : b[1]);
+  const float above = middle ? b[6] : b[4];
+  const float below = middle ? b[2] : b[0];
   const bool last = magnitude > comparable_magnitude(upper ? above : below);
   return signed_code(z, (upper ? 4 : 0) | (middle ? 2 : 0) | (last ? 1 : 0), 4);
 }
 
-/// The code of a value of any width.
-inline uint code_of(float z, uint bits) {
-  const constant float *table = boundaries_of(bits);
-  const uint magnitude = comparable_magnitude(z);
-  const uint half_levels = 1u << (bits - 1);
-  uint node = 1;
-  while (node < half_levels) {
-    node = 2 * node + (magnitude > comparable_magnitude(table[node - 1]) ? 1 : 0);
+/// Finds codes of a width: a magnitude's cell by its first bits, and its side of the one boundary there.
+struct CodeSearch {
+  const constant CodebookCell *cells;
+  float cells_per_unit;
+  uint beyond;  ///< the start of the last cell, to compare
+  uint bits;
+
+  uint code(float z) const {
+    const uint magnitude = comparable_magnitude(z);
+    const CodebookCell cell = cells[uint(as_type<float>(min(magnitude, beyond) >> 1) * cells_per_unit)];
+    return signed_code(z, cell.below + (magnitude > cell.boundary ? 1 : 0), bits);
   }
-  return signed_code(z, node - half_levels, bits);
+};
+
+inline CodeSearch code_search_of(uint bits) {
+  const uint first = codebook_first_cells[bits];
+  const float cells_per_unit = float(1u << (bits - 2));
+  const float beyond = float(codebook_first_cells[bits + 1] - first - 1) / cells_per_unit;
+  return {codebook_cells + first, cells_per_unit, comparable_magnitude(beyond), bits};
 }
 
-/// The codes of 4 values of any width, a step of all at once.
+/// The codes of 4 values of any width.
 inline uint4 codes_of(float4 z, uint bits) {
-  const constant float *table = boundaries_of(bits);
-  const uint half_levels = 1u << (bits - 1);
-  uint4 node = uint4(1u);
-  for (uint level = 1; level < half_levels; level *= 2) {
-    for (uint j = 0; j < 4; j++) {
-      node[j] = 2 * node[j] + (comparable_magnitude(z[j]) > comparable_magnitude(table[node[j] - 1]) ? 1 : 0);
-    }
-  }
-  uint4 codes;
-  for (uint j = 0; j < 4; j++) {
-    codes[j] = signed_code(z[j], node[j] - half_levels, bits);
-  }
-  return codes;
+  const CodeSearch search = code_search_of(bits);
+  return uint4(search.code(z.x), search.code(z.y), search.code(z.z), search.code(z.w));
 }

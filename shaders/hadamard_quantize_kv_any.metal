@@ -58,7 +58,7 @@ inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor
       row.norms[i / group] = scale.norm;
     }
     const float z = values[i] * scale.factor;
-    values[i] = as_type<float>(code_of(z, bits));
+    values[i] = as_type<float>(code_search_of(bits).code(z));
     probe.store(i, z, head_dim);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -35,7 +35,7 @@ inline float maximum_of_row(float value) {
 
 /// A tile [ROWS, D] of 16-bit elements on its way from memory to a threadgroup's: a thread's part of it, so that loads
 /// are under way together. 8 threads share a row: 8 x 16 bytes are one 128-byte line of memory. All rows are there, and
-/// begin at multiples of 16 bytes.
+/// begin at multiples of 16 bytes, in the tile too.
 template <typename T, short ROWS, short D, short LD, short THREADS>
 struct WholeTile {
   static constant constexpr short kRowsAtOnce = THREADS / 8;
@@ -67,10 +67,8 @@ struct WholeTile {
 #pragma clang loop unroll(full)
     for (short step = 0; step < kRowSteps * kColumnSteps; step++) {
       if (holds(step, thread_index)) {
-        threadgroup packed_ushort4 *to = reinterpret_cast<threadgroup packed_ushort4 *>(
-            tile + row(step, thread_index) * LD + column(step, thread_index));
-        to[0] = as_type<ushort4>(words[step].xy);
-        to[1] = as_type<ushort4>(words[step].zw);
+        *reinterpret_cast<threadgroup uint4 *>(tile + row(step, thread_index) * LD + column(step, thread_index)) =
+            words[step];
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "ActiveLanes.hpp"
 
 #include "TensorProducts.hpp"
+#include "VectorCopies.hpp"
 #include "llvm/Analysis/PostDominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -10,6 +11,7 @@
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
 #include "llvm/Transforms/Scalar/InferAddressSpaces.h"
 #include "llvm/Transforms/Scalar/InferAlignment.h"
+#include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
@@ -214,8 +216,12 @@ PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analys
   passes.addPass(InferAddressSpacesPass());
   passes.addPass(InferAlignmentPass());
   functions.clear();
-  for (Function &function : module)
-    if (!function.isDeclaration()) passes.run(function, functions);
+  passes.addPass(SROAPass(SROAOptions::ModifyCFG));
+  for (Function &function : module) {
+    if (function.isDeclaration()) continue;
+    copyByWords(function);
+    passes.run(function, functions);
+  }
   return PreservedAnalyses::none();
 }
 

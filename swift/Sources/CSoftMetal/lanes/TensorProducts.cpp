@@ -152,86 +152,161 @@ void emit(const TensorProduct &product) {
     for (CallBase *call : calls) call->eraseFromParent();
 }
 
-/// The pointer to shared memory that a pointer to any memory is; null where that is not known.
-Value *sharedPointer(Value *pointer, IRBuilder<> &builder) {
-  if (auto *cast = dyn_cast<AddrSpaceCastOperator>(pointer))
-    return cast->getSrcAddressSpace() == sharedMemory ? cast->getPointerOperand() : nullptr;
-  auto *offset = dyn_cast<GEPOperator>(pointer);
-  Value *base = offset ? sharedPointer(offset->getPointerOperand(), builder) : nullptr;
-  if (!base) return nullptr;
-  const SmallVector<Value *, 4> indices(offset->indices());
-  return builder.CreateGEP(offset->getSourceElementType(), base, indices);
-}
-
-/// A matrix of 16-bit elements in shared memory.
-class SharedMatrix {
+/// Pointers to shared memory that pointers to any memory are.
+class SharedPointers {
  public:
-  explicit SharedMatrix(CallBase &load)
-      : load_(load),
-        builder_(&load),
-        stride_(load.getArgOperand(1)),
-        matrix_(sharedPointer(load.getArgOperand(0), builder_)) {}
-
-  /// Whether its rows begin at multiples of 2^bits bytes.
-  bool isAligned(unsigned bits) const {
-    const DataLayout &layout = load_.getModule()->getDataLayout();
-    const auto zeros = [&](Value *value) {
-      return computeKnownBits(value, layout, 0, nullptr, &load_).countMinTrailingZeros();
-    };
-    return matrix_ && zeros(matrix_) >= bits && zeros(stride_) + 1 >= bits;
-  }
-
-  /// Transposed: the hardware takes the address of a row from each of eight lanes.
-  Value *transposed() {
-    Value *address = place(builder_.CreateAnd(lane(), 7), builder_.getInt32(0));
-    CallInst *result = builder_.CreateIntrinsic(Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16,
-                                                {address->getType()}, {address});
-    result->setConvergent();
-    return result;
-  }
-
-  /// The lane's two of a row.
-  Value *pair() {
-    Value *number = lane();
-    Value *column = builder_.CreateMul(builder_.CreateAnd(number, 3), builder_.getInt32(2));
-    return builder_.CreateAlignedLoad(builder_.getInt32Ty(), place(builder_.CreateLShr(number, 2), column), Align(4));
+  /// Null where that is not known. Beside the pointer itself, so that loads have one of it.
+  Value *of(Value *pointer) {
+    if (auto *cast = dyn_cast<AddrSpaceCastOperator>(pointer))
+      return cast->getSrcAddressSpace() == sharedMemory ? cast->getPointerOperand() : nullptr;
+    auto *offset = dyn_cast<GEPOperator>(pointer);
+    if (!offset) return nullptr;
+    const auto found = known_.find(pointer);
+    if (found != known_.end()) return found->second;
+    Value *result = nullptr;
+    if (Value *base = of(offset->getPointerOperand())) {
+      const SmallVector<Value *, 4> indices(offset->indices());
+      if (auto *instruction = dyn_cast<Instruction>(pointer))
+        result = IRBuilder<>(instruction).CreateGEP(offset->getSourceElementType(), base, indices);
+      else if (auto *constant = dyn_cast<Constant>(base))
+        result = ConstantExpr::getGetElementPtr(offset->getSourceElementType(), constant, indices);
+    }
+    return known_[pointer] = result;
   }
 
  private:
-  Value *lane() { return builder_.CreateIntrinsic(Intrinsic::nvvm_read_ptx_sreg_laneid, {}, {}); }
-
-  /// The address of an element: what differs from lane to lane first, which neighbours then have in common.
-  Value *place(Value *row, Value *column) {
-    const DataLayout &layout = load_.getModule()->getDataLayout();
-    APInt offset(layout.getIndexTypeSizeInBits(matrix_->getType()), 0);
-    Value *base = matrix_->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/true);
-    Value *stride = builder_.CreateTrunc(stride_, builder_.getInt32Ty());
-    Value *element = builder_.CreateAdd(builder_.CreateMul(row, stride), column);
-    return builder_.CreateGEP(builder_.getInt8Ty(), builder_.CreateGEP(builder_.getInt16Ty(), base, element),
-                              builder_.getInt(offset));
-  }
-
-  CallBase &load_;
-  IRBuilder<> builder_;
-  Value *stride_, *matrix_;
+  DenseMap<Value *, Value *> known_;
 };
 
-/// Loads from shared memory as the hardware has them.
-void loadShared(CallBase &load) {
-  SharedMatrix matrix(load);
-  SmallVector<CallBase *, 2> transposed;
-  for (User *user : load.users())
-    if (const Function *callee = calleeOf(user); callee && callee->getName() == "sm_transposed")
-      transposed.push_back(cast<CallBase>(user));
-  if (!transposed.empty() && matrix.isAligned(4)) {
-    Value *result = matrix.transposed();
-    for (CallBase *call : transposed) {
-      call->replaceAllUsesWith(result);
-      call->eraseFromParent();
+/// A matrix of 16-bit elements in shared memory, of which a load asks.
+struct SharedMatrix {
+  CallBase *load;
+  /// Its address without what is constant, which `offset` has in bytes.
+  Value *base = nullptr;
+  int64_t offset = 0;
+  Value *stride = nullptr;
+  bool isTransposed = false;
+  /// Whether rows begin where the hardware loads them from, at multiples of 16 bytes, or where a lane can, of 4.
+  bool areRowsAligned = false, arePairsAligned = false;
+  SmallVector<CallBase *, 2> results;
+
+  SharedMatrix(CallBase &call, SharedPointers &pointers) : load(&call), stride(call.getArgOperand(1)) {
+    Value *matrix = pointers.of(load->getArgOperand(0));
+    if (!matrix) return;
+    const DataLayout &layout = load->getModule()->getDataLayout();
+    const auto zeros = [&](Value *value) {
+      return computeKnownBits(value, layout, 0, nullptr, load).countMinTrailingZeros();
+    };
+    const unsigned bits = std::min(zeros(matrix), zeros(stride) + 1);
+    areRowsAligned = bits >= 4;
+    arePairsAligned = bits >= 2;
+    APInt constant(layout.getIndexTypeSizeInBits(matrix->getType()), 0);
+    base = matrix->stripAndAccumulateConstantOffsets(layout, constant, /*AllowNonInbounds=*/true);
+    offset = constant.getSExtValue();
+    for (User *user : load->users())
+      if (const Function *callee = calleeOf(user); callee && callee->getName() == "sm_transposed")
+        results.push_back(cast<CallBase>(user));
+    isTransposed = !results.empty() && results.size() == load->getNumUses();
+    if (!isTransposed) results = {load};
+  }
+};
+
+/// Matrices of one place in memory, as many as an instruction loads.
+struct SharedMatrices {
+  SmallVector<SharedMatrix, 4> all;
+
+  /// Whether an instruction can load the matrix too: its address is that of the first, and so much more for the lanes
+  /// of odd matrices, and so much for those of the upper two.
+  bool takes(const SharedMatrix &next) const {
+    const SharedMatrix &first = all.front();
+    return first.areRowsAligned && next.areRowsAligned && first.base == next.base && first.stride == next.stride &&
+           first.isTransposed == next.isTransposed && all.size() < 4 &&
+           (all.size() < 3 || next.offset - all[2].offset == all[1].offset - first.offset);
+  }
+
+  void load() const {
+    // Three are two and one.
+    const ArrayRef<SharedMatrix> matrices(all);
+    const size_t count = all.size() == 3 ? 2 : all.size();
+    emit(matrices.take_front(count));
+    if (count < all.size()) emit(matrices.drop_front(count));
+    for (const SharedMatrix &matrix : all)
+      if (matrix.load->use_empty()) matrix.load->eraseFromParent();
+  }
+
+ private:
+  static void emit(ArrayRef<SharedMatrix> matrices) {
+    const SharedMatrix &first = matrices.front();
+    if (!first.arePairsAligned) return;
+    IRBuilder<> builder(first.load);
+    Value *lane = builder.CreateIntrinsic(Intrinsic::nvvm_read_ptx_sreg_laneid, {}, {});
+    const auto times = [&](Value *number, int64_t bytes) {
+      return builder.CreateMul(number, builder.getInt32(static_cast<uint32_t>(bytes)));
+    };
+    // What differs from lane to lane first, which neighbours then have in common.
+    const auto place = [&](Value *row, Value *bytes) {
+      Value *stride = builder.CreateShl(builder.CreateTrunc(first.stride, builder.getInt32Ty()), 1);
+      Value *ofLane = builder.CreateAdd(builder.CreateMul(row, stride), bytes);
+      return builder.CreateGEP(builder.getInt8Ty(), builder.CreateGEP(builder.getInt8Ty(), first.base, ofLane),
+                               builder.getInt64(first.offset));
+    };
+    if (!first.areRowsAligned || (matrices.size() == 1 && !first.isTransposed)) {
+      // The lane's two of a row.
+      Value *pair = place(builder.CreateLShr(lane, 2), times(builder.CreateAnd(lane, 3), 4));
+      return replace(first, builder.CreateAlignedLoad(builder.getInt32Ty(), pair, Align(4)), builder);
+    }
+    // The hardware takes the address of a row from each lane: of 8 rows a matrix, one matrix behind the other.
+    Value *bytes = builder.getInt32(0);
+    const auto step = [&](unsigned matrix, unsigned shift) {
+      if (matrices.size() <= matrix) return;
+      Value *bit = builder.CreateAnd(builder.CreateLShr(lane, shift), 1);
+      bytes = builder.CreateAdd(bytes, times(bit, matrices[matrix].offset - first.offset));
+    };
+    step(1, 3);
+    step(2, 4);
+    Value *address = place(builder.CreateAnd(lane, 7), bytes);
+    const Intrinsic::ID instructions[][3] = {
+        {Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_b16, Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16,
+         Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16},
+        {Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16,
+         Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16,
+         Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16}};
+    CallInst *loaded =
+        builder.CreateIntrinsic(instructions[first.isTransposed][matrices.size() / 2], {address->getType()}, {address});
+    loaded->setConvergent();
+    for (const auto &[number, matrix] : enumerate(matrices))
+      replace(matrix, matrices.size() == 1 ? loaded : builder.CreateExtractValue(loaded, number), builder);
+  }
+
+  static void replace(const SharedMatrix &matrix, Value *words, IRBuilder<> &builder) {
+    // Of a lane that reads pairs a transposed matrix is transposed behind it.
+    const bool isPair = isa<LoadInst>(words);
+    if (matrix.isTransposed && isPair) return matrix.load->replaceAllUsesWith(words);
+    for (CallBase *result : matrix.results) result->replaceAllUsesWith(words);
+    for (CallBase *result : matrix.results)
+      if (result != matrix.load) result->eraseFromParent();
+  }
+};
+
+/// Loads from shared memory as the hardware has them, up to four matrices at once where nothing is written between.
+void loadShared(BasicBlock &block, SharedPointers &pointers) {
+  SmallVector<SharedMatrices, 16> groups;
+  size_t firstOpen = 0;
+  for (Instruction &instruction : block) {
+    const Function *callee = calleeOf(&instruction);
+    const StringRef name = callee ? callee->getName() : "";
+    if (name == "sm_row_pair") {
+      const SharedMatrix matrix(cast<CallBase>(instruction), pointers);
+      const auto group = find_if(drop_begin(groups, firstOpen), [&](const auto &each) { return each.takes(matrix); });
+      if (group == groups.end())
+        groups.push_back({{matrix}});
+      else
+        group->all.push_back(matrix);
+    } else if (instruction.mayWriteToMemory() && name != "sm_transposed" && !productKindOf(instruction)) {
+      firstOpen = groups.size();
     }
   }
-  if (!load.use_empty() && matrix.isAligned(2)) load.replaceAllUsesWith(matrix.pair());
-  if (load.use_empty()) load.eraseFromParent();
+  for (SharedMatrices &group : groups) group.load();
 }
 
 }  // namespace
@@ -243,11 +318,8 @@ void joinTensorProducts(Function &function) {
     for (const TensorProduct &product : products)
       if (product.results().size() + product.steps.size() > 2) emit(product);
   }
-  SmallVector<CallBase *, 32> loads;
-  for (Instruction &instruction : instructions(function))
-    if (const Function *callee = calleeOf(&instruction); callee && callee->getName() == "sm_row_pair")
-      loads.push_back(cast<CallBase>(&instruction));
-  for (CallBase *load : loads) loadShared(*load);
+  SharedPointers pointers;
+  for (BasicBlock &block : function) loadShared(block, pointers);
 }
 
 }  // namespace lanes
