@@ -17,6 +17,8 @@ import Glibc
 ///   encoder run. A result that depends on it lacks a barrier.
 /// - `SOFTMETAL_GUARD`: 1 lays guard zones around each buffer. A command buffer
 ///   whose kernels write into them fails; what they read there is not a number.
+/// - `SOFTMETAL_UNWRITTEN`: 1 leaves private buffers of a GPU as its driver gives
+///   them, without zeros, so that NVIDIA's initcheck sees reads of what nobody wrote.
 /// - `SOFTMETAL_EXECUTOR`: `vectors` (the default, where the compiler pass is at
 ///   hand) or `threads`: how kernels whose lanes work together run.
 /// - `SOFTMETAL_CHECK`: `lockstep` runs those on both, and fails a command buffer

@@ -1,10 +1,12 @@
 import Glibc
 import Synchronization
 
-/// The memory of one device: page-aligned, zero-filled, accounted.
+/// The memory of one device, accounted: that of the process page-aligned and zero-filled, the device's own as asked for.
 final class DeviceMemory: Sendable {
   /// Whether buffers lie between guard zones.
   let guardsBuffers: Bool
+  /// Whether the device's own memory is filled with zeros; what the process sees always is.
+  let zeroesPrivate: Bool
   /// The allocation of the device that a test wants to fail.
   let failure: AllocationFailure?
 
@@ -22,10 +24,12 @@ final class DeviceMemory: Sendable {
   private static let freedLimit = 4096
 
   init(
-    guardsBuffers: Bool = false, failure: AllocationFailure? = nil, mapping: (any MemoryMapping)? = nil
+    guardsBuffers: Bool = false, zeroesPrivate: Bool = true, failure: AllocationFailure? = nil,
+    mapping: (any MemoryMapping)? = nil
   ) {
     self.mapping = mapping
     self.guardsBuffers = guardsBuffers
+    self.zeroesPrivate = zeroesPrivate
     self.failure = failure
   }
 
@@ -74,18 +78,16 @@ final class DeviceMemory: Sendable {
   /// Whether it has memory of its own, which the process does not see.
   var isApart: Bool { mapping != nil }
 
-  /// Zeros that the device alone sees.
-  ///
-  /// - Parameter size: bytes, whole pages.
-  func allocatePrivate(size: Int) -> UnsafeMutableRawPointer? {
-    guard let address = mapping?.allocate(size: size) else { return nil }
-    allocated.wrappingAdd(size, ordering: .relaxed)
+  /// Memory that the device alone sees, of exactly `length` bytes; accounted in whole pages, as all is.
+  func allocatePrivate(length: Int) -> UnsafeMutableRawPointer? {
+    guard let address = mapping?.allocate(length: length, isZeroed: zeroesPrivate) else { return nil }
+    allocated.wrappingAdd(Self.roundedToPages(length), ordering: .relaxed)
     return address
   }
 
-  func deallocatePrivate(_ address: UnsafeMutableRawPointer, size: Int) {
+  func deallocatePrivate(_ address: UnsafeMutableRawPointer, length: Int) {
     mapping?.deallocate(address)
-    allocated.wrappingSubtract(size, ordering: .relaxed)
+    allocated.wrappingSubtract(Self.roundedToPages(length), ordering: .relaxed)
   }
 
   /// Whether this allocation, of anything of the device's, has to fail.

@@ -9,6 +9,8 @@ struct DeviceSettings {
   var timeLimit: Double
   var order: ExecutionOrder
   var guardsBuffers = false
+  /// Whether a GPU's own memory is filled with zeros.
+  var zeroesPrivate = true
   /// Whether kernels run on both executors, to compare them.
   var checksLockstep = false
   /// Whether counters are sampled between dispatches too.
@@ -64,6 +66,12 @@ struct DeviceSettings {
         throw DeviceError("SOFTMETAL_GUARD is \"\(text)\"; expected 0 or 1")
       }
       guardsBuffers = text == "1"
+    }
+    if let text = environment("SOFTMETAL_UNWRITTEN") {
+      guard text == "0" || text == "1" else {
+        throw DeviceError("SOFTMETAL_UNWRITTEN is \"\(text)\"; expected 0 or 1")
+      }
+      zeroesPrivate = text == "0"
     }
     if let text = environment("SOFTMETAL_COUNTERS") {
       guard text == "stage" || text == "dispatch" else {

@@ -6,11 +6,13 @@ protocol MemoryMapping: AnyObject, Sendable {
 
   func unmap(_ pointer: UnsafeMutableRawPointer)
 
-  /// Zeros that the device alone sees; nil where it has no room for them.
+  /// Memory that the device alone sees; nil where it has no room for it.
   ///
-  /// - Parameter size: bytes, whole pages.
-  /// - Returns: their address, which leads nowhere in the process.
-  func allocate(size: Int) -> UnsafeMutableRawPointer?
+  /// - Parameters:
+  ///   - length: bytes, not rounded: a tool that watches the device's allocations then knows where a buffer ends.
+  ///   - isZeroed: whether it is filled with zeros; else it holds what was there before.
+  /// - Returns: its address, which leads nowhere in the process.
+  func allocate(length: Int, isZeroed: Bool) -> UnsafeMutableRawPointer?
 
   func deallocate(_ address: UnsafeMutableRawPointer)
 }

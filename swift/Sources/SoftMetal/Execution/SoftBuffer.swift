@@ -27,7 +27,7 @@ final class SoftBuffer: MTLBuffer {
   /// it does so once.
   let lastRetainer = Atomic<UInt64>(0)
 
-  /// A zero-filled buffer; nil where the memory cannot be had.
+  /// A zero-filled buffer, but for a GPU's own memory where settings leave that unwritten; nil where it cannot be had.
   init?(length: Int, storageMode: MTLStorageMode, memory: DeviceMemory) {
     guard length > 0, length <= memory.maxLength else { return nil }
     self.length = length
@@ -35,7 +35,7 @@ final class SoftBuffer: MTLBuffer {
     self.memory = memory
     if storageMode == .private, memory.isApart {
       allocatedSize = DeviceMemory.roundedToPages(length)
-      guard let address = memory.allocatePrivate(size: allocatedSize) else { return nil }
+      guard let address = memory.allocatePrivate(length: length) else { return nil }
       pointer = address
       zones = nil
       owner = .apart
@@ -79,7 +79,7 @@ final class SoftBuffer: MTLBuffer {
       }
       memory.deallocate(pointer - BufferGuard.zoneLength, size: allocatedSize)
     case .apart:
-      memory.deallocatePrivate(pointer, size: allocatedSize)
+      memory.deallocatePrivate(pointer, length: length)
     case .caller(let deallocator):
       memory.release(pointer, size: length)
       deallocator?(pointer, length)

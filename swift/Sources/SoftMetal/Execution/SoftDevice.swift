@@ -36,7 +36,9 @@ final class SoftDevice: MTLDevice {
     }
     order = settings.order
     checksLockstep = settings.checksLockstep
-    memory = DeviceMemory(guardsBuffers: settings.guardsBuffers, failure: settings.failure, mapping: gpu)
+    memory = DeviceMemory(
+      guardsBuffers: settings.guardsBuffers, zeroesPrivate: settings.zeroesPrivate, failure: settings.failure,
+      mapping: gpu)
     samplesDispatches = settings.samplesDispatches
   }
 

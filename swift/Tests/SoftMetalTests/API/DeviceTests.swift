@@ -29,12 +29,14 @@ import Testing
     let variables = [
       "SOFTMETAL_THREADS": "3", "SOFTMETAL_TIME_LIMIT": "0.5", "SOFTMETAL_ORDER": "shuffle:9",
       "SOFTMETAL_GUARD": "1", "SOFTMETAL_FAIL": "pipeline:12", "SOFTMETAL_CHECK": "lockstep",
+      "SOFTMETAL_UNWRITTEN": "1",
     ]
     let settings = try DeviceSettings(environment: { variables[$0] })
     #expect(settings.threads == 3)
     #expect(settings.timeLimit == 0.5)
     #expect(settings.order == .shuffle(seed: 9))
     #expect(settings.guardsBuffers)
+    #expect(!settings.zeroesPrivate)
     #expect(settings.checksLockstep)
     #expect(settings.failure?.kind == .pipeline)
     #expect(settings.failure?.number == 12)
@@ -46,6 +48,7 @@ import Testing
     #expect(settings.timeLimit == 60)
     #expect(settings.order == .forward)
     #expect(!settings.guardsBuffers)
+    #expect(settings.zeroesPrivate)
     #expect(settings.failure == nil)
   }
 
@@ -54,7 +57,7 @@ import Testing
     ("SOFTMETAL_TIME_LIMIT", "-1"), ("SOFTMETAL_TIME_LIMIT", "nan"), ("SOFTMETAL_TIME_LIMIT", "soon"),
     ("SOFTMETAL_ORDER", "backward"), ("SOFTMETAL_ORDER", "shuffle:"), ("SOFTMETAL_ORDER", "shuffle:-1"),
     ("SOFTMETAL_GUARD", "yes"), ("SOFTMETAL_CHECK", "all"), ("SOFTMETAL_EXECUTOR", "fibres"),
-    ("SOFTMETAL_COUNTERS", "draw"),
+    ("SOFTMETAL_COUNTERS", "draw"), ("SOFTMETAL_UNWRITTEN", "all"),
     ("SOFTMETAL_FAIL", "buffer"), ("SOFTMETAL_FAIL", "buffer:0"),
     ("SOFTMETAL_FAIL", "kernel:1"), ("SOFTMETAL_FAIL", "pass:1:2"),
   ])

@@ -127,14 +127,24 @@ import Testing
       #expect(buffer.gpuAddress != 0)
       #expect(buffer.allocatedSize == 8192)
       #expect(device.currentAllocatedSize == before + 8192)
-      // Zeros before any stream can look; nothing is mapped.
-      #expect(try double.takeCalls() == ["allocate 8192", "fill 0 8192", "synchronize 0"])
+      // As long as the buffer, so that its end is known; zeros before any stream can look; nothing is mapped.
+      #expect(try double.takeCalls() == ["allocate 5000", "fill 0 5000", "synchronize 0"])
     }
     #expect(try double.takeCalls() == ["free"])
     #expect(device.currentAllocatedSize == before)
     try double.misbehave(.noMemory)
     #expect(device.makeBuffer(length: 5000, options: .storageModePrivate) == nil)
     #expect(device.currentAllocatedSize == before)
+  }
+
+  @Test func privateMemoryIsLeftUnwrittenWhereThatIsAskedFor() throws {
+    var settings = DeviceSettings(threads: 1)
+    settings.zeroesPrivate = false
+    let device = try double.device(settings)
+    _ = try double.takeCalls()
+    let buffer = try #require(device.makeBuffer(length: 5000, options: .storageModePrivate))
+    #expect(try double.takeCalls() == ["allocate 5000"])
+    #expect(buffer.length == 5000)
   }
 
   @Test func memoryThatCannotBeMappedIsNil() throws {

@@ -116,14 +116,15 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
     _ = perform { driver.unregisterMemory(pointer) }
   }
 
-  func allocate(size: Int) -> UnsafeMutableRawPointer? {
+  func allocate(length: Int, isZeroed: Bool) -> UnsafeMutableRawPointer? {
     perform {
       var address: UInt64 = 0
-      guard driver.allocate(&address, size) == CudaStatus.success else { return nil }
+      guard driver.allocate(&address, length) == CudaStatus.success else { return nil }
       // Zeros are there before a queue's stream, which waits for no other, can look.
-      let isFilled =
-        driver.fill(address, 0, size) == CudaStatus.success && driver.waitForStream(nil) == CudaStatus.success
-      guard isFilled, let pointer = UnsafeMutableRawPointer(bitPattern: UInt(address)) else {
+      let isReady =
+        !isZeroed
+        || driver.fill(address, 0, length) == CudaStatus.success && driver.waitForStream(nil) == CudaStatus.success
+      guard isReady, let pointer = UnsafeMutableRawPointer(bitPattern: UInt(address)) else {
         _ = driver.free(address)
         return nil
       }
