@@ -472,6 +472,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     score_options = score_options_of(options, alibi_slopes, head);
   }
 
+  const long k_stride = params.K_strides[2];
+  const long v_stride = params.V_strides[2];
   int turn = 0;
   for (int tile = first_tile; tile < key_tiles; tile++) {
     const uchar tile_class = has_blk ? tile_classes[tile] : kTileMixed;
@@ -489,32 +491,32 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
 
     // Two ways: whole tiles of aligned rows have all loads under way together.
     const bool is_whole = is_aligned && !has_options && valid_keys == BK;
-    const device T *k_rows = K + first_key * params.K_strides[2];
-    const device T *v_rows = V + first_key * params.V_strides[2];
+    const device T *k_rows = K + first_key * k_stride;
+    const device T *v_rows = V + first_key * v_stride;
     if (is_whole && kSeparateTiles) {
       WholeTile<T, BK, DW, LD, THREADS> k_whole;
       WholeTile<T, BK, DW, LD, THREADS> v_whole;
-      k_whole.load(k_rows, params.K_strides[2], thread_index);
-      v_whole.load(v_rows, params.V_strides[2], thread_index);
+      k_whole.load(k_rows, k_stride, thread_index);
+      v_whole.load(v_rows, v_stride, thread_index);
       wait_for_tile<kAlone>();  // the last one has been used
       k_whole.store(k_tile, thread_index);
       v_whole.store(v_tile, thread_index);
     } else if (is_whole) {
       wait_for_tile<kAlone>();
-      load_whole_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, params.K_strides[2], thread_index);
+      load_whole_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, k_stride, thread_index);
     } else {
       wait_for_tile<kAlone>();
       if (has_options) {
         load_keys<T, BK, DW, LD, THREADS>(k_tile, K, params.K_strides, options, block_table, prompt, first_key, seen,
                                           thread_index);
       } else {
-        load_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, params.K_strides[2], valid_keys, thread_index);
+        load_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, k_stride, valid_keys, thread_index);
       }
       if (kSeparateTiles && has_options) {
         load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
                                           thread_index);
       } else if (kSeparateTiles) {
-        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], valid_keys, thread_index);
+        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, valid_keys, thread_index);
       }
     }
     wait_for_tile<kAlone>();
@@ -580,12 +582,12 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         wait_for_tile<kAlone>();  // K has been used, which parts have waited for
       }
       if (is_whole) {
-        load_whole_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], thread_index);
+        load_whole_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, thread_index);
       } else if (has_options) {
         load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
                                           thread_index);
       } else {
-        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, params.V_strides[2], valid_keys, thread_index);
+        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, valid_keys, thread_index);
       }
       wait_for_tile<kAlone>();
     }

@@ -11,8 +11,8 @@
 /// Grid: threads (rows * lanes, streams, batch size) with rows = ceil(heads / heads of a thread) * tokens; any
 /// threadgroup size of whole vectors. No threadgroup memory. Registers: 30 to 72 at 4 bits, up to 96 else (nvptx64,
 /// sm_90; no spills), of what does not turn.
-/// Bytes moved per vector: 4 D read, D * width / 8 and the norms written, each once; D log2 B additions, then the
-/// search. Bound by memory at 4 bits; by the search's reads of its table at 5 and more.
+/// Bytes moved per vector: 4 D read, D * width / 8 and the norms written, each once; D log2 B additions, then a look-up
+/// a code. Bound by memory.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
@@ -47,7 +47,13 @@ template <uint D, typename Format>
   }
   const EncodedStream k = {source_k, packed_k, norms_k};
   const EncodedStream v = {source_v, packed_v, norms_v};
-  const bool does_turn = turns && position.y == 0;
+  if (!turns) {
+    quantize_vector<D, Format>(
+        (position.y != 0 ? v : k).at(source_row, ulong(cache_row), D, Format::width(params.codebook_bits)), simd_lane,
+        params.scale_factor_d512, params.codebook_bits, no_probe(), NoTurn(), false);
+    return;
+  }
+  const bool does_turn = position.y == 0;
   Turn<D> turn;
   turn.half_dim = params.rotaryDim / 2;
   if (does_turn) {

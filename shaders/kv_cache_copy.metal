@@ -7,11 +7,10 @@
 /// instead of a division per token.
 ///
 /// Grid: one thread moves w consecutive elements of a row, w = 4 when
-/// `four_elements` (the row length is a multiple of 4), else 1, of 4 tokens that
-/// follow on each other, so that enough loads are under way at once.
-///   kv_cache_copy*            (rowSize / w, ceil(nNew / 4), 1)
-///   kv_cache_copy_batch*      (headDim / w, nHeads, 1), of its one token
-///   kv_cache_copy_seq*        (headDim / w, B * nHeads, ceil(nTokens / 4))
+/// `four_elements` (the row length is a multiple of 4), else 1.
+///   kv_cache_copy*            (rowSize / w, nNew,   1)
+///   kv_cache_copy_batch*      (headDim / w, nHeads, 1)
+///   kv_cache_copy_seq*        (headDim / w, B * nHeads, nTokens)
 /// Any threadgroup size; no threadgroup memory, no barriers.
 /// Work: reads sizeof(source) and writes sizeof(destination) bytes an element;
 /// bound by memory bandwidth. 32 lanes with w = 4 touch whole 128-byte lines.
@@ -49,23 +48,29 @@ struct Convert {
   static Destination apply(Source bits) { return To::encode(From::decode(bits)); }
 };
 
-/// W elements side by side.
-template <typename T, uint W>
-struct Run {
-  typedef vec<T, W> type;
-};
-template <typename T>
-struct Run<T, 1> {
-  typedef T type;
-};
-
-template <typename C>
-inline typename C::Destination convert(typename C::Source element) {
-  return C::apply(element);
+/// Moves W elements from `column` on. All loads come before the stores, so that
+/// each becomes one vector access whether or not the rows may overlap.
+template <typename C, uint W>
+inline void copy_elements(const device typename C::Source *source_row, device typename C::Destination *cache_row,
+                          uint column) {
+  typename C::Source elements[W];
+  for (uint i = 0; i < W; i++) {
+    elements[i] = source_row[column + i];
+  }
+  for (uint i = 0; i < W; i++) {
+    cache_row[column + i] = C::apply(elements[i]);
+  }
 }
+
+/// Moves the elements of thread `thread_in_row`.
 template <typename C>
-inline vec<typename C::Destination, 4> convert(vec<typename C::Source, 4> run) {
-  return vec<typename C::Destination, 4>(C::apply(run.x), C::apply(run.y), C::apply(run.z), C::apply(run.w));
+inline void copy_part_of_row(const device typename C::Source *source_row, device typename C::Destination *cache_row,
+                             uint thread_in_row) {
+  if (four_elements) {
+    copy_elements<C, 4>(source_row, cache_row, thread_in_row * 4);
+  } else {
+    copy_elements<C, 1>(source_row, cache_row, thread_in_row);
+  }
 }
 
 /// Where a row starts, in elements, in the source and in the cache.
@@ -75,106 +80,52 @@ struct RowOffsets {
   Index cache;
 };
 
-/// Tokens of a thread.
-constant constexpr uint kTokens = 4;
-
-/// The first token of a thread, and how many there are.
-struct Tokens {
-  uint first;
-  uint end;
-};
-
-inline Tokens tokens_of(constant KvCacheCopyParams &params, uint3 position) {
-  return {position.y * kTokens, params.nNew};
-}
-inline Tokens tokens_of(constant KvCacheCopyBatchParams &, uint3) { return {0, 1}; }
-inline Tokens tokens_of(constant KvCacheCopySeqParams &params, uint3 position) {
-  return {position.z * kTokens, params.nTokens};
-}
-inline Tokens tokens_of(constant KvCacheCopyHeadMajorParams &params, uint3 position) {
-  return {position.z * kTokens, params.nTokens};
-}
-
-/// source [nNew, rowSize], cache [cacheCap, rowSize].
+/// source [nNew, rowSize], cache [cacheCap, rowSize]; position (column, token, 0).
 template <typename Index>
-inline RowOffsets<Index> row_offsets(constant KvCacheCopyParams &params, uint3, uint token) {
+inline RowOffsets<Index> row_offsets(constant KvCacheCopyParams &params, uint3 position) {
+  const uint token = position.y;
   const uint slot = slot_of(params.writePos, token, params.cacheCap, params.isSliding != 0);
   return {Index(token) * params.rowSize, Index(slot) * params.rowSize};
 }
 
-/// source [nHeads, headDim], cache [nHeads, capacity, headDim]; y of the position is the head.
+/// source [nHeads, headDim], cache [nHeads, capacity, headDim]; position (column, head, 0).
 template <typename Index>
-inline RowOffsets<Index> row_offsets(constant KvCacheCopyBatchParams &params, uint3 position, uint) {
+inline RowOffsets<Index> row_offsets(constant KvCacheCopyBatchParams &params, uint3 position) {
   const Index head = position.y;
   return {head * params.headDim, (head * params.capacity + params.seqPos) * params.headDim};
 }
 
 /// source [B, nSrcTokens, nHeads, headDim], cache [B, nHeads, capacity, headDim];
-/// y of the position is batch * nHeads + head.
+/// position (column, batch * nHeads + head, token).
 template <typename Index>
-inline RowOffsets<Index> row_offsets(constant KvCacheCopySeqParams &params, uint3 position, uint token) {
+inline RowOffsets<Index> row_offsets(constant KvCacheCopySeqParams &params, uint3 position) {
   const Index cache_head = position.y;
   const Index batch = position.y / params.nHeads;
   const Index head = position.y % params.nHeads;
-  const Index source_token = batch * params.nSrcTokens + params.srcTokOffset + token;
-  const uint slot = ring_slot(params.seqPosStart, token, params.capacity);
+  const Index source_token = batch * params.nSrcTokens + params.srcTokOffset + position.z;
+  const uint slot = ring_slot(params.seqPosStart, position.z, params.capacity);
   return {(source_token * params.nHeads + head) * params.headDim,
           (cache_head * params.capacity + slot) * params.headDim};
 }
 
-/// source [nHeads, srcSeqLen, headDim], cache [nHeads, capacity, headDim]; y of the position is the head.
+/// source [nHeads, srcSeqLen, headDim], cache [nHeads, capacity, headDim];
+/// position (column, head, token).
 template <typename Index>
-inline RowOffsets<Index> row_offsets(constant KvCacheCopyHeadMajorParams &params, uint3 position, uint token) {
+inline RowOffsets<Index> row_offsets(constant KvCacheCopyHeadMajorParams &params, uint3 position) {
   const Index head = position.y;
-  const Index source_token = Index(params.srcTokOffset) + token;
-  const uint slot = ring_slot(params.seqPosStart, token, params.capacity);
+  const Index source_token = Index(params.srcTokOffset) + position.z;
+  const uint slot = ring_slot(params.seqPosStart, position.z, params.capacity);
   return {(head * params.srcSeqLen + source_token) * params.headDim, (head * params.capacity + slot) * params.headDim};
 }
 
 /// The same with offsets of the width that this dispatch needs.
 template <typename Params>
-inline RowOffsets<ulong> offsets_of_row(constant Params &params, uint3 position, uint token) {
+inline RowOffsets<ulong> offsets_of_row(constant Params &params, uint3 position) {
   if (wide_index) {
-    return row_offsets<ulong>(params, position, token);
+    return row_offsets<ulong>(params, position);
   }
-  const RowOffsets<uint> row = row_offsets<uint>(params, position, token);
+  const RowOffsets<uint> row = row_offsets<uint>(params, position);
   return {row.source, row.cache};
-}
-
-/// Moves W elements of each of a thread's tokens. All loads come before the stores, so that they are under way
-/// together.
-template <typename C, uint W, typename Params>
-inline void copy_elements(const device typename C::Source *source, device typename C::Destination *cache,
-                          constant Params &params, uint3 position) {
-  const Tokens tokens = tokens_of(params, position);
-  typedef typename Run<typename C::Source, W>::type From;
-  typedef typename Run<typename C::Destination, W>::type To;
-  From runs[kTokens];
-#pragma clang loop unroll(full)
-  for (uint t = 0; t < kTokens; t++) {
-    if (tokens.first + t < tokens.end) {
-      const device typename C::Source *row = source + offsets_of_row(params, position, tokens.first + t).source;
-      runs[t] = reinterpret_cast<const device From *>(row)[position.x];
-    }
-  }
-#pragma clang loop unroll(full)
-  for (uint t = 0; t < kTokens; t++) {
-    if (tokens.first + t < tokens.end) {
-      device typename C::Destination *row = cache + offsets_of_row(params, position, tokens.first + t).cache;
-      reinterpret_cast<device To *>(row)[position.x] = convert<C>(runs[t]);
-    }
-  }
-}
-
-/// Moves the elements of a thread.
-template <typename C, typename Params>
-inline void copy_part(const device typename C::Source *source, device typename C::Destination *cache,
-                      constant Params &params, uint3 position) {
-  if (four_elements) {
-    copy_elements<C, 4>(source, cache, params, position);
-  } else {
-    copy_elements<C, 1>(source, cache, params, position);
-  }
 }
 
 // Kernels. `C` is the conversion, `Params` names the layouts.
@@ -184,7 +135,8 @@ template <typename C, typename Params>
 [[kernel]] void copy(const device typename C::Source *source [[buffer(0)]],
                      device typename C::Destination *cache [[buffer(1)]], constant Params &params [[buffer(2)]],
                      uint3 position [[thread_position_in_grid]]) {
-  copy_part<C>(source, cache, params, position);
+  const RowOffsets<ulong> row = offsets_of_row(params, position);
+  copy_part_of_row<C>(source + row.source, cache + row.cache, position.x);
 }
 
 /// K and V, which share every parameter.
@@ -194,8 +146,9 @@ template <typename C, typename Params>
                           device typename C::Destination *cache_k [[buffer(2)]],
                           device typename C::Destination *cache_v [[buffer(3)]], constant Params &params [[buffer(4)]],
                           uint3 position [[thread_position_in_grid]]) {
-  copy_part<C>(source_k, cache_k, params, position);
-  copy_part<C>(source_v, cache_v, params, position);
+  const RowOffsets<ulong> row = offsets_of_row(params, position);
+  copy_part_of_row<C>(source_k + row.source, cache_k + row.cache, position.x);
+  copy_part_of_row<C>(source_v + row.source, cache_v + row.cache, position.x);
 }
 
 // Entry points.

@@ -84,11 +84,7 @@ struct CopyExtent {
 
   /// Elements that are contiguous in source and cache.
   let rowSize: UInt32
-  /// The grid's second and third dimension.
+  /// Rows along the grid's second and third dimension.
   let rows: UInt32
   let planes: UInt32
-
-  /// Threads for tokens, of which each moves 4 that follow on each other.
-  @inline(__always)
-  static func threads(of tokens: UInt32) -> UInt32 { tokens / 4 + (tokens % 4 == 0 ? 0 : 1) }
 }

@@ -28,7 +28,7 @@ enum KvCacheCopy {
       source: source.value, cache: cache.value, read: 0..<source.value,
       written: (first * rowSize)..<(min(last, capacity) * rowSize),
       wrapped: 0..<((max(last, capacity) - capacity) * rowSize),
-      rowSize: params.rowSize, rows: CopyExtent.threads(of: params.nNew), planes: 1)
+      rowSize: params.rowSize, rows: params.nNew, planes: 1)
     return try CacheCopy.encode(.kvCacheCopy, kernel: kernel, into: pass, stream, nil, extent, params)
   }
 }

@@ -28,7 +28,7 @@ enum KvCacheCopySeq {
     let read = (UInt64(params.srcTokOffset) * token.value)..<(source.value - skipped * token.value)
     let extent = CopyExtent(
       source: source.value, cache: cacheElements.value, read: read, written: slots.elements, wrapped: slots.wrapped,
-      rowSize: params.headDim, rows: copy.nHeads, planes: CopyExtent.threads(of: params.nTokens))
+      rowSize: params.headDim, rows: copy.nHeads, planes: params.nTokens)
     return try CacheCopy.encode(.kvCacheCopySeq, kernel: copy.kernel, into: pass, copy.k, copy.v, extent, params)
   }
 }

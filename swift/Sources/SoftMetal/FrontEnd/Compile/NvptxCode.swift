@@ -34,7 +34,7 @@ enum NvptxCode {
   /// LLVM's code with everything in the memory that it has on this device.
   ///
   /// What Metal calls `constant` is any memory that a kernel does not write, while clang takes the address space for the
-  /// 64 KiB of the hardware's constant bank; its loads say that nobody writes there, so that they leave loops. Threadgroup variables are static members of templates, which C++ for OpenCL
+  /// 64 KiB of the hardware's constant bank. Threadgroup variables are static members of templates, which C++ for OpenCL
   /// allows in global memory alone; those of the section `sm_shared` go to shared memory. Of both there are only
   /// addresses as integers, so nothing else changes its type.
   static func placed(_ code: [UInt8]) -> [UInt8] {
@@ -44,8 +44,7 @@ enum NvptxCode {
       shared.insert(variable.name)
       return variable.declaration
     }
-    let metadata = unwritten + Array(" = !{}".utf8)
-    return Array((lines.map { readdressed($0, shared) } + [metadata]).joined(separator: [newline]))
+    return Array(lines.map { readdressed($0, shared) }.joined(separator: [newline]))
   }
 
   private static let newline = UInt8(ascii: "\n")
@@ -53,31 +52,11 @@ enum NvptxCode {
   private static let globalPointer = Array("ptr addrspace(1) ".utf8)
   private static let sharedPointer = Array("ptr addrspace(3) ".utf8)
 
-  /// The node of metadata that loads of `constant` memory name; clang counts its own from 0.
-  private static let unwritten = Array("!1000000000".utf8)
-
   private static func spaced(_ line: ArraySlice<UInt8>) -> [UInt8] {
-    let isUnwritten = loadsConstant(line)
-    var line = replacing(Array("addrspace(4)".utf8), in: Array(line)) { _ in Array("addrspace(1)".utf8) }
-    if isUnwritten { line += Array(", !invariant.load ".utf8) + unwritten }
+    let line = replacing(Array("addrspace(4)".utf8), in: Array(line)) { _ in Array("addrspace(1)".utf8) }
     // Intrinsics are named for the memory that they take.
     return line.contains(UInt8(ascii: "@"))
       ? replacing(Array(".p4".utf8), in: line) { _ in Array(".p1".utf8) } : line
-  }
-
-  /// Whether a line, as `  %1 = load i32, ptr addrspace(4) %2, align 4`, is a plain load of `constant` memory.
-  private static func loadsConstant(_ line: ArraySlice<UInt8>) -> Bool {
-    guard line.first == UInt8(ascii: " "), let load = rest(of: line, behind: Array(" = load ".utf8)) else {
-      return false
-    }
-    return !load.starts(with: Array("volatile ".utf8)) && !load.starts(with: Array("atomic ".utf8))
-      && rest(of: load, behind: Array(", ptr addrspace(4) ".utf8)) != nil
-  }
-
-  private static func rest(of line: ArraySlice<UInt8>, behind text: [UInt8]) -> ArraySlice<UInt8>? {
-    line.indices.first { line[$0] == text[0] && line[$0...].starts(with: text) }.map {
-      line[$0...].dropFirst(text.count)
-    }
   }
 
   /// The line with the pointers to shared variables as such.
