@@ -13,14 +13,19 @@ async function instructions(options: readonly string[]): Promise<Record<string, 
   const entries = code.split(".visible .entry ").slice(1);
   return Object.fromEntries(
     entries.map((entry) => {
-      const found = entry.matchAll(/^\t(?:mma\S*\.(m\d+n\d+k\d+)|(half\.empty|ldmatrix|movmatrix|ld\.shared\.\w+))/gm);
-      return [entry.split("(")[0] as string, Array.from(found, ([, shape, other]) => shape ?? other ?? "")];
+      const found = entry.matchAll(
+        /^\t(?:mma\S*\.(m\d+n\d+k\d+)|(half\.empty|ldmatrix\S*\.x\d|movmatrix|ld\.shared\.\w+))/gm,
+      );
+      return [
+        entry.split("(")[0] as string,
+        Array.from(found, ([, shape, other]) => shape ?? other?.replace(/^ldmatrix.*\./, "ldmatrix.") ?? ""),
+      ];
     }),
   );
 }
 
 if (process.platform === "linux")
-  test("joins products by rows and by steps, where neither needs the other", async () => {
+  test("joins products by rows and by steps where neither needs the other, and loads by up to four", async () => {
     const found = await instructions([`-fpass-plugin=${lanesPlugin()}`]);
     const expected = {
       sm_entry_1: ["m16n8k16"],
@@ -28,7 +33,8 @@ if (process.platform === "linux")
       sm_entry_3: ["m16n8k8", "m16n8k8"],
       sm_entry_4: ["m16n8k8", "m16n8k8", "m16n8k8", "m16n8k8"],
       sm_entry_5: ["m16n8k8", "m16n8k8"],
-      sm_entry_6: ["ldmatrix", "ld.shared.u32", "ld.shared.u16", "ld.shared.u16", "movmatrix", "movmatrix"],
+      sm_entry_6: ["ldmatrix.x1", "ld.shared.u32", "ld.shared.u16", "ld.shared.u16", "movmatrix", "movmatrix"],
+      sm_entry_7: ["ldmatrix.x4", "ldmatrix.x1", "ldmatrix.x2"],
     };
     for (const [name, list] of Object.entries(expected)) {
       expect({ name, list: found[name] }).toEqual({ name, list });

@@ -105,6 +105,41 @@ define ptx_kernel void @sm_entry_6(ptr addrspace(1) %out, ptr %any, i64 %tile) c
   ret void
 }
 
+; Four matrices at once, then one, and two behind a store.
+define ptx_kernel void @sm_entry_7(ptr addrspace(1) %out, i64 %tile) convergent {
+  %offset = mul i64 %tile, 80
+  %matrix = getelementptr i16, ptr addrspacecast (ptr addrspace(3) @tile to ptr), i64 %offset
+  %p0 = getelementptr i8, ptr %matrix, i64 0
+  %l0 = call i32 @sm_row_pair(ptr %p0, i64 40) convergent
+  %t0 = call i32 @sm_transposed(i32 %l0) convergent
+  %p1 = getelementptr i8, ptr %matrix, i64 640
+  %l1 = call i32 @sm_row_pair(ptr %p1, i64 40) convergent
+  %t1 = call i32 @sm_transposed(i32 %l1) convergent
+  %p2 = getelementptr i8, ptr %matrix, i64 16
+  %l2 = call i32 @sm_row_pair(ptr %p2, i64 40) convergent
+  %t2 = call i32 @sm_transposed(i32 %l2) convergent
+  %p3 = getelementptr i8, ptr %matrix, i64 656
+  %l3 = call i32 @sm_row_pair(ptr %p3, i64 40) convergent
+  %t3 = call i32 @sm_transposed(i32 %l3) convergent
+  %p4 = getelementptr i8, ptr %matrix, i64 32
+  %l4 = call i32 @sm_row_pair(ptr %p4, i64 40) convergent
+  %t4 = call i32 @sm_transposed(i32 %l4) convergent
+  call void @keep(ptr addrspace(1) %out, i32 0, i32 %t0)
+  call void @keep(ptr addrspace(1) %out, i32 1, i32 %t1)
+  call void @keep(ptr addrspace(1) %out, i32 2, i32 %t2)
+  call void @keep(ptr addrspace(1) %out, i32 3, i32 %t3)
+  call void @keep(ptr addrspace(1) %out, i32 4, i32 %t4)
+  %p5 = getelementptr i8, ptr %matrix, i64 48
+  %l5 = call i32 @sm_row_pair(ptr %p5, i64 40) convergent
+  %t5 = call i32 @sm_transposed(i32 %l5) convergent
+  %p6 = getelementptr i8, ptr %matrix, i64 64
+  %l6 = call i32 @sm_row_pair(ptr %p6, i64 40) convergent
+  %t6 = call i32 @sm_transposed(i32 %l6) convergent
+  call void @keep(ptr addrspace(1) %out, i32 5, i32 %t5)
+  call void @keep(ptr addrspace(1) %out, i32 6, i32 %t6)
+  ret void
+}
+
 define internal void @put(ptr addrspace(1) %out, <2 x float> %a, <2 x float> %b) alwaysinline {
   store volatile <2 x float> %a, ptr addrspace(1) %out
   %next = getelementptr i8, ptr addrspace(1) %out, i64 8
@@ -119,10 +154,11 @@ define internal void @keep(ptr addrspace(1) %out, i32 %place, i32 %word) alwaysi
 
 declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
 
-!nvvm.annotations = !{!0, !1, !2, !3, !4, !5}
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
 !3 = !{ptr @sm_entry_4, !"kernel", i32 1}
 !4 = !{ptr @sm_entry_5, !"kernel", i32 1}
 !5 = !{ptr @sm_entry_6, !"kernel", i32 1}
+!6 = !{ptr @sm_entry_7, !"kernel", i32 1}
