@@ -16,10 +16,10 @@ test("the fuzz run calls every function of the C ABI", () => {
   expect(new Set([...called, "ma_abi_version", "ma_last_error"])).toEqual(new Set(Object.keys(symbols)));
 });
 
-test("70,000 random calls: no crash, no hang, no leak, a typed status for each", async () => {
+test("80,000 random calls: no crash, no hang, no leak, a typed status for each", async () => {
   // Counted, not timed: a busy machine makes fewer calls a second.
-  const { calls, counts, growth } = await fuzz({ seconds: 250, sessions: 14, seed: 1 });
-  expect(calls).toBe(70_000);
+  const { calls, counts, growth } = await fuzz({ seconds: 250, sessions: 16, seed: 1 });
+  expect(calls).toBe(80_000);
   for (const { name } of table) {
     const { ok, refused } = counts[name] ?? { ok: 0, refused: 0 };
     // A hold is let go where it was taken, which is not counted; kernels made up at random are none.
@@ -32,7 +32,7 @@ test("70,000 random calls: no crash, no hang, no leak, a typed status for each",
   const sum = (outcome: "ok" | "refused") => Object.values(counts).reduce((total, count) => total + count[outcome], 0);
   expect(sum("ok")).toBeGreaterThan(calls / 4);
   expect(sum("refused")).toBeGreaterThan(calls / 4);
-  expect(counts["ma_pass_commit"]?.ok).toBeGreaterThan(100);
+  expect(counts["ma_pass_commit"]?.ok).toBeGreaterThan(200);
   expect(growth?.residentBytes).toBeLessThan(16 * mebibyte);
   expect(growth?.threads).toBeLessThanOrEqual(2);
   expect(growth?.files).toBeLessThanOrEqual(0);
