@@ -86,7 +86,7 @@ ${entries.join("\n")}
 
 function headerText(codebooks: ReadonlyMap<number, Codebook>): string {
   const centroids = [...codebooks.values()].flatMap(levelsOf);
-  const boundaries = [...codebooks.values()].flatMap(boundariesOf);
+  const boundaries = boundariesOf(codebooks.get(4) as Codebook);
   const cells = [...codebooks].map(([bits, codebook]) => cellsOf(boundariesOf(codebook), bits));
   // Of each width from 0 on, and behind the last.
   const firsts = Array.from({ length: 10 }, (_, bits) =>
@@ -101,8 +101,8 @@ constant float codebook_centroids[${centroids.length}] = {
 ${lines(centroids.map(float32), "    ")}
 };
 
-/// The positive boundaries of each width, ascending.
-constant float codebook_boundaries[${boundaries.length}] = {
+/// The positive boundaries of 4 bits, ascending.
+constant float codebook_boundaries_4[${boundaries.length}] = {
 ${lines(boundaries.map(float32), "    ")}
 };
 

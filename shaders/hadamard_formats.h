@@ -9,11 +9,6 @@
 
 using namespace metal;
 
-/// The 2^(bits - 1) - 1 positive boundaries of a width.
-inline const constant float *boundaries_of(uint bits) {
-  return codebook_boundaries + (bits == 8 ? 57 : (1u << (bits - 1)) - bits);
-}
-
 /// The 2^bits centroids of a width.
 inline const constant float *centroids_of(uint bits) {
   return codebook_centroids + (bits == 8 ? 124 : (1u << bits) - 4);
@@ -32,7 +27,7 @@ inline uint signed_code(float z, uint below, uint bits) {
 
 /// The code of a value of 4 bits.
 inline uint code_of_4(float z) {
-  const constant float *b = boundaries_of(4);
+  const constant float *b = codebook_boundaries_4;
   const uint magnitude = comparable_magnitude(z);
   const bool upper = magnitude > comparable_magnitude(b[3]);
   const bool middle = magnitude > comparable_magnitude(upper ? b[5] : b[1]);
