@@ -173,7 +173,7 @@ const mistakes: readonly Mistake[] = [
     /lane\.column, valid_keys\);\s+\}\s+if \(do_causal/,
     "lane.column, valid_keys - 1); } if (do_causal",
   ),
-  oneMistake("values of the first tile", /v_rows = V \+ first_key \* params\.V_strides\[2\]/, "v_rows = V"),
+  oneMistake("values of the first tile", /v_rows = V \+ first_key \* v_stride/, "v_rows = V"),
   oneMistake("key remainder not masked", /if \(valid_keys < BK\)/, "if (false)"),
   oneMistake("attended though blocked throughout", /row_sum == 0 \? 0\.0f : 1\.0f \/ row_sum/, "1.0f / row_sum"),
   {

@@ -91,8 +91,8 @@ function isRight(mistake?: Mistake): boolean {
 }
 
 const mistakes: readonly Mistake[] = [
-  oneMistake("V turns", /turns && position\.y == 0/, "turns"),
-  oneMistake("nothing turns", /turns && position\.y == 0/, "false"),
+  oneMistake("V turns", /does_turn = position\.y == 0/, "does_turn = true"),
+  oneMistake("nothing turns", /does_turn = position\.y == 0/, "does_turn = false"),
   oneMistake("no offset", / \+ params\.ropeOffset/, ""),
   oneMistake("no scale", /scale \* rotation\(position, inv_freq\[min/, "rotation(position, inv_freq[min"),
   oneMistake("one frequency for all", /inv_freq\[min\(pair, half_dim - 1\)\]/, "inv_freq[0]"),
