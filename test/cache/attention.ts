@@ -1,6 +1,15 @@
+/** What a caller may say about scores. */
+export interface Scores {
+  /** ALiBi's, by head. */
+  readonly slopes?: ArrayLike<number> | undefined;
+  readonly softcap?: number | undefined;
+  /** Logits without a value, by head. */
+  readonly sinks?: ArrayLike<number> | undefined;
+}
+
 /**
- * Attention of one row over keys and values [nKvHeads, headDim] in float64: [heads, headDim]. With slopes of ALiBi, by
- * head, `distances` says how far back each key is.
+ * Attention of one row over keys and values [nKvHeads, headDim] in float64: [heads, headDim]. `distances` says how far back
+ * each key is.
  */
 export function attention(
   q: Float32Array,
@@ -8,7 +17,7 @@ export function attention(
   values: readonly Float32Array[],
   heads: number,
   kvHeads: number,
-  slopes?: ArrayLike<number>,
+  { slopes, softcap, sinks }: Scores = {},
   distances: readonly number[] = [],
 ): Float64Array {
   const headDim = q.length / heads;
@@ -19,11 +28,14 @@ export function attention(
     const scores = keys.map((key, j) => {
       let sum = 0;
       for (let d = 0; d < headDim; d++) sum += (q[head * headDim + d] as number) * (key[at + d] as number);
-      return sum / Math.sqrt(headDim) - (slope === 0 ? 0 : slope * (distances[j] as number));
+      const score = sum / Math.sqrt(headDim);
+      const capped = softcap === undefined ? score : softcap * Math.tanh(score / softcap);
+      return capped - (slope === 0 ? 0 : slope * (distances[j] as number));
     });
-    const most = Math.max(...scores);
+    const sink = sinks?.[head] ?? Number.NEGATIVE_INFINITY;
+    const most = Math.max(...scores, sink);
     const weights = scores.map((score) => Math.exp(score - most));
-    const total = weights.reduce((sum, weight) => sum + weight, 0);
+    const total = weights.reduce((sum, weight) => sum + weight, Math.exp(sink - most));
     for (const [j, value] of values.entries()) {
       const weight = (weights[j] as number) / total;
       for (let d = 0; d < headDim; d++) {

@@ -69,9 +69,9 @@ export class Model {
     return Math.max(sequence.quantized, wanted);
   }
 
-  /** Positions that a row at `position` sees. */
-  seenFrom(position: number): number[] {
-    const { window, keep = 0 } = this.options;
+  /** Positions that a row at `position` sees, by the cache's window or a smaller one. */
+  seenFrom(position: number, window = this.options.window): number[] {
+    const { keep = 0 } = this.options;
     const all = Array.from({ length: position + 1 }, (_, j) => j);
     return window === undefined ? all : all.filter((j) => j < keep || j > position - window);
   }

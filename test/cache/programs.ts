@@ -6,6 +6,7 @@ import {
   KvCache,
   type KvCacheOptions,
   type KvFormat,
+  type KvRope,
   type KvSequence,
   MetalAttentionError,
   type Pass,
@@ -14,7 +15,7 @@ import {
 } from "../../src/index.ts";
 import { attention } from "./attention.ts";
 import { Model, type ModelSequence } from "./model.ts";
-import { vocabularySize, type Words, wordsOf, wordsThrough } from "./vocabulary.ts";
+import { vocabularySize, type Words, wordsAt, wordsOf, wordsThrough } from "./vocabulary.ts";
 
 /** One line of a program; the numbers choose among what there is at that point. */
 export interface Line {
@@ -119,8 +120,24 @@ function shape() {
 
 const heads = 2;
 
-/** Of ALiBi, by head: what steps at random have. The second prefers what is far away. */
+// What steps at random have.
+/** Of ALiBi, by head. The second prefers what is far away. */
 const slopes = Float32Array.of(0.2, -0.03);
+/** Logits, by head. */
+const sinks = Float32Array.of(0.4, -1);
+const softcap = 1.5;
+
+/** How the keys of every second program turn. */
+const rope: KvRope = { theta: 100, pairing: "half" };
+
+/** What a step says about its scores. */
+interface Asked {
+  readonly hasSlopes: boolean;
+  readonly hasSinks: boolean;
+  readonly softcap: number | undefined;
+  /** Smaller than the cache's. */
+  readonly window: number | undefined;
+}
 
 /** What a layer's attend was asked, and gave. */
 interface Result {
@@ -141,7 +158,7 @@ interface Recording {
   readonly of: readonly KvSequence[];
   readonly counts: string;
   readonly step: RecordedPass;
-  readonly hasSlopes: boolean;
+  readonly asked: Asked;
   readonly tensors: readonly LayerTensors[];
 }
 
@@ -162,6 +179,10 @@ export class Runner {
 
   readonly #folder: string;
   readonly #slopes: Tensor<"f32">;
+  readonly #sinks: Tensor<"f32">;
+  /** Whether the keys of the program turn. */
+  #isTurned = false;
+  readonly #turned = new Map<string, Words>();
 
   /** @param folder For files. */
   constructor(device: Device, options: KvCacheOptions, folder: string) {
@@ -169,6 +190,7 @@ export class Runner {
     this.#device = device;
     this.#options = options;
     this.#slopes = device.tensor("f32", [heads]).set(slopes);
+    this.#sinks = device.tensor("f32", [heads]).set(sinks);
     const { layers, nKvHeads, headDim } = options;
     this.#words = Array.from({ length: layers }, (_, layer) => ({
       k: wordsOf(device, 2 * layer + 1, nKvHeads, headDim),
@@ -179,6 +201,7 @@ export class Runner {
   async run(program: readonly Line[]): Promise<void> {
     let cache = new KvCache(this.#device, this.#options);
     this.#recording = undefined;
+    this.#isTurned = (program[0]?.a ?? 0) % 2 === 1;
     try {
       const model = new Model(this.#options);
       const handles = new Map<ModelSequence, KvSequence>();
@@ -289,11 +312,11 @@ export class Runner {
     const isRecorded = (b >> 6) % 3 === 0 && Math.max(...counts) <= 16 && !model.isLong(counts);
     const known = isRecorded ? this.#known(sequences, counts) : undefined;
     const tensors = known?.tensors ?? this.#tensors(rows, dtype);
-    const hasSlopes = known?.hasSlopes ?? (a >> 8) % 3 === 0;
+    const asked = known?.asked ?? this.#asked(a, b);
     const results = this.#fill(tensors, ids.flat(), a);
     const append = (pass: Pass, layer: number) => {
       const { k, v } = tensors[layer] as LayerTensors;
-      return cache.append(pass, layer, { k, v, sequences, counts });
+      return cache.append(pass, layer, { k, v, sequences, counts, ...(this.#isTurned && { rope }) });
     };
     using pass = this.#device.pass();
     if (refusal !== undefined) {
@@ -303,13 +326,19 @@ export class Runner {
     const encode = (into: Pass) => {
       for (const [layer, { q, out }] of tensors.entries()) {
         expect(append(into, layer)).toBe(chosen[0]?.ids.length as number);
-        cache.attend(into, layer, { q, out, ...(hasSlopes && { alibiSlopes: this.#slopes }) });
+        cache.attend(into, layer, {
+          ...{ q, out },
+          ...(asked.hasSlopes && { alibiSlopes: this.#slopes }),
+          ...(asked.hasSinks && { sinks: this.#sinks }),
+          ...(asked.softcap !== undefined && { softcap }),
+          ...(asked.window !== undefined && { window: asked.window }),
+        });
       }
     };
     const isDone = call === "step" || b % 2 !== 0;
     if (isRecorded) {
       const step = known?.step ?? this.#device.record(encode);
-      this.#recording = known ?? { of: sequences, counts: `${counts}`, step, hasSlopes, tensors };
+      this.#recording = known ?? { of: sequences, counts: `${counts}`, step, asked, tensors };
       const values = cache.prepare(rows);
       if (isDone) step.commitAndWait(values);
     } else {
@@ -325,10 +354,20 @@ export class Runner {
       }
     } else {
       cache.advance(rows, ids.flat());
-      this.#check(chosen, counts, ids, model, results, hasSlopes);
+      this.#check(chosen, counts, ids, model, results, asked);
       for (const [i, sequence] of chosen.entries()) model.advance(sequence, ids[i] as number[]);
     }
     if (!isRecorded) for (const each of tensors) for (const tensor of Object.values(each)) tensor.dispose();
+  }
+
+  #asked(a: number, b: number): Asked {
+    const { window = 12 } = this.#options;
+    return {
+      hasSlopes: (a >> 8) % 3 === 0,
+      hasSinks: (a >> 10) % 3 === 0,
+      softcap: (a >> 12) % 3 === 0 ? softcap : undefined,
+      window: (b >> 8) % 3 === 0 ? 1 + ((b >> 10) % window) : undefined,
+    };
   }
 
   /** The step that was recorded last, where that is of these sequences and numbers of tokens. */
@@ -371,8 +410,13 @@ export class Runner {
     ids: readonly (readonly number[])[],
     model: Model,
     results: readonly Result[],
-    hasSlopes: boolean,
+    asked: Asked,
   ): void {
+    const scores = {
+      slopes: asked.hasSlopes ? slopes : undefined,
+      softcap: asked.softcap,
+      sinks: asked.hasSinks ? sinks : undefined,
+    };
     const { nKvHeads, headDim } = this.#options;
     for (const [layer, { q, out }] of results.entries()) {
       const got = out.toFloat32Array();
@@ -382,12 +426,11 @@ export class Runner {
         for (let j = 0; j < (counts[i] as number); j++, row++) {
           const position = sequence.ids.length + j;
           const quantized = model.quantizedFor(sequence, position);
-          const seen = model.seenFrom(position);
-          const stream = (name: "k" | "v") => {
-            const old = this.#kept(layer, name, true);
-            const fresh = this.#kept(layer, name, false);
-            return seen.map((at) => wordOf(at < quantized ? old : fresh, all[at] as number, nKvHeads * headDim));
-          };
+          const seen = model.seenFrom(position, asked.window);
+          const stream = (name: "k" | "v") =>
+            seen.map((at) =>
+              wordOf(this.#kept(layer, name, at < quantized, at), all[at] as number, nKvHeads * headDim),
+            );
           const length = heads * headDim;
           const expected = attention(
             q.subarray(row * length, (row + 1) * length),
@@ -395,7 +438,7 @@ export class Runner {
             stream("v"),
             heads,
             nKvHeads,
-            hasSlopes ? slopes : undefined,
+            scores,
             seen.map((at) => position - at),
           );
           let worst = 0;
@@ -410,17 +453,29 @@ export class Runner {
     }
   }
 
-  /** The vocabulary as the cache keeps it: quantized by now, or still in the tail. */
-  #kept(layer: number, name: "k" | "v", isOld: boolean): Float32Array {
+  /** The vocabulary as the cache keeps it at a position: quantized by now, or still in the tail. */
+  #kept(layer: number, name: "k" | "v", isOld: boolean, position: number): Float32Array {
     const { tail = 0, tailDtype = "f16", nKvHeads, headDim } = this.#options;
-    const words = this.#words[layer]?.[name] as Words;
+    const isTurned = this.#isTurned && name === "k";
+    const words = isTurned ? this.#wordsAt(layer, position) : (this.#words[layer]?.[name] as Words);
     const format: KvFormat = this.#options[name] ?? { bits: name === "k" ? 8 : 4 };
     if (tail === 0) return words.as(format);
     if (!isOld) return words.as(tailDtype);
-    const key = `${layer} ${name}`;
+    const key = `${layer} ${name} ${isTurned ? position : "anywhere"}`;
     const through = this.#through.get(key) ?? wordsThrough(words, this.#device, tailDtype, format, [nKvHeads, headDim]);
     this.#through.set(key, through);
     return through;
+  }
+
+  /** The keys of a layer, turned by a position. */
+  #wordsAt(layer: number, position: number): Words {
+    const { nKvHeads, headDim } = this.#options;
+    const key = `${layer} ${position}`;
+    const words =
+      this.#turned.get(key) ??
+      wordsAt((this.#words[layer] as LayerWords).k, this.#device, rope, position, [nKvHeads, headDim]);
+    this.#turned.set(key, words);
+    return words;
   }
 }
 

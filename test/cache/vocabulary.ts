@@ -1,8 +1,10 @@
 import {
+  applyRope,
   type Device,
   dequantizeKv,
   hadamardQuantizeKvSeq,
   type KvFormat,
+  type KvRope,
   kvCacheBytes,
   type Tensor,
 } from "../../src/index.ts";
@@ -22,7 +24,26 @@ export interface Words {
 /** The keys or the values of all tokens. */
 export function wordsOf(device: Device, seed: number, nKvHeads: number, headDim: number): Words {
   const draw = normalDraws(seed);
-  const source = Float32Array.from({ length: vocabularySize * nKvHeads * headDim }, draw);
+  return wordsFrom(device, Float32Array.from({ length: vocabularySize * nKvHeads * headDim }, draw), nKvHeads, headDim);
+}
+
+/** Keys as they are at a position, turned by it. */
+export function wordsAt(
+  { source }: Words,
+  device: Device,
+  rope: KvRope,
+  position: number,
+  [nKvHeads, headDim]: readonly [number, number],
+): Words {
+  using x = device.tensor("f32", [vocabularySize, nKvHeads, headDim]).set(source);
+  using positions = device.tensor("i32", [vocabularySize]).set(new Int32Array(vocabularySize).fill(position));
+  using pass = device.pass();
+  applyRope(pass, { x, positions, layout: "sequence-major", ...rope });
+  pass.commitAndWait();
+  return wordsFrom(device, x.toFloat32Array(), nKvHeads, headDim);
+}
+
+function wordsFrom(device: Device, source: Float32Array, nKvHeads: number, headDim: number): Words {
   const known = new Map<string, Float32Array>();
   const as = (format: KvFormat) => {
     const key = JSON.stringify(format);
