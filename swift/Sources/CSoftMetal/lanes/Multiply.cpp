@@ -3,6 +3,8 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 
@@ -34,6 +36,78 @@ void Widener::keepFactors() {
   }
 }
 
+/// `rows(left, right, sums)`: the sums of eight rows with the product of two matrices in memory. Eight rows of 256 bits
+/// and what a step needs fill the registers of a processor that has 16; in line LLVM would mix several products and
+/// keep all of them on the stack.
+Function *Widener::multiplier() {
+  Module &module = *target_.getParent();
+  constexpr StringRef name = "lanes.multiply";
+  if (Function *known = module.getFunction(name)) return known;
+  LLVMContext &context = module.getContext();
+  Type *pointer = builder_.getPtrTy(), *element = builder_.getFloatTy(), *row = FixedVectorType::get(element, side);
+  const SmallVector<Type *, side> rows(side, row);
+  SmallVector<Type *, side + 2> types = {pointer, pointer};
+  types.append(rows);
+  auto *function = Function::Create(FunctionType::get(StructType::get(context, rows), types, false),
+                                    GlobalValue::InternalLinkage, name, module);
+  // Rows come and go in registers.
+  function->setCallingConv(CallingConv::X86_RegCall);
+  function->setAttributes(
+      AttributeList().addFnAttributes(context, AttrBuilder(context, target_.getAttributes().getFnAttrs())));
+  for (const auto kind : {Attribute::MinSize, Attribute::OptimizeForSize}) function->removeFnAttr(kind);
+  for (const auto kind : {Attribute::NoInline, Attribute::NoUnwind, Attribute::WillReturn}) function->addFnAttr(kind);
+  function->setMemoryEffects(MemoryEffects::argMemOnly(ModRefInfo::Ref));
+
+  IRBuilder<> builder(BasicBlock::Create(context, "", function));
+  SmallVector<Value *, side> sums;
+  for (int i = 0; i < side; ++i) sums.push_back(function->getArg(unsigned(2 + i)));
+  for (int k = 0; k < side; ++k) {
+    Value *place = builder.CreateConstGEP1_32(row, function->getArg(1), unsigned(k));
+    Value *column = builder.CreateAlignedLoad(row, place, Align(32));
+    for (int i = 0; i < side; ++i) {
+      Value *factor = builder.CreateConstGEP1_32(element, function->getArg(0), unsigned(i * side + k));
+      Value *spread = builder.CreateVectorSplat(side, builder.CreateLoad(element, factor));
+      sums[size_t(i)] = builder.CreateIntrinsic(Intrinsic::fma, {row}, {spread, column, sums[size_t(i)]});
+    }
+  }
+  Value *result = PoisonValue::get(function->getReturnType());
+  for (unsigned i = 0; i < side; ++i) result = builder.CreateInsertValue(result, sums[i], i);
+  builder.CreateRet(result);
+  return function;
+}
+
+/// A product by a call. Matrices lie in memory of which a block has a few places, so that those on which products
+/// follow each other are stored once.
+Widener::Parts Widener::multiplyByCall(Value *left, Value *right, const Parts &sums) {
+  const auto placeOf = [&](Value *value, const auto &store) -> AllocaInst * {
+    for (const Box &box : boxes_)
+      if (box.value == value) return box.place;
+    Box &box = boxes_[nextBox_++ % boxes_.size()];
+    if (!box.place) {
+      box.place = slot(FixedVectorType::get(builder_.getFloatTy(), elements), "matrix");
+      box.place->setAlignment(Align(64));
+    }
+    box.value = value;
+    store(box.place);
+    return box.place;
+  };
+  Value *factors = kept_.lookup(left).place;
+  if (!factors)
+    factors = placeOf(left, [&](AllocaInst *place) { builder_.CreateAlignedStore(matrix(left), place, Align(64)); });
+  Value *columns = placeOf(right, [&](AllocaInst *place) {
+    const Parts columns = rows({right});
+    for (unsigned i = 0; i < columns.size(); ++i)
+      builder_.CreateAlignedStore(columns[i], builder_.CreateConstGEP1_32(columns[i]->getType(), place, i), Align(32));
+  });
+  SmallVector<Value *, side + 2> arguments = {factors, columns};
+  arguments.append(sums.begin(), sums.end());
+  CallInst *call = builder_.CreateCall(multiplier(), arguments);
+  call->setCallingConv(CallingConv::X86_RegCall);
+  Parts result;
+  for (unsigned i = 0; i < side; ++i) result.push_back(builder_.CreateExtractValue(call, i));
+  return result;
+}
+
 /// Products of one left matrix: its elements, each for a whole row, times rows of the right ones. The left matrix goes
 /// through memory, from where a processor spreads an element for nothing.
 void Widener::multiply(const Tiles::Group &group) {
@@ -43,6 +117,8 @@ void Widener::multiply(const Tiles::Group &group) {
     sums.push_back(product->getOperand(2));
   }
   Value *left = group.front()->getOperand(0);
+  if (Triple(target_.getParent()->getTargetTriple()).isX86() && registerBits_ == 256)
+    return set(*group.front(), multiplyByCall(left, right[0], rows(sums)));
   Factors factors = kept_.lookup(left);
   if (!factors.place) {
     if (!factors_.place) factors_ = makeFactors();

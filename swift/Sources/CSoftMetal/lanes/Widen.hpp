@@ -7,6 +7,7 @@
 /// where it changes; mem2reg makes values of them again.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 
@@ -39,6 +40,12 @@ class Widener {
   struct Factors {
     llvm::AllocaInst *place = nullptr;
     llvm::Value *hidden = nullptr;  ///< its address, for reads
+  };
+
+  /// Memory for a matrix, and which is there in the block under way.
+  struct Box {
+    llvm::AllocaInst *place = nullptr;
+    llvm::Value *value = nullptr;
   };
 
   // Blocks and edges (Widen.cpp)
@@ -147,6 +154,8 @@ class Widener {
   bool isLazy(const llvm::Value *value) const;
   llvm::Value *castOf(llvm::CastInst &conversion, llvm::Value *from);
   void multiply(const Tiles::Group &group);
+  Parts multiplyByCall(llvm::Value *left, llvm::Value *right, const Parts &sums);
+  llvm::Function *multiplier();
   Factors makeFactors();
   void keepFactors();
   Parts rows(llvm::ArrayRef<llvm::Value *> tiles);
@@ -180,6 +189,8 @@ class Widener {
   llvm::Value *mask_ = nullptr;  ///< of the block under way; never empty
   int index_ = 0;                ///< of the block under way
   Factors factors_;  ///< of the product under way
+  std::array<Box, 6> boxes_;  ///< of factors of products by calls
+  size_t nextBox_ = 0;
   llvm::DenseMap<const llvm::Value *, Factors> kept_;  ///< of matrices that products in other blocks have on the left
 };
 
