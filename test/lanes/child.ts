@@ -2,7 +2,8 @@
 
 import { seededBits } from "../../scripts/lib/random.ts";
 import { Device } from "../../src/index.ts";
-import { inputCount, kernelText, outputCount, prelude, type RandomKernel } from "./kernels.ts";
+import type { RandomKernels } from "./compare.ts";
+import { inputCount, kernelText, outputCount, prelude } from "./kernels.ts";
 
 /** Threads of the grid and of a threadgroup: whole SIMD groups, and partial ones. */
 const grids = [
@@ -12,12 +13,14 @@ const grids = [
 const counterCount = 24;
 
 const executor = process.env["SOFTMETAL_EXECUTOR"] ?? "vectors";
-const kernels = JSON.parse(await Bun.stdin.text()) as RandomKernel[];
+const { kernels, optimizationLevel } = JSON.parse(await Bun.stdin.text()) as RandomKernels;
 using device = Device.open();
 // Small kernels beside them: on average they are short then, and all are compiled together, the source read once.
 const small = kernels.flatMap((_, k) => ["a", "b"].map((letter) => `kernel void small_${k}${letter}() {}`));
 const text = [...kernels.map(kernelText), ...small].join("\n");
-device.registerSource("random.metal", `#include <metal_stdlib>\nusing namespace metal;\n${prelude}\n${text}\n`);
+device.registerSource("random.metal", `#include <metal_stdlib>\nusing namespace metal;\n${prelude}\n${text}\n`, {
+  optimizationLevel,
+});
 const results = kernels.map(({ name, hasMatrices }, index) => {
   using pipeline = device.pipeline(name);
   if (!pipeline.executor.startsWith(executor)) throw new Error(`${name} runs as ${pipeline.executor}`);

@@ -5,18 +5,30 @@ import { lanesPlugin } from "./plugin.ts";
 
 const executors = ["threads", "vectors"] as const;
 
+export type OptimizationLevel = "default" | "size";
+
+/** What a process is asked. */
+export interface RandomKernels {
+  readonly kernels: readonly RandomKernel[];
+  readonly optimizationLevel: OptimizationLevel;
+}
+
 /** Processes that run at once. */
 const limit = navigator.hardwareConcurrency;
 let running = 0;
 const waiting: (() => void)[] = [];
 
 /** What each kernel leaves on an executor, as text to compare. */
-async function results(executor: (typeof executors)[number], kernels: readonly RandomKernel[]): Promise<string[]> {
+async function results(
+  executor: (typeof executors)[number],
+  kernels: readonly RandomKernel[],
+  level: OptimizationLevel,
+): Promise<string[]> {
   // A place is handed on, so that none comes in between.
   if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
   else running += 1;
   try {
-    return await resultsOfProcess(executor, kernels);
+    return await resultsOfProcess(executor, kernels, level);
   } finally {
     const next = waiting.shift();
     if (next !== undefined) next();
@@ -27,10 +39,11 @@ async function results(executor: (typeof executors)[number], kernels: readonly R
 async function resultsOfProcess(
   executor: (typeof executors)[number],
   kernels: readonly RandomKernel[],
+  optimizationLevel: OptimizationLevel,
 ): Promise<string[]> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "child.ts")], {
     env: { ...process.env, SOFTMETAL_EXECUTOR: executor, SOFTMETAL_LANES: lanesPlugin() },
-    stdin: new Blob([JSON.stringify(kernels)]),
+    stdin: new Blob([JSON.stringify({ kernels, optimizationLevel })]),
     stdout: "pipe",
     stderr: "pipe",
   });
@@ -43,21 +56,24 @@ async function resultsOfProcess(
   return (JSON.parse(output) as unknown[]).map((each) => JSON.stringify(each));
 }
 
-async function differing(kernels: readonly RandomKernel[]): Promise<RandomKernel[]> {
-  const [threads, vectors] = await Promise.all(executors.map((executor) => results(executor, kernels)));
+async function differing(kernels: readonly RandomKernel[], level: OptimizationLevel): Promise<RandomKernel[]> {
+  const [threads, vectors] = await Promise.all(executors.map((executor) => results(executor, kernels, level)));
   return kernels.filter((_, index) => threads?.[index] !== vectors?.[index]);
 }
 
-/** The seeds, of `count` from `first` on, whose kernels differ. */
-export async function differingSeeds(first: number, count: number): Promise<number[]> {
+/**
+ * The seeds, of `count` from `first` on, whose kernels differ. The pass sees the same at each level; what LLVM does behind
+ * it takes half the time for `size`.
+ */
+export async function differingSeeds(first: number, count: number, level: OptimizationLevel): Promise<number[]> {
   const kernels = Array.from({ length: count }, (_, k) => randomKernel(`random_${first + k}`, first + k));
-  return (await differing(kernels)).map(({ name }) => Number(name.slice("random_".length)));
+  return (await differing(kernels, level)).map(({ name }) => Number(name.slice("random_".length)));
 }
 
 /** The smallest kernel found in the one of `seed` that differs still, as source. */
-export async function shrunk(seed: number): Promise<string> {
+export async function shrunk(seed: number, level: OptimizationLevel): Promise<string> {
   const kernel = randomKernel(`random_${seed}`, seed);
   const differs = async (statements: RandomKernel["statements"]) =>
-    (await differing([{ ...kernel, statements }]).catch(() => [])).length > 0;
+    (await differing([{ ...kernel, statements }], level).catch(() => [])).length > 0;
   return kernelText({ ...kernel, statements: await shrink(kernel.statements, differs) });
 }

@@ -12,10 +12,10 @@ while (starts.length > 0) {
   const some = starts
     .splice(0, sourcesAtOnce)
     .map((seed) => ({ seed, size: Math.min(perSource, first + count - seed) }));
-  const differing = await Promise.all(some.map(({ seed, size }) => differingSeeds(seed, size)));
+  const differing = await Promise.all(some.map(({ seed, size }) => differingSeeds(seed, size, "default")));
   for (const seed of differing.flat()) {
     failures += 1;
-    console.log(`seed ${seed}:\n${await shrunk(seed)}`);
+    console.log(`seed ${seed}:\n${await shrunk(seed, "default")}`);
   }
   done += some.reduce((sum, { size }) => sum + size, 0);
   console.log(`seeds ${first} to ${first + done - 1}: ${failures} differ`);

@@ -10,7 +10,7 @@ if (process.platform === "linux") {
   // All at once, so that no processor waits for the slower executor of a source.
   let found: Promise<number[]>[] | undefined;
   const begin = () => {
-    found ??= firstSeeds.map((first) => differingSeeds(first, perSource));
+    found ??= firstSeeds.map((first) => differingSeeds(first, perSource, "size"));
     for (const each of found) each.catch(() => {});
     return found;
   };
@@ -19,13 +19,13 @@ if (process.platform === "linux") {
     "random kernels from seed %i on",
     async (_, index) => {
       const seeds = (await begin()[index]) ?? [];
-      expect(seeds.length > 0 ? await shrunk(seeds[0] as number) : "").toBe("");
+      expect(seeds.length > 0 ? await shrunk(seeds[0] as number, "size") : "").toBe("");
     },
     // A source's first result waits for the others' compiles, which share the cores with it.
     1_200_000,
   );
 
   test("a matrix scaled in a loop of products into one of four", async () => {
-    expect(await differingSeeds(20300, 1)).toEqual([]);
+    expect(await differingSeeds(20300, 1, "default")).toEqual([]);
   });
 }
