@@ -1,4 +1,5 @@
 /** The compiler pass alone: small kernels in LLVM's language, run for one SIMD group with known results. */
+import { dlopen, ptr } from "bun:ffi";
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -94,6 +95,55 @@ if (isLinux && process.arch === "x64")
     const loop = regular.split(/\n(?=[\w.]+:)/).find((block) => block.includes("fma.v16f32"));
     expect(loop).not.toContain("store <64 x float>");
     expect(count(/store <64 x float>/g)).toBe(2 * 4);
+  });
+
+if (isLinux && process.arch === "x64")
+  describe("products where registers have 256 bits", () => {
+    test.each(["x86-64-v3", "native"])("give sums of products, %s", async (processor) => {
+      const object = join(folder, `products-${processor}.so`);
+      const options = ["-O3", `-march=${processor}`, "-shared", "-fPIC", "-nostdlib", "-w"];
+      const source = join(import.meta.dir, "ir/products.ll");
+      await runChecked(["clang-19", ...options, `-fpass-plugin=${lanesPlugin()}`, source, "-o", object]);
+      const { symbols } = dlopen(object, { kernel: { args: ["ptr", "u32"], returns: "void" } });
+      // Small integers, of which all sums are exact.
+      const group = Float32Array.from({ length: 5120 }, (_, i) => ((i * 29) % 13) - 6);
+      new Uint32Array(group.buffer)[0] = 32;
+      const [input, output] = [256, 4096];
+      const element = (matrix: number, row: number, column: number) =>
+        group[input + matrix * 64 + row * 8 + column] as number;
+      const expected: number[] = [];
+      for (let r = 0; r < 2; r++)
+        for (let d = 0; d < 8; d++)
+          for (let i = 0; i < 64; i++) {
+            let sum = 0;
+            for (let k = 0; k < 4; k++)
+              for (let j = 0; j < 8; j++) sum += element(4 * r + k, i >> 3, j) * element(8 * k + d, j, i & 7);
+            expected.push(sum);
+          }
+      symbols.kernel(ptr(group), 0);
+      expect(Array.from(group.subarray(output, output + expected.length))).toEqual(expected);
+    });
+
+    test("are calls of one function, and a matrix that several have is stored once", async () => {
+      const source = join(folder, "calls.ll");
+      const text = await Bun.file(join(import.meta.dir, "ir/products.ll")).text();
+      await Bun.write(source, text.replace("%simdgroup) {", `%simdgroup) "target-cpu"="x86-64-v3" {`));
+      const options = ["-O3", "-march=x86-64-v3", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+      const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+      const bodyOf = (name: string) => code.split(new RegExp(`define[^\\n]*@${name}\\(`))[1]?.split("\n}")[0] ?? "";
+      const count = (text: string, what: RegExp) => text.match(what)?.length ?? 0;
+      const loop =
+        bodyOf("kernel\\.regular")
+          .split(/\n(?=[\w.]+:)/)
+          .find((block) => block.includes("lanes.multiply")) ?? "";
+      // Two turns together: in each 4 right matrices, of 8 rows, and 2 products of each.
+      expect({
+        calls: count(loop, /call [^\n]*@lanes\.multiply\(/g),
+        rows: count(loop, /store <8 x float>/g),
+        additions: count(loop, /fma/g),
+        inFunction: count(bodyOf("lanes\\.multiply"), /call [^\n]*fma\.v8f32/g),
+      }).toEqual({ calls: 2 * 4 * 2, rows: 2 * 4 * 8, additions: 0, inFunction: 64 });
+    });
   });
 
 if (isLinux && process.arch === "x64")
