@@ -30,10 +30,12 @@ export async function compileStrictly(job: Job): Promise<Record<string, string>>
     const strict = join(work, "clang");
     writeFileSync(strict, `#!/bin/sh\nexec '${clang}' "$@" ${flags.join(" ")}\n`);
     chmodSync(strict, 0o755);
+    // The checkout's library: another may have kernels that were compiled before, and not strictly.
+    const { METAL_ATTENTION_LIBRARY: _, ...environment } = process.env;
     const command = [process.execPath, join(import.meta.dir, "strict-child.ts"), JSON.stringify(job)];
     return JSON.parse(
       await runChecked(command, {
-        env: { ...process.env, SOFTMETAL_CLANG: strict, SOFTMETAL_CACHE_DIR: join(work, "cache") },
+        env: { ...environment, SOFTMETAL_CLANG: strict, SOFTMETAL_CACHE_DIR: join(work, "cache") },
       }),
     );
   } finally {
