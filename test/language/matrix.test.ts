@@ -42,6 +42,13 @@ const lanes = { threads: 32, threadgroup: 32 } as const;
 const rowOf = (lane: number): number => ((lane >> 2) & 4) + ((lane >> 1) & 3);
 const columnOf = (lane: number): number => ((lane >> 2) & 2) * 2 + (lane & 1) * 2;
 
+/** Products by left and right factor: each comes again at once, behind one other, behind several. */
+const pairs = "00 11 22 03 30 44 15 51 00 01 21 52 43 34"
+  .split(" ")
+  .map((pair) => [Number(pair[0]), Number(pair[1])] as const);
+const sixLefts = range(6, (k) => make((row, column) => ((row * 3 + column * 5 + k * 11) % 7) - 3));
+const sixRights = range(6, (k) => make((row, column) => ((row * 2 + column * 7 + k * 13) % 5) - 2));
+
 const cases: Case[] = [];
 for (const type of types) {
   const t = type.name;
@@ -245,6 +252,19 @@ cases.push(
     inputs: [floats(range(256, (k) => (k % 9) - 4)), floats(range(256, (k) => (k % 7) - 3))],
     expected: make((row, column) =>
       range(32, (k) => (((row * 32 + k) % 9) - 4) * (((k * 8 + column) % 7) - 3)).reduce((x, y) => x + y, 0),
+    ),
+  },
+  {
+    ...lanes,
+    name: "products in one run of statements, of matrices that come again behind others",
+    code: `simdgroup_float8x8 d = simdgroup_float8x8(0), ${range(6, (k) => `x${k}, y${k}`).join(", ")};
+      ${range(6, (k) => `simdgroup_load(x${k}, a + ${64 * k}); simdgroup_load(y${k}, b + ${64 * k});`).join(" ")}
+      ${pairs.map(([x, y]) => `simdgroup_multiply_accumulate(d, x${x}, y${y}, d);`).join(" ")} simdgroup_store(d, out);`,
+    out: "float",
+    inputs: [floats(sixLefts.flat()), floats(sixRights.flat())],
+    expected: pairs.reduce(
+      (sum, [x, y]) => product(sixLefts[x] as Matrix, sixRights[y] as Matrix, sum),
+      make(() => 0),
     ),
   },
   {

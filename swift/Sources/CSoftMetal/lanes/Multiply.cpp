@@ -79,10 +79,10 @@ Function *Widener::multiplier() {
 /// A product by a call. Matrices lie in memory of which a block has a few places, so that those on which products
 /// follow each other are stored once.
 Widener::Parts Widener::multiplyByCall(Value *left, Value *right, const Parts &sums) {
-  const auto placeOf = [&](Value *value, const auto &store) -> AllocaInst * {
-    for (const Box &box : boxes_)
+  const auto placeOf = [&](Value *value, Boxes &boxes, const auto &store) -> AllocaInst * {
+    for (const Box &box : boxes.all)
       if (box.value == value) return box.place;
-    Box &box = boxes_[nextBox_++ % boxes_.size()];
+    Box &box = boxes.all[boxes.next++ % boxes.all.size()];
     if (!box.place) {
       box.place = slot(FixedVectorType::get(builder_.getFloatTy(), elements), "matrix");
       box.place->setAlignment(Align(64));
@@ -93,8 +93,9 @@ Widener::Parts Widener::multiplyByCall(Value *left, Value *right, const Parts &s
   };
   Value *factors = kept_.lookup(left).place;
   if (!factors)
-    factors = placeOf(left, [&](AllocaInst *place) { builder_.CreateAlignedStore(matrix(left), place, Align(64)); });
-  Value *columns = placeOf(right, [&](AllocaInst *place) {
+    factors =
+        placeOf(left, lefts_, [&](AllocaInst *place) { builder_.CreateAlignedStore(matrix(left), place, Align(64)); });
+  Value *columns = placeOf(right, rights_, [&](AllocaInst *place) {
     const Parts columns = rows({right});
     for (unsigned i = 0; i < columns.size(); ++i)
       builder_.CreateAlignedStore(columns[i], builder_.CreateConstGEP1_32(columns[i]->getType(), place, i), Align(32));

@@ -103,7 +103,8 @@ void Widener::emitBlock(int index) {
     if (!isa<Argument>(here->first)) current_.erase(here);
   }
   loadedRows_.clear();
-  for (Box &box : boxes_) box.value = nullptr;
+  for (Boxes *boxes : {&lefts_, &rights_})
+    for (Box &box : boxes->all) box.value = nullptr;
   words_.clear();
   inLane_.clear();
   builder_.SetInsertPoint(state.head);

@@ -48,6 +48,12 @@ class Widener {
     llvm::Value *value = nullptr;
   };
 
+  /// A few of them, of which the one that was filled first is filled next.
+  struct Boxes {
+    std::array<Box, 4> all;
+    size_t next = 0;
+  };
+
   // Blocks and edges (Widen.cpp)
   void makeSlots();
   void emitBlock(int index);
@@ -189,8 +195,7 @@ class Widener {
   llvm::Value *mask_ = nullptr;  ///< of the block under way; never empty
   int index_ = 0;                ///< of the block under way
   Factors factors_;  ///< of the product under way
-  std::array<Box, 6> boxes_;  ///< of factors of products by calls
-  size_t nextBox_ = 0;
+  Boxes lefts_, rights_;  ///< of products by calls
   llvm::DenseMap<const llvm::Value *, Factors> kept_;  ///< of matrices that products in other blocks have on the left
 };
 
