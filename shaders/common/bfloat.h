@@ -6,12 +6,7 @@
 using namespace metal;
 
 /// The nearest bf16, ties to even; NaN stays a (quiet) NaN.
-inline ushort bfloat_bits(float value) {
-  const uint bits = as_type<uint>(value);
-  const uint rounded = bits + ((bits & 0x10000u) != 0 ? 0x8000u : 0x7fffu);
-  const uint quiet = bits | 0x400000u;
-  return ushort((isnan(value) ? quiet : rounded) >> 16);
-}
+inline ushort bfloat_bits(float value) { return as_type<ushort>(bfloat(value)); }
 
 /// Exact.
 inline float float_of_bfloat(ushort bits) { return as_type<float>(uint(bits) << 16); }

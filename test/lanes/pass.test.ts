@@ -98,6 +98,35 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  test.each(["bfloat", "i16"])("a loop that rounds to bfloat and stores %s is one over vectors", async (stored) => {
+    const source = join(folder, "rounding.ll");
+    await Bun.write(
+      source,
+      `define void @round(ptr noalias %from, ptr noalias %to) {
+       entry:
+         br label %loop
+       loop:
+         %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+         %place = getelementptr float, ptr %from, i64 %i
+         %value = load float, ptr %place, align 4
+         %rounded = fptrunc float %value to bfloat
+         %bits = bitcast bfloat %rounded to i16
+         %target = getelementptr i16, ptr %to, i64 %i
+         store ${stored === "i16" ? "i16 %bits" : "bfloat %rounded"}, ptr %target, align 2
+         %next = add i64 %i, 1
+         %done = icmp eq i64 %next, 4096
+         br i1 %done, label %end, label %loop
+       end:
+         ret void
+       }`,
+    );
+    const options = ["-O3", "-march=x86-64-v3", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+    expect(code).toMatch(/store <\d+ x i16>/);
+    expect(code).not.toContain("fptrunc");
+  });
+
+if (isLinux && process.arch === "x64")
   describe("products where registers have 256 bits", () => {
     test.each(["x86-64-v3", "native"])("give sums of products, %s", async (processor) => {
       const object = join(folder, `products-${processor}.so`);

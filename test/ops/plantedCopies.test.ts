@@ -52,6 +52,16 @@ function differences(kernelName: string, fourElements = true, wideIndex = false)
   return bitDifferences("bf16", bitsOf(cache), expected, true);
 }
 
+/** How a float is rounded, and another way. */
+const right = "as_type<ushort>(bfloat(value))";
+const rounding = (name: string, replace: string): Mistake => ({
+  name,
+  find: /as_type<ushort>\(bfloat\(value\)\)/,
+  replace,
+});
+/** NaN as it should be, and numbers the upper half of `bits`. */
+const numbers = (bits: string): string => `isnan(value) ? ${right} : ushort((${bits}) >> 16)`;
+
 const mistakes: readonly Mistake[] = [
   { name: "the ring wraps one slot early", find: /= capacity - start;/, replace: "= capacity - start - 1;" },
   { name: "the ring wraps one slot late", find: /token < before_wrap \?/, replace: "token <= before_wrap ?" },
@@ -60,11 +70,11 @@ const mistakes: readonly Mistake[] = [
     find: /first % capacity/,
     replace: "(first + 1) % capacity",
   },
-  { name: "ties rounded up", find: /\(bits & 0x10000u\) != 0 \? 0x8000u : 0x7fffu/, replace: "0x8000u" },
-  { name: "ties rounded down", find: /\(bits & 0x10000u\) != 0 \? 0x8000u : 0x7fffu/, replace: "0x7fffu" },
-  { name: "no rounding", find: /quiet : rounded/, replace: "quiet : bits" },
-  { name: "NaN rounded like a number", find: /quiet : rounded/, replace: "rounded : rounded" },
-  { name: "NaN cut to an infinity", find: /quiet : rounded/, replace: "bits : rounded" },
+  rounding("ties rounded up", numbers("as_type<uint>(value) + 0x8000u")),
+  rounding("ties rounded down", numbers("as_type<uint>(value) + 0x7fffu")),
+  rounding("no rounding", numbers("as_type<uint>(value)")),
+  rounding("NaN rounded like a number", "ushort((as_type<uint>(value) + 0x8000u) >> 16)"),
+  rounding("NaN cut to an infinity", `isnan(value) ? ushort(as_type<uint>(value) >> 16) : ${right}`),
   { name: "three of four elements", find: /copy_elements<C, 4>/, replace: "copy_elements<C, 3>" },
 ];
 

@@ -1,10 +1,22 @@
 /// The bits of a bfloat.
 #pragma once
 
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
 
 namespace lanes {
+
+/// The bits of the nearest bfloats, ties to even; a NaN stays one, and quiet.
+llvm::Value *bfloatBits(llvm::IRBuilderBase &builder, llvm::Value *value);
+
+/// Rounds floats to bfloat by integers, as the routine that clang would call does: LLVM's loops over independent
+/// threads become vectors then.
+class RoundToBfloat : public llvm::PassInfoMixin<RoundToBfloat> {
+ public:
+  static bool isRequired() { return true; }
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
 
 /// Hides from LLVM 19 that a number of 16 bits is a bfloat's. Where nothing but its highest bit is asked of such a
 /// number, code for x86 reads the highest bit of the float whose low half the register holds, which is 0.

@@ -1,4 +1,5 @@
 /// Instructions that lanes carry out each for itself.
+#include "BfloatBits.hpp"
 #include "Widen.hpp"
 #include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Constants.h"
@@ -224,20 +225,13 @@ Value *Widener::widerFloat(Value *value, Type *type) {
   return builder_.CreateBitCast(builder_.CreateShl(bits, 16), wide);
 }
 
-/// Rounds to nearest even; a NaN stays one, and quiet.
+/// Rounds to nearest even.
 Value *Widener::narrowFloat(Value *value, Type *type) {
   if (!isNarrow(type)) return value;
   Type *wide = value->getType();
   if (type->getScalarType()->isHalfTy())
     return builder_.CreateFPTrunc(value, wide->getWithNewType(builder_.getHalfTy()));
-  Type *bitsType = wide->getWithNewType(builder_.getInt32Ty());
-  Value *bits = builder_.CreateBitCast(value, bitsType);
-  Value *upper = builder_.CreateLShr(bits, 16);
-  Value *rounding = builder_.CreateAdd(builder_.CreateAnd(upper, 1), ConstantInt::get(bitsType, 0x7fff));
-  Value *rounded = builder_.CreateLShr(builder_.CreateAdd(bits, rounding), 16);
-  Value *quiet = builder_.CreateOr(upper, ConstantInt::get(bitsType, 0x40));
-  Value *result = builder_.CreateSelect(builder_.CreateFCmpUNO(value, value), quiet, rounded);
-  return builder_.CreateTrunc(result, wide->getWithNewType(builder_.getInt16Ty()));
+  return bfloatBits(builder_, value);
 }
 
 /// Between types of one size. A vector of the language lies in its lane's bits component after component.

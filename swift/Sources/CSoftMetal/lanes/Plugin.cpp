@@ -184,6 +184,8 @@ void registerPasses(PassBuilder &builder) {
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
   builder.registerOptimizerEarlyEPCallback(
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(ActiveLanes(builder)); });
+  builder.registerVectorizerStartEPCallback(
+      [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(RoundToBfloat()); });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(CompactMasks());
     passes.addPass(KeepExtracts());
