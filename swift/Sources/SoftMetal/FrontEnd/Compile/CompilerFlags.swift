@@ -47,8 +47,8 @@ enum CompilerFlags {
     "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-fdeclspec", "-cl-fp32-correctly-rounded-divide-sqrt",
   ]
 
-  /// Code in half the time, which is not as fast: of what LLVM does last, its scheduler and its usual register allocator
-  /// take a third, and are for registers that a few runs do not miss.
+  /// Slower code in half the time, for kernels that run a few times: LLVM's scheduler and its usual register allocator
+  /// take a third of what follows the pass.
   private static let soon = ["-O1", "-mllvm", "-enable-misched=false", "-mllvm", "-regalloc=basic"]
 
   static let warnings = [
