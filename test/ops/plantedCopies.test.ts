@@ -52,15 +52,18 @@ function differences(kernelName: string, fourElements = true, wideIndex = false)
   return bitDifferences("bf16", bitsOf(cache), expected, true);
 }
 
-/** How a float is rounded, and another way. */
 const right = "as_type<ushort>(bfloat(value))";
+const bits = "as_type<uint>(value)";
+/** Rounds in another way. */
 const rounding = (name: string, replace: string): Mistake => ({
   name,
   find: /as_type<ushort>\(bfloat\(value\)\)/,
   replace,
 });
-/** NaN as it should be, and numbers the upper half of `bits`. */
-const numbers = (bits: string): string => `isnan(value) ? ${right} : ushort((${bits}) >> 16)`;
+/** NaN as it should be, and of numbers the upper half of `changed`. */
+const numbers = (changed: string): string => `isnan(value) ? ${right} : ushort((${changed}) >> 16)`;
+/** The same the other way around. */
+const notNumbers = (changed: string): string => `isnan(value) ? ushort((${changed}) >> 16) : ${right}`;
 
 const mistakes: readonly Mistake[] = [
   { name: "the ring wraps one slot early", find: /= capacity - start;/, replace: "= capacity - start - 1;" },
@@ -70,11 +73,11 @@ const mistakes: readonly Mistake[] = [
     find: /first % capacity/,
     replace: "(first + 1) % capacity",
   },
-  rounding("ties rounded up", numbers("as_type<uint>(value) + 0x8000u")),
-  rounding("ties rounded down", numbers("as_type<uint>(value) + 0x7fffu")),
-  rounding("no rounding", numbers("as_type<uint>(value)")),
-  rounding("NaN rounded like a number", "ushort((as_type<uint>(value) + 0x8000u) >> 16)"),
-  rounding("NaN cut to an infinity", `isnan(value) ? ushort(as_type<uint>(value) >> 16) : ${right}`),
+  rounding("ties rounded up", numbers(`${bits} + 0x8000u`)),
+  rounding("ties rounded down", numbers(`${bits} + 0x7fffu`)),
+  rounding("no rounding", numbers(bits)),
+  rounding("NaN rounded like a number", notNumbers(`${bits} + ((${bits} & 0x10000u) != 0 ? 0x8000u : 0x7fffu)`)),
+  rounding("NaN cut to an infinity", notNumbers(bits)),
   { name: "three of four elements", find: /copy_elements<C, 4>/, replace: "copy_elements<C, 3>" },
 ];
 
