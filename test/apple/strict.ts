@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { clangPath } from "../../scripts/lib/clang.ts";
+import { libraryVariable } from "../../src/ffi/library.ts";
 import type { PipelineOptions } from "../../src/index.ts";
 import { runChecked } from "../helpers/run.ts";
 
@@ -30,12 +31,16 @@ export async function compileStrictly(job: Job): Promise<Record<string, string>>
     const strict = join(work, "clang");
     writeFileSync(strict, `#!/bin/sh\nexec '${clang}' "$@" ${flags.join(" ")}\n`);
     chmodSync(strict, 0o755);
-    // The checkout's library: another may have kernels that were compiled before, and not strictly.
-    const { METAL_ATTENTION_LIBRARY: _, ...environment } = process.env;
     const command = [process.execPath, join(import.meta.dir, "strict-child.ts"), JSON.stringify(job)];
     return JSON.parse(
       await runChecked(command, {
-        env: { ...environment, SOFTMETAL_CLANG: strict, SOFTMETAL_CACHE_DIR: join(work, "cache") },
+        env: {
+          ...process.env,
+          // The checkout's library: another may have kernels that were compiled before, and not strictly.
+          [libraryVariable]: undefined,
+          SOFTMETAL_CLANG: strict,
+          SOFTMETAL_CACHE_DIR: join(work, "cache"),
+        },
       }),
     );
   } finally {

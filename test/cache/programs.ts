@@ -13,7 +13,7 @@ import {
   type RecordedPass,
   type Tensor,
 } from "../../src/index.ts";
-import { attention } from "./attention.ts";
+import { attention, type Scores } from "./attention.ts";
 import { Model, type ModelSequence } from "./model.ts";
 import { vocabularySize, type Words, wordsAt, wordsOf, wordsThrough } from "./vocabulary.ts";
 
@@ -131,10 +131,7 @@ const softcap = 1.5;
 const rope: KvRope = { theta: 100, pairing: "half" };
 
 /** What a step says about its scores. */
-interface Asked {
-  readonly hasSlopes: boolean;
-  readonly hasSinks: boolean;
-  readonly softcap: number | undefined;
+interface Asked extends Scores {
   /** Smaller than the cache's. */
   readonly window: number | undefined;
 }
@@ -328,9 +325,9 @@ export class Runner {
         expect(append(into, layer)).toBe(chosen[0]?.ids.length as number);
         cache.attend(into, layer, {
           ...{ q, out },
-          ...(asked.hasSlopes && { alibiSlopes: this.#slopes }),
-          ...(asked.hasSinks && { sinks: this.#sinks }),
-          ...(asked.softcap !== undefined && { softcap }),
+          ...(asked.slopes && { alibiSlopes: this.#slopes }),
+          ...(asked.sinks && { sinks: this.#sinks }),
+          ...(asked.softcap !== undefined && { softcap: asked.softcap }),
           ...(asked.window !== undefined && { window: asked.window }),
         });
       }
@@ -363,8 +360,8 @@ export class Runner {
   #asked(a: number, b: number): Asked {
     const { window = 12 } = this.#options;
     return {
-      hasSlopes: (a >> 8) % 3 === 0,
-      hasSinks: (a >> 10) % 3 === 0,
+      slopes: (a >> 8) % 3 === 0 ? slopes : undefined,
+      sinks: (a >> 10) % 3 === 0 ? sinks : undefined,
       softcap: (a >> 12) % 3 === 0 ? softcap : undefined,
       window: (b >> 8) % 3 === 0 ? 1 + ((b >> 10) % window) : undefined,
     };
@@ -412,11 +409,6 @@ export class Runner {
     results: readonly Result[],
     asked: Asked,
   ): void {
-    const scores = {
-      slopes: asked.hasSlopes ? slopes : undefined,
-      softcap: asked.softcap,
-      sinks: asked.hasSinks ? sinks : undefined,
-    };
     const { nKvHeads, headDim } = this.#options;
     for (const [layer, { q, out }] of results.entries()) {
       const got = out.toFloat32Array();
@@ -438,7 +430,7 @@ export class Runner {
             stream("v"),
             heads,
             nKvHeads,
-            scores,
+            asked,
             seen.map((at) => position - at),
           );
           let worst = 0;

@@ -35,10 +35,10 @@ export function wordsAt(
   position: number,
   [nKvHeads, headDim]: readonly [number, number],
 ): Words {
-  using x = device.tensor("f32", [vocabularySize, nKvHeads, headDim]).set(source);
-  using positions = device.tensor("i32", [vocabularySize]).set(new Int32Array(vocabularySize).fill(position));
+  // All as heads of one token.
+  using x = device.tensor("f32", [1, vocabularySize * nKvHeads, headDim]).set(source);
   using pass = device.pass();
-  applyRope(pass, { x, positions, layout: "sequence-major", ...rope });
+  applyRope(pass, { x, start: position, layout: "sequence-major", ...rope });
   pass.commitAndWait();
   return wordsFrom(device, x.toFloat32Array(), nKvHeads, headDim);
 }
