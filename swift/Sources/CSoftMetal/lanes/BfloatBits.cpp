@@ -49,6 +49,34 @@ PreservedAnalyses RoundToBfloat::run(Function &function, FunctionAnalysisManager
   return found.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }
 
+PreservedAnalyses AccessBfloatBits::run(Function &function, FunctionAnalysisManager &) {
+  if (!Triple(function.getParent()->getTargetTriple()).isNVPTX()) return PreservedAnalyses::all();
+  bool hasHalves = false;
+  SmallVector<Instruction *, 16> found;
+  for (Instruction &instruction : instructions(function)) {
+    if (!isa<LoadInst>(instruction) && !isa<StoreInst>(instruction)) continue;
+    hasHalves |= getLoadStoreType(&instruction)->isHalfTy();
+    if (getLoadStoreType(&instruction)->isBFloatTy()) found.push_back(&instruction);
+  }
+  if (!hasHalves || found.empty()) return PreservedAnalyses::all();
+  for (Instruction *access : found) {
+    IRBuilder<> builder(access);
+    Type *word = builder.getInt16Ty();
+    Instruction *other;
+    if (auto *load = dyn_cast<LoadInst>(access)) {
+      other = builder.CreateAlignedLoad(word, load->getPointerOperand(), load->getAlign(), load->isVolatile());
+      load->replaceAllUsesWith(builder.CreateBitCast(other, load->getType()));
+    } else {
+      auto *store = cast<StoreInst>(access);
+      Value *bits = builder.CreateBitCast(store->getValueOperand(), word);
+      other = builder.CreateAlignedStore(bits, store->getPointerOperand(), store->getAlign(), store->isVolatile());
+    }
+    other->copyMetadata(*access);
+    access->eraseFromParent();
+  }
+  return PreservedAnalyses::none();
+}
+
 PreservedAnalyses HideBfloatBits::run(Module &module, ModuleAnalysisManager &) {
   if (!Triple(module.getTargetTriple()).isX86()) return PreservedAnalyses::all();
   Type *word = Type::getInt16Ty(module.getContext());

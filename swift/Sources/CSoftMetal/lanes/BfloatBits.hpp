@@ -26,4 +26,12 @@ class HideBfloatBits : public llvm::PassInfoMixin<HideBfloatBits> {
   llvm::PreservedAnalyses run(llvm::Module &module, llvm::ModuleAnalysisManager &analyses);
 };
 
+/// For NVIDIA GPUs: where a function has halves in memory too, bfloats come and go as words. LLVM 19 makes one access
+/// of a bfloat and a half side by side, and has no code for what takes that apart.
+class AccessBfloatBits : public llvm::PassInfoMixin<AccessBfloatBits> {
+ public:
+  static bool isRequired() { return true; }
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 }  // namespace lanes

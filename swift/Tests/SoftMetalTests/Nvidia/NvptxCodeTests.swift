@@ -61,6 +61,54 @@ import Testing
     }
   }
 
+  /// What the code generator of LLVM 19 has no code for as it comes.
+  @Test(arguments: [
+    (
+      "a function with a vector of bool", "bool2 both(bool2 a) { return a.yx; }",
+      "o[i] = both(bool2(o[i] > 1, i > 2)).x;"
+    ),
+    ("a fence", "", "o[i] = 1; atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst);"),
+    (
+      "a table of texts", "constant char *constant names[] = {\"ab\", \"cd\"};",
+      "o[i] = names[i & 1][0];"
+    ),
+    (
+      "a half beside a bfloat", "struct Pair { bfloat a; half b; };",
+      """
+      threadgroup Pair pairs[8]; pairs[i] = {bfloat(i), half(i)}; threadgroup_barrier(mem_flags::mem_threadgroup);
+      const Pair p = pairs[7 - i]; o[i] = int(p.a) + int(p.b);
+      """
+    ),
+    (
+      "a constructor in threadgroup memory", "struct Number { int value; Number() : value(0) {} };",
+      "threadgroup Number numbers[4]; numbers[i & 3].value = i; o[i] = numbers[0].value;"
+    ),
+  ])
+  func codeIsMadeOf(what: String, declaration: String, body: String) throws {
+    let folder = try ShaderFolder()
+    let source = """
+      #include <metal_stdlib>
+      using namespace metal;
+      \(declaration)
+      kernel void k(device int *o [[buffer(0)]], uint i [[thread_position_in_grid]]) { \(body) }
+      """
+    _ = try ShaderCompiler.compile(
+      source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
+  }
+
+  /// A recursion that only the code generator finds has its place in the source.
+  @Test func recursionHasItsPlace() throws {
+    let folder = try ShaderFolder()
+    let source = """
+      struct S { float f(float x) { return x < 1 ? x : f(x - 1) + 1; } };
+      kernel void k(device float *o [[buffer(0)]]) { S s; o[0] = s.f(o[1]); }
+      """
+    #expect {
+      try ShaderCompiler.compile(
+        source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
+    } throws: { "\($0)".contains("k.metal:1:") && "\($0)".contains("recursion is not supported in Metal") }
+  }
+
   /// A tensor core gets both elements of a lane, and what is loaded transposed as it lies in memory.
   @Test func productsOfSixteenBitsAreATensorCores() throws {
     let folder = try ShaderFolder()

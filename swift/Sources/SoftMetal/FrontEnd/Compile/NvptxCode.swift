@@ -27,7 +27,10 @@ enum NvptxCode {
   static let rawOutput = ["-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
 
   /// From LLVM's code to PTX.
-  static let generationFlags = target + ["-x", "ir", "-S"]
+  ///
+  /// In the large model LLVM keeps tables of addresses: its tables of distances would begin with their own address, for
+  /// which PTX has no form.
+  static let generationFlags = target + ["-mcmodel=large", "-x", "ir", "-S"]
 
   // MARK: Memory
 

@@ -247,7 +247,13 @@ private struct Job {
     guard let text = Files.read(raw), Files.write(NvptxCode.placed(text), to: placed) else { throw cannotWrite(work) }
     let generation =
       NvptxCode.generationFlags + CompilerFlags.diagnostics + (plugin.map { ["-fpass-plugin=\($0)"] } ?? [])
-    _ = try run(generation + [placed, "-o", code], output: code, lowered.sourceMap, headers: headers, work)
+    do {
+      _ = try run(generation + [placed, "-o", code], output: code, lowered.sourceMap, headers: headers, work)
+    } catch let error as ShaderCompilerError where error.message.contains(ClangLog.recursion) {
+      // LLVM's code has no places of the source; clang says the same of them when it compiles for the CPU.
+      _ = try compile(lowered, .threads(why: "", plugin: plugin), work)
+      throw error
+    }
     guard let ptx = Files.read(code) else { throw cannotWrite(work) }
     try NvptxCode.check(ptx, label: label)
     return ["-DSM_PTX=\"\(code)\""]
