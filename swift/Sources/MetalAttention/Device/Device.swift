@@ -55,7 +55,11 @@ final class Device {
       )
     }
     guard let buffer = metal.makeBuffer(length: count, options: storage.options) else {
-      throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")
+      guard let reason = lossReason(of: metal) else {
+        throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")
+      }
+      throw StatusError(
+        StatusCode.deviceUnavailable, "the device could not allocate a buffer of \(length) bytes: \(reason)")
     }
     return Buffer(device: self, metal: buffer, length: length, number: SharedMemory.nextNumber())
   }

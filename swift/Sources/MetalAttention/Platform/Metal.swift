@@ -26,6 +26,9 @@
   /// Metal does not tell.
   func coreCount(of device: any MTLDevice) -> Int? { nil }
 
+  /// Nor this.
+  func lossReason(of device: any MTLDevice) -> String? { nil }
+
   /// Metal compiles by itself.
   func provideKernels(_ archive: UnsafeRawBufferPointer) -> Bool { true }
 #else

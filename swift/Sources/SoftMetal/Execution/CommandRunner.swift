@@ -3,7 +3,9 @@ import CSoftMetal
 /// Runs the commands of a queue, on the queue's thread: a processor at once, a GPU some time until the end of the list.
 protocol CommandRunner: AnyObject {
   /// Before the commands of a list.
-  func begin() throws(MTLCommandBufferError)
+  ///
+  /// - Parameter uploads: what they read, and the device does not have yet.
+  func begin(_ uploads: [ByteArena.Upload]) throws(MTLCommandBufferError)
 
   /// - Parameter dispatch: what the list has, to be completed by the kernel's code.
   func run(_ dispatch: SmDispatch, _ command: DispatchPlace) throws(MTLCommandBufferError)

@@ -61,7 +61,12 @@ final class DeviceMemory: Sendable {
   }
 
   func deallocate(_ pointer: UnsafeMutableRawPointer, size: Int) {
-    release(pointer, size: size)
+    release(pointer, size: size) { [weak self] in
+      if let self { giveBack(pointer, size: size) } else { munmap(pointer, size) }
+    }
+  }
+
+  private func giveBack(_ pointer: UnsafeMutableRawPointer, size: Int) {
     // Replaced, so that its pages are given back.
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED
     guard guardsBuffers, mmap(pointer, size, PROT_NONE, flags, -1, 0) != MAP_FAILED else {
@@ -102,8 +107,9 @@ final class DeviceMemory: Sendable {
     return true
   }
 
-  func release(_ pointer: UnsafeMutableRawPointer, size: Int) {
-    mapping?.unmap(pointer)
+  /// - Parameter free: what becomes of the memory as soon as the device has let go of it.
+  func release(_ pointer: UnsafeMutableRawPointer, size: Int, _ free: @escaping () -> Void) {
     allocated.wrappingSubtract(size, ordering: .relaxed)
+    if let mapping { mapping.unmap(pointer, free) } else { free() }
   }
 }

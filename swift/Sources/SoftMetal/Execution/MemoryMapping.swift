@@ -4,7 +4,9 @@ protocol MemoryMapping: AnyObject, Sendable {
   /// - Returns: false where the device has no room for them.
   func map(_ pointer: UnsafeMutableRawPointer, size: Int) -> Bool
 
-  func unmap(_ pointer: UnsafeMutableRawPointer)
+  /// Calls `free` as soon as the device has let go of the memory: at once, after a fault with the device, and never where
+  /// a kernel goes on that may reach it. Its addresses would otherwise come again while they still lead there.
+  func unmap(_ pointer: UnsafeMutableRawPointer, _ free: @escaping () -> Void)
 
   /// Memory that the device alone sees; nil where it has no room for it.
   ///

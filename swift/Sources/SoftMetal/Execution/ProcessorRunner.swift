@@ -9,7 +9,7 @@ final class ProcessorRunner: CommandRunner {
     self.workers = workers
   }
 
-  func begin() {
+  func begin(_: [ByteArena.Upload]) {
     start = Processor.time
     // The process may have installed handlers of its own since.
     sm_watch_faults()

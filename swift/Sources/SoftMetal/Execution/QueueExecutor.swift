@@ -75,7 +75,7 @@ final class QueueExecutor: @unchecked Sendable {
   }
 
   private func runCommands(of list: CommandStorage) throws(MTLCommandBufferError) -> ClosedRange<Double> {
-    try runner.begin()
+    try runner.begin(list.bytes.uploads)
     do throws(MTLCommandBufferError) {
       try encode(list)
     } catch {

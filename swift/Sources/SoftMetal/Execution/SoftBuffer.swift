@@ -81,8 +81,8 @@ final class SoftBuffer: MTLBuffer {
     case .apart:
       memory.deallocatePrivate(pointer, length: length)
     case .caller(let deallocator):
-      memory.release(pointer, size: length)
-      deallocator?(pointer, length)
+      let (pointer, length) = (pointer, length)
+      memory.release(pointer, size: length) { deallocator?(pointer, length) }
     }
   }
 

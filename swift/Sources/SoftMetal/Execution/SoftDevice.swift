@@ -42,6 +42,7 @@ final class SoftDevice: MTLDevice {
     samplesDispatches = settings.samplesDispatches
   }
 
+  var lossReason: String? { gpu?.lossReason }
   var maxBufferLength: Int { memory.maxLength }
   var recommendedMaxWorkingSetSize: UInt64 { UInt64(gpu?.totalMemory ?? Processor.physicalMemory / 4 * 3) }
   var currentAllocatedSize: Int { memory.allocatedSize }

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import SoftMetal
@@ -85,6 +86,15 @@ import Testing
     #expect(abs(commands.gpuEndTime - commands.gpuStartTime - 0.002) < 1e-6)
   }
 
+  @Test func bytesAreReadInTheGpusOwnMemory() throws {
+    let device = try double.device()
+    _ = try double.takeCalls()
+    _ = try run(device, [(.line(8), .line(8))])
+    let calls = try double.takeCalls()
+    #expect(calls.contains("allocate 65536"))
+    #expect(calls.filter { $0.hasPrefix("upload") || $0.hasPrefix("reads") } == ["upload 64", "reads 7"])
+  }
+
   @Test func moreThreadsAlongZThanCudaHasAreOneRow() throws {
     _ = try run(try double.device(), [(MTLSizeMake(2, 1, 128), MTLSizeMake(2, 1, 128))])
     #expect(try double.takeCalls().contains("launch 1,1,1 of 256,1,1 from 0,0,0 shared 48"))
@@ -115,6 +125,29 @@ import Testing
     let (commands, _) = try run(device, [(.line(8), .line(8))])
     #expect((commands.error as? MTLCommandBufferError)?.code == .timeout)
     #expect("\(try #require(commands.error))".contains("kernel 'fill' was given up after 0.05 seconds"))
+    #expect {
+      _ = try double.device()
+    } throws: { "\($0)".contains("a kernel that was given up goes on in this process") }
+  }
+
+  /// Else its addresses would come again, and another device take them for registered.
+  @Test(arguments: [DriverDouble.Misbehaviour.fault, .endless])
+  func memoryThatALostDeviceMayReachIsKept(how: DriverDouble.Misbehaviour) throws {
+    var settings = DeviceSettings(threads: 1)
+    settings.timeLimit = 0.05
+    do {
+      let device = try double.device(settings)
+      try double.misbehave(how)
+      #expect(try run(device, [(.line(8), .line(8))]).0.status == .error)
+    }
+    // The thread of the queue is the last to go.
+    var calls: [String] = []
+    for _ in 0..<100 where !calls.contains("destroy context") {
+      calls += try double.takeCalls()
+      usleep(how == .fault ? 20_000 : 1_000)
+    }
+    #expect(!calls.contains("unregister"))
+    #expect(calls.contains("destroy context") == (how == .fault))
   }
 
   @Test func privateMemoryIsTheGpusOwn() throws {

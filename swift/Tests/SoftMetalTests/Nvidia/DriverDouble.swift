@@ -61,6 +61,7 @@ final class DriverDouble {
 
     static char calls[1 << 16], taken[1 << 16];
     static int misbehaviour, from_launch, launches, is_lost;
+    static void *uploaded;
 
     static void note(const char *format, ...) {
       const size_t used = strlen(calls);
@@ -110,6 +111,10 @@ final class DriverDouble {
     int cuMemcpyHtoD_v2(uint64_t target, const void *source, size_t size) {
       return note("copy %llx %zu %d\\n", (unsigned long long)target, size, *(const unsigned char *)source), 0;
     }
+    int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t size, void *stream) {
+      uploaded = (void *)(uintptr_t)target;
+      return note("upload %zu\\n", size), memcpy(uploaded, source, size), 0;
+    }
     int cuModuleLoadDataEx(void **module, const void *ptx, unsigned count, int *options, void **values) {
       if (!strstr(ptx, ".entry sm_entry_1")) return snprintf(values[0], (size_t)values[1], "no entry"), 218;
       return *module = strdup(ptx), 0;
@@ -138,6 +143,7 @@ final class DriverDouble {
       const uint32_t *first = (const uint32_t *)(buffers + 31) + 31;
       note("launch %u,%u,%u of %u,%u,%u from %u,%u,%u shared %u%s\\n", gx, gy, gz, bx, by, bz, first[0], first[1],
            first[2], shared, (uintptr_t)function & 1 ? " partial" : "");
+      if (buffers[1] == uploaded) note("reads %u\\n", *(uint32_t *)buffers[1]);
       if (!misbehaves(1) && !misbehaves(2)) *(uint32_t *)buffers[0] = launches;
       return 0;
     }

@@ -11,6 +11,11 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
   private let context: CudaDriver.Pointer
   /// Why the context can do no more; nil as long as it can.
   private let end = Mutex<String?>(nil)
+  /// Drivers, by their library, with a kernel in this process that goes on.
+  private static let occupied = Guarded<Set<UInt>>([])
+
+  /// What gives back memory that is registered until the context is destroyed.
+  private let kept = Guarded<[() -> Void]>([])
   /// Memory that others had registered, which stays so.
   private let foreign = Mutex<Set<UInt>>([])
 
@@ -39,6 +44,11 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
       guard status == CudaStatus.success else {
         throw DeviceError("NVIDIA GPU \(ordinal): \(call) gave \(driver.describe(status))")
       }
+    }
+    guard !Self.occupied.withLock({ $0.contains(driver.identity) }) else {
+      throw DeviceError(
+        "NVIDIA GPU \(ordinal): a kernel that was given up goes on in this process, and may reach memory that another "
+          + "device is given; start another process")
     }
     var device: Int32 = 0
     try check(driver.device(&device, Int32(clamping: ordinal)), "cuDeviceGet")
@@ -73,7 +83,9 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
 
   /// A context whose kernel does not end stays until the process does: to destroy it would wait.
   deinit {
-    if !isStuck.load(ordering: .relaxed) { _ = driver.destroyContext(context) }
+    guard !isStuck.load(ordering: .relaxed) else { return }
+    _ = driver.destroyContext(context)
+    kept.withLock { for free in $0 { free() } }
   }
 
   private let isStuck = Atomic<Bool>(false)
@@ -95,7 +107,9 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
   /// - Parameter isRunning: whether a kernel goes on for ever.
   func lose(_ reason: String, isRunning: Bool) {
     end.withLock { $0 = $0 ?? reason }
-    if isRunning { isStuck.store(true, ordering: .relaxed) }
+    guard isRunning else { return }
+    isStuck.store(true, ordering: .relaxed)
+    _ = Self.occupied.withLock { $0.insert(driver.identity) }
   }
 
   // MARK: Memory
@@ -110,10 +124,14 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
     return status == CudaStatus.success
   }
 
-  func unmap(_ pointer: UnsafeMutableRawPointer) {
-    let isForeign = foreign.withLock { $0.remove(UInt(bitPattern: pointer)) != nil }
-    guard !isForeign, !isStuck.load(ordering: .relaxed) else { return }
-    _ = perform { driver.unregisterMemory(pointer) }
+  func unmap(_ pointer: UnsafeMutableRawPointer, _ free: @escaping () -> Void) {
+    if foreign.withLock({ $0.remove(UInt(bitPattern: pointer)) != nil }) { return free() }
+    guard !isStuck.load(ordering: .relaxed) else { return }
+    // After a fault the driver does nothing more for the context.
+    guard lossReason == nil, perform({ driver.unregisterMemory(pointer) }) == CudaStatus.success else {
+      return kept.withLock { $0.append(free) }
+    }
+    free()
   }
 
   func allocate(length: Int, isZeroed: Bool) -> UnsafeMutableRawPointer? {

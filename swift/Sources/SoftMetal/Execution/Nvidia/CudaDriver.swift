@@ -21,6 +21,8 @@ struct CudaDriver: @unchecked Sendable {
   let free: @convention(c) (UInt64) -> Status
   let fill: @convention(c) (UInt64, UInt8, Int) -> Status
   let copyToDevice: @convention(c) (UInt64, UnsafeRawPointer, Int) -> Status
+  /// In a stream, from memory that the device knows.
+  let copyToDeviceLater: @convention(c) (UInt64, UnsafeRawPointer, Int, Pointer) -> Status
   let loadModule:
     @convention(c) (
       UnsafeMutablePointer<Pointer?>, UnsafeRawPointer, UInt32, UnsafeMutablePointer<Int32>?,
@@ -47,6 +49,9 @@ struct CudaDriver: @unchecked Sendable {
   let recordEvent: @convention(c) (Pointer, Pointer?) -> Status
   let elapsedTime: @convention(c) (UnsafeMutablePointer<Float>, Pointer, Pointer) -> Status
   let errorName: @convention(c) (Status, UnsafeMutablePointer<UnsafePointer<CChar>?>) -> Status
+
+  /// Tells this library from another of the process.
+  var identity: UInt { unsafeBitCast(initialize, to: UInt.self) }
 
   /// SOFTMETAL_CUDA, or the name under which a driver installs itself.
   static var libraryName: String { Files.environment("SOFTMETAL_CUDA") ?? "libcuda.so.1" }
@@ -81,6 +86,7 @@ struct CudaDriver: @unchecked Sendable {
     free = try find("cuMemFree_v2")
     fill = try find("cuMemsetD8_v2")
     copyToDevice = try find("cuMemcpyHtoD_v2")
+    copyToDeviceLater = try find("cuMemcpyHtoDAsync_v2")
     loadModule = try find("cuModuleLoadDataEx")
     unloadModule = try find("cuModuleUnload")
     function = try find("cuModuleGetFunction")

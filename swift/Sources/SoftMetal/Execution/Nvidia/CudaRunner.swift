@@ -49,22 +49,27 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   }
 
   deinit {
+    let progress = progress
+    context.unmap(progress) { progress.deallocate() }
     guard context.lossReason == nil else { return }
     context.perform {
       _ = driver.destroyStream(stream)
       _ = driver.destroyEvent(start)
       _ = driver.destroyEvent(end)
     }
-    context.unmap(progress)
-    progress.deallocate()
   }
 
-  func begin() throws(MTLCommandBufferError) {
+  func begin(_ uploads: [ByteArena.Upload]) throws(MTLCommandBufferError) {
     if let reason = context.lossReason { throw MTLCommandBufferError(.deviceRemoved, reason) }
     places.removeAll(keepingCapacity: true)
     samples.removeAll()
     progress.storeBytes(of: 0, as: UInt32.self)
     try check(context.perform { driver.recordEvent(start, stream) }, "cuEventRecord", nil)
+    for upload in uploads {
+      let target = UInt64(UInt(bitPattern: upload.target))
+      let status = context.perform { driver.copyToDeviceLater(target, upload.source, upload.length, stream) }
+      try check(status, "cuMemcpyHtoDAsync", nil)
+    }
   }
 
   func run(_ dispatch: SmDispatch, _ place: DispatchPlace) throws(MTLCommandBufferError) {
@@ -184,7 +189,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   private func timeout() -> MTLCommandBufferError {
     let name = running.map { "kernel '\($0.pipeline.name)'" } ?? "the GPU"
     let reason = "\(name) was given up after \(timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit"
-    context.lose("\(reason). The device is lost: open it anew", isRunning: true)
+    context.lose("\(reason). The device is lost until the process ends", isRunning: true)
     return MTLCommandBufferError(.timeout, reason)
   }
 
