@@ -3,9 +3,10 @@
 /// then what ends a row: sink, rotation back, LSE. A block of which the query sees nothing has
 /// l = 0 and is left out, whatever its O is.
 ///
-/// Grid: threadgroups (queries, 1, 1) of one SIMD group; no threadgroup memory. A lane
-/// holds the maxima of 32 blocks, and of several O_b at once its part of a row.
-/// Work a query: n_blocks (D multiplications and an exp2); bound by memory.
+/// Grid: threadgroups (queries, 1, 1) of (32, ceil(D / 32), 1): a lane has a coordinate, and of up to
+/// 32 blocks at once one's factor, which the others get by a shuffle. Rows of 32 blocks are on their way
+/// together. The first SIMD group ends the row. Threadgroup memory: 4 D bytes.
+/// Work a query: n_blocks (D multiplications and D / 32 exp2); bound by the latency of memory.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 
@@ -17,15 +18,45 @@
 
 using namespace metal;
 
+/// The sums of a query so far: of the weights, and of a coordinate.
+struct JoinedSums {
+  float weights = 0.0f;
+  float output = 0.0f;
+};
+
+/// Adds N blocks from `first` on, of which some may be past the last.
+template <int D, uint N>
+inline void join(thread JoinedSums &sums, const device float *states, const device float *outputs, uint first,
+                 uint blocks, uint coordinate, uint lane, float maximum) {
+  // Past the last block, that again, which then counts for nothing.
+  const uint own = min(first + lane, blocks - 1);
+  const float own_sum = first + lane < blocks ? states[2 * own + 1] : 0.0f;
+  const float own_factor = exp_of_difference(states[2 * own] - maximum);
+  float rows[N];
+#pragma clang loop unroll(full)
+  for (uint k = 0; k < N; k++) {
+    rows[k] = outputs[ulong(min(first + k, blocks - 1)) * D + coordinate];
+  }
+#pragma clang loop unroll(full)
+  for (uint k = 0; k < N; k++) {
+    const float sum = simd_shuffle(own_sum, ushort(k));
+    const float factor = simd_shuffle(own_factor, ushort(k));
+    if (sum != 0.0f) {
+      sums.weights = fma(factor, sum, sums.weights);
+      sums.output = fma(factor, rows[k], sums.output);
+    }
+  }
+}
+
 template <int D>
 [[kernel]] void join_blocks(const device float *states [[buffer(0)]], const device float *outputs [[buffer(1)]],
                             const device float *sinks [[buffer(2)]],
                             constant FlashAttnDecodeParams &params [[buffer(5)]], device uchar *out [[buffer(6)]],
                             device float *lse [[buffer(7)]], uint lane [[thread_index_in_simdgroup]],
+                            uint simd_group [[simdgroup_index_in_threadgroup]],
                             uint3 group [[threadgroup_position_in_grid]]) {
   typedef Lanes<D> L;
-  // Blocks whose rows are asked for at once, so that they are on their way together: 32 floats a lane.
-  constexpr uint kBlocksAhead = L::values < 32 ? 32 / L::values : 1;
+  threadgroup float row[D];
   const uint query = group.x;
   const uint blocks = params.n_blocks;
   const device float *states_of_query = states + 2 * ulong(query) * blocks;
@@ -37,44 +68,34 @@ template <int D>
   }
   maximum = simd_max(maximum);
 
-  float sum = 0.0f;
+  const uint coordinate = simd_group * 32 + lane;
+  // Lanes past the last coordinate go along with it.
+  const uint read = min(coordinate, uint(D - 1));
+  JoinedSums sums;
+  uint first = 0;
+  for (; first + 32 <= blocks; first += 32) {
+    join<D, 32>(sums, states_of_query, outputs_of_query, first, blocks, read, lane, maximum);
+  }
+  for (; first < blocks; first += 4) {
+    join<D, 4>(sums, states_of_query, outputs_of_query, first, blocks, read, lane, maximum);
+  }
+  if (coordinate < uint(D)) {
+    row[coordinate] = sums.output;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (simd_group != 0) {
+    return;
+  }
   float output[L::values];
 #pragma clang loop unroll(full)
-  for (int i = 0; i < L::values; i++) {
-    output[i] = 0.0f;
-  }
-  for (uint first = 0; first < blocks; first += kBlocksAhead) {
-    float maxima[kBlocksAhead];
-    float sums[kBlocksAhead];
-    float rows[kBlocksAhead * L::values];
+  for (int c = 0; c < L::chunks; c++) {
 #pragma clang loop unroll(full)
-    for (uint k = 0; k < kBlocksAhead; k++) {
-      // Past the last block, that again, which then counts for nothing.
-      const uint block = min(first + k, blocks - 1);
-      sums[k] = first + k < blocks ? states_of_query[2 * block + 1] : 0.0f;
-      maxima[k] = states_of_query[2 * block];
-#pragma clang loop unroll(full)
-      for (int c = 0; c < L::chunks; c++) {
-#pragma clang loop unroll(full)
-        for (int i = 0; i < L::width; i++) {
-          rows[k * L::values + c * L::width + i] =
-              L::holds(c, lane) ? outputs_of_query[ulong(block) * D + uint(L::first(c, lane) + i)] : 0.0f;
-        }
-      }
-    }
-#pragma clang loop unroll(full)
-    for (uint k = 0; k < kBlocksAhead; k++) {
-      if (sums[k] != 0.0f) {
-        const float factor = exp_of_difference(maxima[k] - maximum);
-        sum = fma(factor, sums[k], sum);
-#pragma clang loop unroll(full)
-        for (int i = 0; i < L::values; i++) {
-          output[i] = fma(factor, rows[k * L::values + i], output[i]);
-        }
-      }
+    for (int i = 0; i < L::width; i++) {
+      output[c * L::width + i] = L::holds(c, lane) ? row[L::first(c, lane) + i] : 0.0f;
     }
   }
-  finish_row<D>(params, sinks, out, lse, query, query / params.n_q % params.n_heads, lane, maximum, sum, output);
+  finish_row<D>(params, sinks, out, lse, query, query / params.n_q % params.n_heads, lane, maximum, sums.weights,
+                output);
 }
 
 // Entry points.

@@ -59,7 +59,8 @@ enum FlashAttnDecode {
     if let sinks = tensors.sinks { joining.note(sinks.whole(isWrite: false)) }
     noteOutputs(tensors, in: joining)
     joining.dispatch(
-      .flashAttnDecode, .threadgroups, grid: GridSize(queries, 1, 1), threads: GridSize(32, 1, 1))
+      .flashAttnDecode, .threadgroups, grid: GridSize(queries, 1, 1),
+      threads: GridSize(32, (tensors.valueDim - 1) / 32 + 1, 1))
     return nil
   }
 
