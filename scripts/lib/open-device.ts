@@ -9,6 +9,7 @@ const libc = dlopen(process.platform === "darwin" ? "libSystem.B.dylib" : "libc.
 }).symbols;
 
 export type Setting =
+  | "SOFTMETAL_DEVICE"
   | "SOFTMETAL_THREADS"
   | "SOFTMETAL_TIME_LIMIT"
   | "SOFTMETAL_ORDER"

@@ -14,6 +14,7 @@ import {
   type PipelineOptions,
   type Tensor,
 } from "../../src/index.ts";
+import { isOtherGpu } from "../helpers/otherGpu.ts";
 import { codes, type Format, numberOf } from "./formats.ts";
 
 /** Element types of buffers; half and bfloat travel as their 16 bits. */
@@ -151,11 +152,14 @@ export function kernelOf(each: Case, kernel: string): KernelCase {
   };
 }
 
+/** Milliseconds that all kernels of a suite may take to compile. */
+const compileLimit = isOtherGpu ? 600_000 : 120_000;
+
 /** Declares one test a case, on kernels of `source`. */
 export function kernelSuite(name: string, source: string, cases: readonly KernelCase[]): void {
   counts.held += cases.length;
   describe(name, () => {
-    // The first pipeline compiles the whole suite, or each its kernel where the source is long.
+    // The first pipeline compiles the whole suite, or each its kernel where the source is long or a GPU's driver compiles.
     beforeAll(() => {
       device().registerSource(`${name}.metal`, source);
       for (const { kernel, constants = [] } of cases) {
@@ -163,7 +167,7 @@ export function kernelSuite(name: string, source: string, cases: readonly Kernel
           .pipeline(kernel, { constants: [...constants] })
           .dispose();
       }
-    }, 120_000);
+    }, compileLimit);
     let ran = 0;
     for (const each of cases) {
       test(each.name, () => {

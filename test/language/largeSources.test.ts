@@ -12,14 +12,14 @@ interface Result {
   readonly value: number;
 }
 
-/** What each kernel needed and computed, from an empty cache, in a process of its own that may take `limit` seconds. */
+/** What each kernel needed and computed on the CPU, from an empty cache, in a process of its own that may take `limit` seconds. */
 function compiled(source: string, kernels: readonly string[], limit: number): readonly Result[] {
   const folder = mkdtempSync(join(tmpdir(), "metal-attention-large-"));
   try {
     const file = join(folder, "large.metal");
     writeFileSync(file, source);
     const child = Bun.spawnSync([process.execPath, join(import.meta.dir, "large-child.ts"), file, ...kernels], {
-      env: { ...process.env, SOFTMETAL_CACHE_DIR: join(folder, "cache") },
+      env: { ...process.env, SOFTMETAL_CACHE_DIR: join(folder, "cache"), SOFTMETAL_DEVICE: "cpu" },
       timeout: limit * 1000,
     });
     if (child.signalCode !== undefined) throw new Error(`stopped after ${limit} s`);

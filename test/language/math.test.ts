@@ -3,6 +3,7 @@
  * Shading Language specification allows (table of ULP values for single
  * precision, IEEE mode); functions it calls exact are compared bit by bit.
  */
+import { isOtherGpu } from "../helpers/otherGpu.ts";
 import { type Case, floats, languageSuite } from "./harness.ts";
 
 const wide = [
@@ -168,6 +169,12 @@ const ternary: readonly Ternary[] = [
   ],
 ];
 
+/** The instruction of an NVIDIA GPU has none. */
+const withoutSubnormals =
+  (of: (x: number) => number): ((x: number) => number) =>
+  (x) =>
+    isOtherGpu && Math.abs(of(x)) < 2 ** -126 ? 0 : of(x);
+
 const cases: Case[] = [];
 for (const prefix of ["", "fast::", "precise::"]) {
   for (const [name, of, ulps, inputs] of unary) {
@@ -176,7 +183,7 @@ for (const prefix of ["", "fast::", "precise::"]) {
       code: `out[i] = ${prefix}${name}(a[i]);`,
       out: "float",
       inputs: [floats(inputs)],
-      expected: inputs.map(of),
+      expected: inputs.map(prefix === "fast::" && name === "exp2" ? withoutSubnormals(of) : of),
       ulps,
     });
   }

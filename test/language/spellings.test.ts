@@ -1,5 +1,6 @@
 /** Spellings that published kernels use and that other compilers than Apple's take differently. */
-import { floats, languageSuite, range } from "./harness.ts";
+import { isOtherGpu } from "../helpers/otherGpu.ts";
+import { type Case, floats, languageSuite, range } from "./harness.ts";
 
 const prelude = `
 // Parameters that are arrays in an address space.
@@ -57,6 +58,18 @@ template <typename... T> struct AnyFloat { static constant constexpr bool value 
 
 const list = [0.5, -1.25, 3, 7.75, 2, -6, 9.5, 10];
 const wide = range(13, (k) => k + 0.25);
+/** An NVIDIA GPU has no such access, and a fault would take the cases behind this one along. */
+const unaligned: Case = {
+  name: "vectors of four and matrices where a single number may lie, in device and threadgroup memory",
+  code: `threadgroup float box[16]; for (int k = 0; k < 13; ++k) box[k] = a[k]; threadgroup_barrier(mem_flags::mem_threadgroup);
+      *(device float4 *)(out + 1) = *(const device float4 *)(a + 3); *(device float2x4 *)(out + 5) = *(const device float2x4 *)(a + 1);
+      *(threadgroup float4 *)(box + 3) = *(threadgroup float4 *)(box + 5) * 2; out[0] = box[3]; *(device packed_float4 *)(out + 13) = packed_float4(box[6]);`,
+  out: "float",
+  inputs: [floats(wide)],
+  threads: 1,
+  expected: [10.5, ...wide.slice(3, 7), ...wide.slice(1, 9), ...range(4, () => 16.5)],
+};
+
 languageSuite("spellings", prelude, [
   {
     name: "array parameters in constant, device and threadgroup memory, of one and two dimensions",
@@ -114,16 +127,7 @@ languageSuite("spellings", prelude, [
     out: "float",
     expected: [3, 4, 5],
   },
-  {
-    name: "vectors of four and matrices where a single number may lie, in device and threadgroup memory",
-    code: `threadgroup float box[16]; for (int k = 0; k < 13; ++k) box[k] = a[k]; threadgroup_barrier(mem_flags::mem_threadgroup);
-      *(device float4 *)(out + 1) = *(const device float4 *)(a + 3); *(device float2x4 *)(out + 5) = *(const device float2x4 *)(a + 1);
-      *(threadgroup float4 *)(box + 3) = *(threadgroup float4 *)(box + 5) * 2; out[0] = box[3]; *(device packed_float4 *)(out + 13) = packed_float4(box[6]);`,
-    out: "float",
-    inputs: [floats(wide)],
-    threads: 1,
-    expected: [10.5, ...wide.slice(3, 7), ...wide.slice(1, 9), ...range(4, () => 16.5)],
-  },
+  ...(isOtherGpu ? [] : [unaligned]),
   {
     name: "SIMD-group matrices from metal_stdlib, filled by type and one size",
     code: `auto m = make_filled_simdgroup_matrix<float, 8>(2.0f); simdgroup_matrix<half, 8> h(3.0h); simdgroup_multiply(m, m, h);

@@ -111,24 +111,6 @@ test("a write encoded before the classes and committed after them makes them sta
   expect(lastRow()).toBe(itself);
 });
 
-test("classes of a pass that failed serve nobody", () => {
-  device.registerSource(
-    "stray.metal",
-    `#include <metal_stdlib>
-    kernel void stray(device uint *x [[buffer(0)]]) { x[0x40000000] = 1; }`,
-  );
-  const mask = unmasked();
-  using failing = device.pass();
-  failing.dispatch(device.pipeline("stray"), { buffers: [device.tensor("u32", [4])], grid: 1, threads: 1 });
-  const tileClasses = classifyMaskTiles(failing, { mask, headDim });
-  using encodedBefore = device.pass();
-  attend(encodedBefore, mask, tileClasses);
-  expectRefusal(() => failing.commitAndWait(), "execution", undefined);
-  refusesCommit(encodedBefore, "failed");
-  using pass = device.pass();
-  expectRefusal(() => attend(pass, mask, tileClasses), "invalid-argument", "tileClasses", "failed");
-});
-
 describe("what is right in the order of commits is taken", () => {
   test("the mask and the classes written again in the same pass, after they were read", () => {
     const mask = unmasked();
@@ -166,4 +148,23 @@ describe("what is right in the order of commits is taken", () => {
     expect(lastRow()).toBe(itself);
     run((pass) => narrow(pass, mask));
   });
+});
+
+// The last one: a GPU is lost with the fault.
+test("classes of a pass that failed serve nobody", () => {
+  device.registerSource(
+    "stray.metal",
+    `#include <metal_stdlib>
+    kernel void stray(device uint *x [[buffer(0)]]) { x[0x40000000] = 1; }`,
+  );
+  const mask = unmasked();
+  using failing = device.pass();
+  failing.dispatch(device.pipeline("stray"), { buffers: [device.tensor("u32", [4])], grid: 1, threads: 1 });
+  const tileClasses = classifyMaskTiles(failing, { mask, headDim });
+  using encodedBefore = device.pass();
+  attend(encodedBefore, mask, tileClasses);
+  expectRefusal(() => failing.commitAndWait(), "execution", undefined);
+  refusesCommit(encodedBefore, "failed");
+  using pass = device.pass();
+  expectRefusal(() => attend(pass, mask, tileClasses), "invalid-argument", "tileClasses", "failed");
 });
