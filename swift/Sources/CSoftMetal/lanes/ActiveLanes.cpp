@@ -183,15 +183,11 @@ void makeKernel(Module &module, const Function &kernel, Function &copy) {
 
 }  // namespace
 
-bool isEntry(const Function &function) { return function.getName().starts_with("sm_entry_"); }
-
-bool isKnown(const Function &function) { return is_contained(known, function.getName()); }
-
 PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analyses) {
   if (none_of(known, [&](StringRef name) { return module.getFunction(name); })) return PreservedAnalyses::all();
   SmallVector<Function *, 4> kernels;
   for (Function &function : module)
-    if (!function.isDeclaration() && isEntry(function)) kernels.push_back(&function);
+    if (!function.isDeclaration() && function.getName().starts_with("sm_entry_")) kernels.push_back(&function);
   auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   for (Function *kernel : kernels) {
     SmallVector<Instruction *, 32> together;

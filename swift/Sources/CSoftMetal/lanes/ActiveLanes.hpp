@@ -6,11 +6,6 @@
 
 namespace lanes {
 
-/// Whether a function is a kernel's entry point on an NVIDIA GPU.
-bool isEntry(const llvm::Function &function);
-/// Whether a function of the header has a meaning to ActiveLanes, until which it has to stay as it is.
-bool isKnown(const llvm::Function &function);
-
 /// For kernels of NVIDIA GPUs, where `sm_active_lanes` asks the hardware which lanes have come to it, and what follows
 /// goes apart by the answer. Each kernel becomes two: one for SIMD groups with all their lanes, in which the question
 /// has the answer "all" wherever no branch that lanes may take apart lies before it, and NAME_partial, in which it is

@@ -4,7 +4,6 @@
 #include "ActiveLanes.hpp"
 #include "BfloatBits.hpp"
 #include "Extracts.hpp"
-#include "IntoKernels.hpp"
 #include "MaskedMemory.hpp"
 #include "Prepare.hpp"
 #include "Primitives.hpp"
@@ -57,7 +56,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     SmallVector<Function *, 16> kernels;
     for (Function &function : module)
       if (!function.isDeclaration() && kernelCall(function)) kernels.push_back(&function);
-    if (markCallees(kernels)) AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
+    if (inlineRest(kernels)) AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
     auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     functions.clear();
     for (Function *kernel : kernels) {
@@ -73,6 +72,26 @@ class LanesPass : public PassInfoMixin<LanesPass> {
   }
 
  private:
+  /// Marks what kernels call still, and what that calls, whatever their source says of inlining. True where any is.
+  static bool inlineRest(ArrayRef<Function *> kernels) {
+    SmallVector<Function *, 16> todo(kernels.begin(), kernels.end());
+    SmallPtrSet<Function *, 16> marked;
+    while (!todo.empty()) {
+      for (Instruction &instruction : instructions(*todo.pop_back_val())) {
+        auto *call = dyn_cast<CallBase>(&instruction);
+        Function *callee = call ? call->getCalledFunction() : nullptr;
+        if (!callee || callee->isDeclaration()) continue;
+        call->removeFnAttr(Attribute::NoInline);
+        if (!marked.insert(callee).second) continue;
+        callee->removeFnAttr(Attribute::NoInline);
+        callee->removeFnAttr(Attribute::OptimizeNone);
+        callee->addFnAttr(Attribute::AlwaysInline);
+        todo.push_back(callee);
+      }
+    }
+    return !marked.empty();
+  }
+
   /// Functions that kernels have taken into themselves are of no use but to them.
   static void dropHelpers(Module &module) {
     for (Function &function : make_early_inc_range(module)) {
@@ -161,10 +180,8 @@ class LanesPass : public PassInfoMixin<LanesPass> {
 
 void registerPasses(PassBuilder &builder) {
   registerUnrollPrivate(builder);
-  builder.registerPipelineStartEPCallback([&builder](ModulePassManager &passes, OptimizationLevel) {
-    passes.addPass(LanesPass(builder));
-    passes.addPass(IntoKernels());
-  });
+  builder.registerPipelineStartEPCallback(
+      [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
   builder.registerOptimizerEarlyEPCallback(
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(ActiveLanes(builder)); });
   builder.registerVectorizerStartEPCallback(

@@ -14,6 +14,14 @@ import Testing
         == "declare void @llvm.memcpy.p0.p1.i64(ptr, ptr addrspace(1), i64, i1)")
   }
 
+  @Test func functionsThatAreInlinedAreNobodyElses() {
+    #expect(placed("define dso_local i32 @_Z1fi(i32 %0) #0 {") == "define internal i32 @_Z1fi(i32 %0) #0 {")
+    #expect(placed("define linkonce_odr dso_local void @_Z1gv() comdat {") == "define internal void @_Z1gv() comdat {")
+    for kept in ["define dso_local void @sm_entry_1(ptr %0) {", "declare dso_local void @_Z1hv()"] {
+      #expect(placed(kept) == kept)
+    }
+  }
+
   @Test func threadgroupVariablesAreShared() {
     let code = """
       @a = linkonce_odr dso_local addrspace(1) constant [32 x float] zeroinitializer, section "sm_shared", comdat, align 4

@@ -11,7 +11,7 @@ enum NvptxCode {
   ]
 
   /// Changes with any change of what is done here.
-  static let identity = "4 " + (target + rawOutput + generationFlags).joined(separator: " ")
+  static let identity = "5 " + (target + rawOutput + generationFlags).joined(separator: " ")
 
   /// From lowered source to LLVM's code, as clang's front end leaves it.
   static func flags(_ options: ShaderCompiler.Options) -> [String] {
@@ -43,7 +43,7 @@ enum NvptxCode {
   static func placed(_ code: [UInt8]) -> [UInt8] {
     var shared: Set<[UInt8]> = [argumentMemory]
     let lines = code.split(separator: newline, omittingEmptySubsequences: false).map { line -> [UInt8] in
-      guard line.first == UInt8(ascii: "@"), let variable = SharedVariable(line) else { return spaced(line) }
+      guard line.first == UInt8(ascii: "@"), let variable = SharedVariable(line) else { return spaced(owned(line)) }
       shared.insert(variable.name)
       return variable.declaration
     }
@@ -54,6 +54,15 @@ enum NvptxCode {
   static let argumentMemory = Array("@sm_threadgroup_arguments".utf8)
   private static let globalPointer = Array("ptr addrspace(1) ".utf8)
   private static let sharedPointer = Array("ptr addrspace(3) ".utf8)
+
+  /// The start of a function's definition as that of one which nobody else can call, but for the header's that have a
+  /// meaning: all calls are inlined, and LLVM 19 has no code for what would stay of one with a vector of bool.
+  private static func owned(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    guard let start = definitions.first(where: { line.starts(with: $0) }), !line.contains(ownNames) else { return line }
+    return ArraySlice(Array("define internal ".utf8) + line.dropFirst(start.count))
+  }
+  private static let definitions = ["define dso_local ", "define linkonce_odr dso_local "].map { Array($0.utf8) }
+  private static let ownNames = Array("@sm_".utf8)
 
   private static func spaced(_ line: ArraySlice<UInt8>) -> [UInt8] {
     let line = replacing(Array("addrspace(4)".utf8), in: Array(line)) { _ in Array("addrspace(1)".utf8) }
