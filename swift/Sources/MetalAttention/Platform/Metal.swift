@@ -26,7 +26,7 @@
   /// Metal does not tell.
   func coreCount(of device: any MTLDevice) -> Int? { nil }
 
-  /// Nor this.
+  /// A lost GPU shows in the errors of its command buffers.
   func lossReason(of device: any MTLDevice) -> String? { nil }
 
   /// Metal compiles by itself.
