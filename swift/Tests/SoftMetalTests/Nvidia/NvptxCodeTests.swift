@@ -14,11 +14,15 @@ import Testing
         == "declare void @llvm.memcpy.p0.p1.i64(ptr, ptr addrspace(1), i64, i1)")
   }
 
-  @Test func functionsThatAreInlinedAreNobodyElses() {
-    #expect(placed("define dso_local i32 @_Z1fi(i32 %0) #0 {") == "define internal i32 @_Z1fi(i32 %0) #0 {")
-    #expect(placed("define linkonce_odr dso_local void @_Z1gv() comdat {") == "define internal void @_Z1gv() comdat {")
-    for kept in ["define dso_local void @sm_entry_1(ptr %0) {", "declare dso_local void @_Z1hv()"] {
-      #expect(placed(kept) == kept)
+  @Test func functionsThatAreInlinedAreElsewhereToo() {
+    let attributes = "\nattributes #0 = { alwaysinline nounwind }\nattributes #1 = { nounwind }"
+    func start(_ line: String) -> String { String(placed(line + attributes).dropLast(attributes.count)) }
+    #expect(start("define dso_local i32 @_Z1fi(i32 %0) #0 {") == "define available_externally i32 @_Z1fi(i32 %0) #0 {")
+    #expect(
+      start("define linkonce_odr dso_local void @_Z1gv() #0 comdat align 2 {")
+        == "define available_externally void @_Z1gv() #0 align 2 {")
+    for kept in ["define dso_local void @sm_entry_1(ptr %0) #1 {", "declare dso_local void @_Z1hv() #0"] {
+      #expect(start(kept) == kept)
     }
   }
 

@@ -11,7 +11,7 @@ enum NvptxCode {
   ]
 
   /// Changes with any change of what is done here.
-  static let identity = "5 " + (target + rawOutput + generationFlags).joined(separator: " ")
+  static let identity = "6 " + (target + rawOutput + generationFlags).joined(separator: " ")
 
   /// From lowered source to LLVM's code, as clang's front end leaves it.
   static func flags(_ options: ShaderCompiler.Options) -> [String] {
@@ -42,8 +42,12 @@ enum NvptxCode {
   /// addresses as integers, so nothing else changes its type.
   static func placed(_ code: [UInt8]) -> [UInt8] {
     var shared: Set<[UInt8]> = [argumentMemory]
-    let lines = code.split(separator: newline, omittingEmptySubsequences: false).map { line -> [UInt8] in
-      guard line.first == UInt8(ascii: "@"), let variable = SharedVariable(line) else { return spaced(owned(line)) }
+    let given = code.split(separator: newline, omittingEmptySubsequences: false)
+    let groups = Set(given.compactMap(inliningGroup))
+    let lines = given.map { line -> [UInt8] in
+      guard line.first == UInt8(ascii: "@"), let variable = SharedVariable(line) else {
+        return spaced(inlined(line, groups))
+      }
       shared.insert(variable.name)
       return variable.declaration
     }
@@ -55,14 +59,28 @@ enum NvptxCode {
   private static let globalPointer = Array("ptr addrspace(1) ".utf8)
   private static let sharedPointer = Array("ptr addrspace(3) ".utf8)
 
-  /// The start of a function's definition as that of one which nobody else can call, but for the header's that have a
-  /// meaning: all calls are inlined, and LLVM 19 has no code for what would stay of one with a vector of bool.
-  private static func owned(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    guard let start = definitions.first(where: { line.starts(with: $0) }), !line.contains(ownNames) else { return line }
-    return ArraySlice(Array("define internal ".utf8) + line.dropFirst(start.count))
+  /// The start of a definition that is always inlined as that of one which others have too: LLVM 19 has no code for what
+  /// would stay of a function with a vector of bool. Local to the module it would lose what is said of a recursion.
+  ///
+  /// - Parameter groups: attributes with `alwaysinline`, such as `#1`.
+  private static func inlined(_ line: ArraySlice<UInt8>, _ groups: Set<[UInt8]>) -> ArraySlice<UInt8> {
+    guard let start = definitions.first(where: { line.starts(with: $0) }), let sign = line.lastIndex(of: groupSign),
+      groups.contains(Array(line[sign...].prefix { $0 != space }))
+    else { return line }
+    let rest = replacing(Array(" comdat ".utf8), in: Array(line.dropFirst(start.count))) { _ in [space] }
+    return ArraySlice(Array("define available_externally ".utf8) + rest)
   }
-  private static let definitions = ["define dso_local ", "define linkonce_odr dso_local "].map { Array($0.utf8) }
-  private static let ownNames = Array("@sm_".utf8)
+  private static let definitions = ["", "linkonce_odr ", "weak_odr "].map { Array("define \($0)dso_local ".utf8) }
+  private static let groupSign = UInt8(ascii: "#")
+  private static let space = UInt8(ascii: " ")
+
+  /// The name of a group of attributes with `alwaysinline`, where the line defines one.
+  private static func inliningGroup(_ line: ArraySlice<UInt8>) -> [UInt8]? {
+    guard line.starts(with: Array("attributes #".utf8)), line.contains(Array(" alwaysinline ".utf8)),
+      let sign = line.firstIndex(of: groupSign)
+    else { return nil }
+    return Array(line[sign...].prefix { $0 != space })
+  }
 
   private static func spaced(_ line: ArraySlice<UInt8>) -> [UInt8] {
     let line = replacing(Array("addrspace(4)".utf8), in: Array(line)) { _ in Array("addrspace(1)".utf8) }
