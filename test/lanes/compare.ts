@@ -5,7 +5,8 @@ import { lanesPlugin } from "./plugin.ts";
 
 const executors = ["threads", "vectors"] as const;
 
-export type OptimizationLevel = "default" | "size";
+export const optimizationLevels = ["default", "size"] as const;
+export type OptimizationLevel = (typeof optimizationLevels)[number];
 
 /** What a process is asked. */
 export interface RandomKernels {
