@@ -65,7 +65,7 @@ enum NvptxCode {
   /// - Parameter groups: attributes with `alwaysinline`, such as `#1`.
   private static func inlined(_ line: ArraySlice<UInt8>, _ groups: Set<[UInt8]>) -> ArraySlice<UInt8> {
     guard let start = definitions.first(where: { line.starts(with: $0) }), let sign = line.lastIndex(of: groupSign),
-      groups.contains(Array(line[sign...].prefix { $0 != space }))
+      groups.contains(word(line, at: sign))
     else { return line }
     let rest = replacing(Array(" comdat ".utf8), in: Array(line.dropFirst(start.count))) { _ in [space] }
     return ArraySlice(Array("define available_externally ".utf8) + rest)
@@ -79,7 +79,11 @@ enum NvptxCode {
     guard line.starts(with: Array("attributes #".utf8)), line.contains(Array(" alwaysinline ".utf8)),
       let sign = line.firstIndex(of: groupSign)
     else { return nil }
-    return Array(line[sign...].prefix { $0 != space })
+    return word(line, at: sign)
+  }
+
+  private static func word(_ line: ArraySlice<UInt8>, at start: Int) -> [UInt8] {
+    Array(line[start...].prefix { $0 != space })
   }
 
   private static func spaced(_ line: ArraySlice<UInt8>) -> [UInt8] {
