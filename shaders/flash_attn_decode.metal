@@ -9,18 +9,20 @@
 /// Shapes: q, out [B, H, nQ, D] f32, f16 or bf16; K, V [B, Hkv, capacity, row] or pages [n_pages, Hkv,
 /// page_tokens, row]; lse [B, H, nQ] f32.
 ///
-/// Keys are cut at multiples of 256, whatever the cache, into blocks. A SIMD group owns a block and a
-/// tile of QUERIES of the H / Hkv * nQ queries that share its head of K and V, so that they share each
-/// load and each decoded code; SIMD groups exchange nothing. It walks leaves of 32 keys:
+/// Keys are cut at multiples of 256, whatever the cache, into blocks. Two SIMD groups own a block, half
+/// of its keys each, and a tile of QUERIES of the H / Hkv * nQ queries that share its head of K and V,
+/// so that they share each load and each decoded code. A SIMD group walks leaves of 32 keys:
 ///   scores   a key a load of all lanes; 32 products at a time (32 / QUERIES keys) summed over lanes
 ///   softmax  a lane a score, exp2 once a score
 ///   O        += weight * V[j], in the order of keys
-/// The states (m, l, O) of the blocks go to scratch, [queries, n_blocks] of two floats and then of D,
+/// The second half's state (m, l, O) goes to the first SIMD group through threadgroup memory.
+/// The states of the blocks go to scratch, [queries, n_blocks] of two floats and then of D,
 /// and `flash_attn_vec_reduce*` joins them in the order of blocks; a sequence that the host knows to
 /// have one block is finished here. The order of all sums follows from positions alone: neither batch,
 /// heads that share, rows of a call, capacity, pages, ring nor splits change a bit.
 ///
-/// Grid: threadgroups (ceil(n_blocks * n_tiles / S), Hkv, B) of (32, S, 1); no threadgroup memory.
+/// Grid: threadgroups (ceil(n_blocks * n_tiles / P), Hkv, B) of (32, 2 P, 1), P up to kMostPairs.
+/// Threadgroup memory: 256 bytes for each float of O a lane has, and for two more; at most 8.5 KiB.
 /// Floats a lane at QUERIES = 4, D = 128: 16 (q) + 16 (O) + 32 (products) + 4 (a row).
 /// Work a key and query: 2 D multiplications, 63 operations to sum 32 products, an exp2. Bound by memory
 /// at one or two queries a head of K and V, by arithmetic above and at few bits.
@@ -219,6 +221,44 @@ inline void load_query(constant FlashAttnDecodeParams &params, const device ucha
   }
 }
 
+/// The state of the second half of a block on its way to the first: of a lane its `Softmax` and VALUES sums of rows.
+template <int VALUES>
+struct HalfState {
+  float maximum[32];
+  float sum[32];
+  float output[VALUES][32];
+
+  void store(uint lane, Softmax softmax, const thread float *values) threadgroup {
+    maximum[lane] = softmax.maximum;
+    sum[lane] = softmax.sum;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < VALUES; i++) {
+      output[i][lane] = values[i];
+    }
+  }
+
+  /// Adds it to the state of the first half, of QUERIES queries.
+  template <int QUERIES>
+  void join(uint lane, thread Softmax &softmax, thread float *values) const threadgroup {
+    constexpr int per_step = 32 / QUERIES;
+    const float largest = max(softmax.maximum, maximum[lane]);
+    const float reference = largest == -INFINITY ? 0.0f : largest;
+    const float first_factor = exp_of_difference(softmax.maximum - reference);
+    const float second_factor = exp_of_difference(maximum[lane] - reference);
+    softmax.maximum = largest;
+    softmax.sum = fma(sum[lane], second_factor, softmax.sum * first_factor);
+#pragma clang loop unroll(full)
+    for (int n = 0; n < QUERIES; n++) {
+      const float first = simd_shuffle(first_factor, ushort(n * per_step));
+      const float second = simd_shuffle(second_factor, ushort(n * per_step));
+#pragma clang loop unroll(full)
+      for (int i = n * (VALUES / QUERIES); i < (n + 1) * (VALUES / QUERIES); i++) {
+        values[i] = fma(output[i][lane], second, values[i] * first);
+      }
+    }
+  }
+};
+
 /// Stores the state of a block: the maximum and the sum of a query, and its sums of rows, which nobody reads
 /// where there are none.
 template <int D>
@@ -257,12 +297,14 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   typedef Lanes<V_DIM> V;
   constexpr int per_step = 32 / QUERIES;
 
-  // Neighbouring SIMD groups take the tiles of one block.
-  const uint unit = group.x * threads.y + simd_group;
+  threadgroup HalfState<QUERIES * V::values> second_halves[kMostPairs];
+  const uint pair = simd_group / 2;
+  const uint half_of_block = simd_group % 2;
+
+  // Neighbouring pairs of SIMD groups take the tiles of one block; past the last block they have no keys.
+  const uint unit = group.x * (threads.y / 2) + pair;
   const uint block = unit / params.n_tiles;
-  if (block >= params.n_blocks) {
-    return;
-  }
+  const bool exists = block < params.n_blocks;
   const uint kv_head = group.y;
   const uint batch = group.z;
   const uint queries = params.n_heads / params.n_kv_heads * params.n_q;  // that share the head of K and V
@@ -270,9 +312,9 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   const uint first_query = (batch * params.n_kv_heads + kv_head) * queries + first_in_head;
 
   const Sequence sequence(params, seq_lens, batch);
-  const int block_start = (sequence.first_block(params) + int(block)) * kBlockKeys;
-  const int first_key = max(block_start, sequence.first_seen(params));
-  const int end_key = min(block_start + kBlockKeys, sequence.length);
+  const int start = (sequence.first_block(params) + int(block)) * kBlockKeys + int(half_of_block) * kHalfKeys;
+  const int first_key = max(start, sequence.first_seen(params));
+  const int end_key = exists ? min(start + kHalfKeys, sequence.length) : start;
 
   // Of the lane's query in scores; those past the last stand for it, and are dropped.
   const uint query_of_lane = min(first_in_head + lane / per_step, queries - 1);
@@ -301,7 +343,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
     output[i] = 0.0f;
   }
 
-  for (int leaf = block_start; leaf < end_key; leaf += kLeafKeys) {
+  for (int leaf = start; leaf < end_key; leaf += kLeafKeys) {
     if (leaf + kLeafKeys <= first_key) {
       continue;
     }
@@ -339,6 +381,15 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
       weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, true>(v, norms_v, scores, lane, row, output);
     }
   }
+
+  if (half_of_block == 1) {
+    second_halves[pair].store(lane, softmax, output);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (half_of_block == 1 || !exists) {
+    return;
+  }
+  second_halves[pair].template join<QUERIES>(lane, softmax, output);
 
 // Queries move down: registers have no index.
 #pragma clang loop unroll(disable)

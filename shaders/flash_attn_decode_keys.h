@@ -7,10 +7,14 @@
 
 using namespace metal;
 
-/// Keys of a block, which one SIMD group owns, at a multiple of it; and those of
+/// Keys of a block, at a multiple of it; of a half, which one SIMD group owns; and of
 /// a leaf, whose scores it holds at once.
 constant constexpr int kBlockKeys = 256;
+constant constexpr int kHalfKeys = kBlockKeys / 2;
 constant constexpr int kLeafKeys = 32;
+
+/// Pairs of SIMD groups that a threadgroup may have.
+constant constexpr int kMostPairs = 2;
 
 /// A sequence's keys: positions `first` to length - 1, as far as its cache has them.
 struct Sequence {

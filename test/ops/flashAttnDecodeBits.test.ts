@@ -57,18 +57,18 @@ test.each(named)("neighbours in a batch, over %s", (_name, k) => {
   }
 });
 
-test.each(named)("splits, and SIMD groups of a threadgroup, over %s", (_name, k) => {
+test.each(named)("splits, and pairs of SIMD groups in a threadgroup, over %s", (_name, k) => {
   const entry = base(k, { lengths: [300], hasLengths: true });
   const expected = bitsOfCase({ ...entry, capacity: 300 });
   // Blocks of the capacity, those past the length without a key; how many a threadgroup has follows from the cores.
-  for (const [cores, groups] of [
-    [40, [1, 2, 3, 4]],
-    [20, [1, 4, 4, 4]],
-    [1, [3, 4, 4, 4]],
+  for (const [cores, pairsOfBlocks] of [
+    [40, [1, 2, 1, 2]],
+    [20, [1, 2, 2, 2]],
+    [1, [1, 2, 2, 2]],
   ] as const) {
     using on = openWithThreads(cores);
-    for (const [i, blocks] of [3, 80, 120, 160].entries()) {
-      const simdGroups = groups[i] as number;
+    for (const [i, blocks] of [3, 80, 100, 160].entries()) {
+      const pairs = pairsOfBlocks[i] as number;
       const split = { ...entry, capacity: 256 * blocks };
       const scene = new DecodeScene(on, split);
       using pass = on.pass();
@@ -76,8 +76,8 @@ test.each(named)("splits, and SIMD groups of a threadgroup, over %s", (_name, k)
       const [attending] = pass.describe();
       // A GPU has the cores that it has.
       if (!isOtherGpu) {
-        expect(attending?.threadsPerThreadgroup).toEqual([32, simdGroups, 1]);
-        expect(attending?.grid).toEqual([Math.ceil(blocks / simdGroups), 2, 1]);
+        expect(attending?.threadsPerThreadgroup).toEqual([32, 2 * pairs, 1]);
+        expect(attending?.grid).toEqual([Math.ceil(blocks / pairs), 2, 1]);
       }
       scene.dispose();
       expect(bitsOfCase(split, undefined, on)).toBe(expected);

@@ -3,6 +3,7 @@ import { Pass } from "../../src/device/pass.ts";
 import { Device, flashAttnDecode, type Tensor } from "../../src/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
 import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode } from "../helpers/decode.ts";
+import { isOtherGpu } from "../helpers/otherGpu.ts";
 import { plant, type ShaderPatch, shaderFiles, shaderText } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -278,6 +279,41 @@ const mistakes: readonly Mistake[] = [
   attend("the tree of another row", tree, /tree_mask\[batch \* params\.n_q \+ row\]/, "tree_mask[batch * params.n_q]"),
   attend("the output not rescaled", { ...dense, spread: 4 }, /if \(simd_any\(factor != 1\.0f\)\)/, "if (false)"),
   attend("the sum not rescaled", { ...dense, spread: 4 }, /fma\(softmax\.sum, factor, sum\)/, "softmax.sum + sum"),
+  attend(
+    "the second half of a block left out",
+    dense,
+    /second_halves\[pair\]\.template join<QUERIES>\(lane, softmax, output\);/,
+    "",
+  ),
+  attend(
+    "the second half of another pair",
+    dense,
+    /second_halves\[pair\]\.template join/,
+    "second_halves[kMostPairs - 1].template join",
+  ),
+  // A GPU may be done with the second half first.
+  ...(isOtherGpu
+    ? []
+    : [
+        attend(
+          "no barrier between the halves",
+          dense,
+          /threadgroup_barrier\(mem_flags::mem_threadgroup\);(\s+if \(half_of_block)/,
+          "$1",
+        ),
+      ]),
+  attend(
+    "the second half not rescaled",
+    { ...dense, spread: 4 },
+    /exp_of_difference\(maximum\[lane\] - reference\)/,
+    "1.0f",
+  ),
+  attend(
+    "the first half not rescaled",
+    { ...dense, spread: 4 },
+    /exp_of_difference\(softmax\.maximum - reference\);\s+const float second/,
+    "1.0f; const float second",
+  ),
   attend("log2(e) left out", dense, /exp2\(x \* M_LOG2E_F\)/, "exp2(x)"),
   attend("the scale dropped", dense, /params\.scale \* \(K_CODES/, "1.0f * (K_CODES"),
 ];

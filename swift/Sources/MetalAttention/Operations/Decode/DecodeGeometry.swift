@@ -11,8 +11,8 @@ struct DecodeGeometry {
   let tile: Int
   /// Tiles of the queries that share a head of K and V.
   let tiles: UInt32
-  /// SIMD groups of a threadgroup.
-  let simdgroups: UInt32
+  /// Pairs of SIMD groups in a threadgroup: each has a tile of a block.
+  let pairs: UInt32
 
   /// - Parameters:
   ///   - hasLengths: whether the lengths are known to the device alone.
@@ -24,13 +24,23 @@ struct DecodeGeometry {
     tile = queries == 1 ? 0 : 1
     let size = DecodeKernel.tileQueries(params.head_dim, tile)
     tiles = (queries - 1) / size + 1
-    // SIMD groups exchange nothing. Side by side in a threadgroup they share the cache
-    // of one core, which the tiles of a block profit from, and cost one launch; while
-    // there are fewer of them than the device has places for, two threadgroups a core,
-    // each is better off with a core of its own.
-    let units = UInt64(blocks) * UInt64(tiles)
-    let all = units * UInt64(params.n_kv_heads) * UInt64(batch)
-    simdgroups = UInt32(min(4, units, max(1, all / (2 * UInt64(max(1, cores))))))
+    pairs = Self.pairs(
+      units: UInt64(blocks) * UInt64(tiles), rows: UInt64(params.n_kv_heads) * UInt64(batch),
+      cores: UInt64(max(1, cores)))
+  }
+
+  /// Pairs of SIMD groups in a threadgroup, which exchange nothing. Two of them share the cache of one core, which the
+  /// tiles of a block profit from, and cost one launch; but a core takes whole threadgroups, so it is one where two would
+  /// leave the busiest core more of them.
+  ///
+  /// - Parameters:
+  ///   - units: pairs of a row of the grid.
+  ///   - rows: of the grid.
+  @inline(__always)
+  private static func pairs(units: UInt64, rows: UInt64, cores: UInt64) -> UInt32 {
+    let alone = (units * rows + cores - 1) / cores
+    let together = ((units + 1) / 2 * rows + cores - 1) / cores * 2
+    return together <= alone ? 2 : 1
   }
 
   private static func blocks(_ params: FlashAttnDecodeParams, hasLengths: Bool) -> UInt32 {

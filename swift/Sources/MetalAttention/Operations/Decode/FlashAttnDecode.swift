@@ -128,11 +128,11 @@ enum FlashAttnDecode {
   ) {
     let units = geometry.blocks * geometry.tiles
     // Fewer where the pipeline allows fewer: the result does not depend on it.
-    let simdgroups = max(1, min(geometry.simdgroups, pipeline.maxTotalThreadsPerThreadgroup / 32))
+    let pairs = max(1, min(geometry.pairs, pipeline.maxTotalThreadsPerThreadgroup / 64))
     encoder.dispatch(
       .flashAttnDecode, .threadgroups,
-      grid: GridSize((units - 1) / simdgroups + 1, params.n_kv_heads, batch),
-      threads: GridSize(32, simdgroups, 1))
+      grid: GridSize((units - 1) / pairs + 1, params.n_kv_heads, batch),
+      threads: GridSize(32, 2 * pairs, 1))
   }
 }
 
