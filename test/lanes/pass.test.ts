@@ -39,6 +39,34 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux)
+  test("what LLVM generates wrong code for is written otherwise, and means the same", async () => {
+    const source = join(import.meta.dir, "ir/miscompiled.ll");
+    // Of LLVM's own passes none runs.
+    const options = ["-O0", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    const code = await runChecked(["clang-19", ...options, "-S", "-emit-llvm", source, "-o", "-"]);
+    expect(code).not.toMatch(/shufflevector <\d+ x i1>.*(false|true|zeroinitializer, <8 x i32> <)/);
+    expect(code).toMatch(/mul <4 x i8> %all, <i8 6, i8 6, i8 4, i8 0>/);
+    const library = join(folder, "miscompiled.so");
+    await runChecked(["clang-19", ...options, "-shared", "-fPIC", source, "-o", library]);
+    const signature = { args: ["u8"], returns: "u8" } as const;
+    const { symbols, close } = dlopen(library, {
+      splat: { args: ["bool"], returns: "u8" },
+      lower: signature,
+      longer: signature,
+      product: signature,
+    });
+    expect([symbols.splat(false), symbols.splat(true)]).toEqual([0x40, 0x4f]);
+    for (let given = 0; given < 256; given++) {
+      const bit = (from: number, to: number) => ((given >> from) & 1) << to;
+      expect(symbols.lower(given) & 0x7f).toBe(bit(2, 0) | bit(1, 1) | 4 | bit(3, 3));
+      expect(symbols.lower(given) & 0x80).toBe(0x80);
+      expect(symbols.longer(given)).toBe(given & 15);
+      expect(symbols.product(given)).toBe((given * 16) & 255);
+    }
+    close();
+  });
+
+if (isLinux)
   test("where all lanes are known to be there, no version is made for others", async () => {
     const source = join(folder, "whole.ll");
     const text = await Bun.file(join(import.meta.dir, "ir/uniform.ll")).text();

@@ -5,6 +5,7 @@
 #include "BfloatBits.hpp"
 #include "Extracts.hpp"
 #include "MaskedMemory.hpp"
+#include "Miscompiled.hpp"
 #include "Prepare.hpp"
 #include "Primitives.hpp"
 #include "Products.hpp"
@@ -187,6 +188,7 @@ void registerPasses(PassBuilder &builder) {
   builder.registerVectorizerStartEPCallback(
       [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(RoundToBfloat()); });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
+    passes.addPass(createModuleToFunctionPassAdaptor(AvoidMiscompiled()));
     passes.addPass(CompactMasks());
     passes.addPass(KeepExtracts());
     passes.addPass(HideBfloatBits());
