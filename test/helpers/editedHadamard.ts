@@ -26,8 +26,8 @@ export class EditedHadamard {
     if (known !== undefined) return known;
     const patches = patch === undefined ? [] : [patch];
     const planted = plant(this.#device, `${files[call]}.metal`, kernel, patches);
-    // Rows that begin at whole words, which do not turn.
-    const constants = [2, 3, 4, 5].map((index) => ({ index, dtype: "bool", value: index === 2 }) as const);
+    // The caches begin at any byte; rows do not turn.
+    const constants = [2, 3, 4, 5].map((index) => ({ index, dtype: "bool", value: false }) as const);
     const pipeline = this.#device.pipeline(planted, { constants });
     if (patch === undefined) this.#unchanged.set(kernel, pipeline);
     return pipeline;

@@ -24,7 +24,7 @@ struct KnownLanes {
 
 /// What is known of the shuffle's lanes; false where none is, or where two masks come in.
 bool areKnown(const ShuffleVectorInst &shuffle, KnownLanes &lanes) {
-  if (!shuffle.getType()->getElementType()->isIntegerTy(1)) return false;
+  if (!isa<FixedVectorType>(shuffle.getType()) || !shuffle.getType()->getElementType()->isIntegerTy(1)) return false;
   const unsigned second = cast<FixedVectorType>(shuffle.getOperand(0)->getType())->getNumElements();
   bool hasKnown = false;
   for (const auto [lane, place] : enumerate(shuffle.getShuffleMask())) {
