@@ -13,9 +13,6 @@ constant constexpr int kBlockKeys = 256;
 constant constexpr int kHalfKeys = kBlockKeys / 2;
 constant constexpr int kLeafKeys = 32;
 
-/// Pairs of SIMD groups that a threadgroup may have.
-constant constexpr int kMostPairs = 2;
-
 /// A sequence's keys: positions `first` to length - 1, as far as its cache has them.
 struct Sequence {
   int length;
