@@ -95,6 +95,17 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  test("what halves of the lanes ask one lane for is read once, and rows that it names as vectors", async () => {
+    const source = join(import.meta.dir, "ir/asked.ll");
+    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    expect(regular.match(/= load <16 x i32>/g)).toHaveLength(2);
+    // The odd lanes do not come as halves.
+    expect(regular.match(/call [^\n]*masked\.gather/g)).toHaveLength(1);
+  });
+
+if (isLinux && process.arch === "x64")
   test("an offset that is shifted and then cut is side by side in a run", async () => {
     const source = join(import.meta.dir, "ir/columns.ll");
     const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];

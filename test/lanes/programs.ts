@@ -22,6 +22,16 @@ const padded = (words: readonly number[]): number[] => [
 
 /** The output words of each program in `ir/`, for a number of lanes. */
 export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
+  asked: (lanes) =>
+    perLane(lanes, (_, lane) => {
+      // All bits of a lane that is not there are set.
+      const ofLane = (source: number) => (source < lanes ? (input[source] as number) >> 3 : -1);
+      const row = ofLane(8 + (lane >> 4)) & 1;
+      const sum = (input[row * 16 + (lane & 15)] as number) + 1000 * row;
+      const other = 4 + (lane >> 4);
+      const ofOdd = other % 2 === 1 ? ofLane(other) : -1;
+      return lane % 2 === 1 ? sum + 100000 * (ofOdd & 7) : sum;
+    }),
   branches: (lanes) => perLane(lanes, (value) => (value <= 10 ? -1 : value % 2 === 1 ? value * 3 : value)),
   columns: (lanes) => {
     const words = padded([]);

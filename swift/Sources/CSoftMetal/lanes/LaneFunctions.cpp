@@ -100,10 +100,32 @@ Value *Widener::lastActive(Value *value) {
 Value *Widener::shuffle(CallBase &call) {
   Value *value = call.getArgOperand(0), *lane = call.getArgOperand(1);
   if (shapes_.of(value).isUniform()) return scalar(value);
-  if (!shapes_.of(lane).isUniform()) return exchange(vector(value), lane);
+  if (!shapes_.of(lane).isUniform()) {
+    Value *ofRuns = shuffleToRuns(call);
+    return ofRuns ? ofRuns : exchange(vector(value), lane);
+  }
   Value *from = vector(value);
   from = builder_.CreateSelect(mask_, from, Constant::getAllOnesValue(from->getType()));
   return builder_.CreateExtractElement(from, builder_.CreateAnd(scalar(lane), width - 1));
+}
+
+/// The lanes of a run ask for one lane's value: that is read once, and kept for who wants what the run has.
+Value *Widener::shuffleToRuns(CallBase &call) {
+  Value *lane = call.getArgOperand(1);
+  const Shape shape = shapes_.of(lane);
+  const unsigned run = std::min(shape.lanesOfRun(), shapes_.lanesTogether(blocks_.order[size_t(index_)]));
+  constexpr unsigned fewest = 8;
+  if (!shape.isUniformInRuns() || run < fewest || isa<Constant>(vector(lane))) return nullptr;
+  Value *from = vector(call.getArgOperand(0));
+  from = builder_.CreateSelect(mask_, from, Constant::getAllOnesValue(from->getType()));
+  Parts runs;
+  for (unsigned first = 0; first < width; first += run) {
+    Value *source = builder_.CreateAnd(inLane(lane, first), width - 1);
+    Value *value = builder_.CreateExtractElement(from, source);
+    inLane_[{&call, first}] = value;
+    runs.push_back(builder_.CreateVectorSplat(run, value));
+  }
+  return concatenateVectors(builder_, runs);
 }
 
 /// Whether each lane gets what a lane of its own run has, of which all are there if it is.

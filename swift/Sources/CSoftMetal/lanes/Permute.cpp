@@ -9,26 +9,71 @@ using namespace llvm;
 
 namespace lanes {
 
-/// Lane l gets what lane `indices[l]`, below 32, has. LLVM has no operation for it: on x86 from AVX-512 on an
-/// instruction picks 16 elements of 32 bits out of 32, else all go through memory.
+namespace {
+
+/// Elements of 32 bits in a register of AVX2.
+constexpr unsigned eight = 8;
+
+bool hasAvx2(const Function &function) {
+  SmallVector<StringRef, 64> features;
+  function.getFnAttribute("target-features").getValueAsString().split(features, ',');
+  return is_contained(features, "+avx2");
+}
+
+/// `count` elements from `first` on.
+Value *part(IRBuilder<> &builder, Value *vector, unsigned first, unsigned count) {
+  SmallVector<int, width> places;
+  for (unsigned i = 0; i < count; ++i) places.push_back(int(first + i));
+  return builder.CreateShuffleVector(vector, places);
+}
+
+}  // namespace
+
+/// An instruction picks 16 elements out of 32.
+Value *Widener::permuteAvx512(Value *from, Value *indices) {
+  constexpr unsigned half = width / 2;
+  Value *low = part(builder_, from, 0, half), *high = part(builder_, from, half, half);
+  Parts halves;
+  for (unsigned first = 0; first < width; first += half)
+    halves.push_back(builder_.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {},
+                                              {low, part(builder_, indices, first, half), high}));
+  return concatenateVectors(builder_, halves);
+}
+
+/// An instruction picks 8 elements out of 8, by the low bits of an index; its higher bits choose among four registers.
+Value *Widener::permuteAvx2(Value *from, Value *indices) {
+  Parts quarters;
+  for (unsigned first = 0; first < width; first += eight) {
+    Value *index = part(builder_, indices, first, eight);
+    Parts picked;
+    for (unsigned source = 0; source < width; source += eight)
+      picked.push_back(
+          builder_.CreateIntrinsic(Intrinsic::x86_avx2_permd, {}, {part(builder_, from, source, eight), index}));
+    // The sign is what a choice between two registers looks at.
+    for (const uint64_t bit : {3, 4}) {
+      Value *isSet =
+          builder_.CreateICmpSLT(builder_.CreateShl(index, 31 - bit), Constant::getNullValue(index->getType()));
+      for (unsigned i = 0; i + 1 < picked.size(); ++i) {
+        picked[i] = builder_.CreateSelect(isSet, picked[i + 1], picked[i]);
+        picked.erase(picked.begin() + i + 1);
+      }
+    }
+    quarters.push_back(picked[0]);
+  }
+  return concatenateVectors(builder_, quarters);
+}
+
+/// Lane l gets what lane `indices[l]`, below 32, has. LLVM has no operation for it: on x86 there are instructions for
+/// 32 bits, else all go through memory.
 Value *Widener::permute(Value *from, Value *indices) {
   Type *type = from->getType(), *element = type->getScalarType();
   // Registers of 512 bits on x86 are those of AVX-512.
   const bool isAvx512 = Triple(source_.getParent()->getTargetTriple()).isX86() && registerBits_ == 512;
-  if (isAvx512 && element->getScalarSizeInBits() == 32) {
+  if (element->getScalarSizeInBits() == 32 && (isAvx512 || hasAvx2(source_))) {
     Type *words = vectorType(builder_.getInt32Ty());
     Value *bits = builder_.CreateBitCast(from, words);
     indices = builder_.CreateZExtOrTrunc(indices, words);
-    constexpr unsigned half = width / 2;
-    SmallVector<int, width> places[2];
-    for (unsigned i = 0; i < width; ++i) places[i / half].push_back(int(i));
-    const auto part = [&](Value *vector, unsigned i) { return builder_.CreateShuffleVector(vector, places[i]); };
-    Value *low = part(bits, 0), *high = part(bits, 1);
-    Parts halves;
-    for (unsigned i = 0; i < 2; ++i)
-      halves.push_back(
-          builder_.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {}, {low, part(indices, i), high}));
-    return builder_.CreateBitCast(concatenateVectors(builder_, halves), type);
+    return builder_.CreateBitCast(isAvx512 ? permuteAvx512(bits, indices) : permuteAvx2(bits, indices), type);
   }
   AllocaInst *box = slot(type, "shuffle");
   builder_.CreateStore(from, box);

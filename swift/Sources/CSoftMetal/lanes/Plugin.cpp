@@ -4,6 +4,7 @@
 #include "ActiveLanes.hpp"
 #include "BfloatBits.hpp"
 #include "Extracts.hpp"
+#include "LaneNumbers.hpp"
 #include "MaskedMemory.hpp"
 #include "Miscompiled.hpp"
 #include "Prepare.hpp"
@@ -189,6 +190,7 @@ void registerPasses(PassBuilder &builder) {
       [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(RoundToBfloat()); });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(createModuleToFunctionPassAdaptor(AvoidMiscompiled()));
+    passes.addPass(createModuleToFunctionPassAdaptor(LaneNumbers()));
     passes.addPass(CompactMasks());
     passes.addPass(KeepExtracts());
     passes.addPass(HideBfloatBits());

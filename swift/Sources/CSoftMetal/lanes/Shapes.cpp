@@ -367,7 +367,8 @@ Shape Shapes::call(const CallBase &call) const {
     case Primitive::shuffle: {
       const Shape value = of(call.getArgOperand(0)), lane = of(call.getArgOperand(1));
       if (value.kind == Shape::unknown || lane.kind == Shape::unknown) return {};
-      return value.isUniform() || lane.isUniform() ? result : Shape::different();
+      if (value.isUniform() || lane.isUniform()) return result;
+      return Shape::inRuns(lane.isUniformInRuns() ? lane.lanesOfRun() : 1, 0);
     }
     case Primitive::none:
       break;
