@@ -29,7 +29,7 @@ final class CudaKernel: @unchecked Sendable {
         throw MTLLibraryError(.internal, "kernel '\(source.name)': \(reason)")
       }
       let settled = PtxConstants.settled(ptx, source.shader.values)
-      let module = try Self.load(settled, source.name, driver)
+      let module = try Self.load(settled, source, driver)
       do {
         func check(_ status: CudaDriver.Status, _ call: String) throws {
           guard status == CudaStatus.success else {
@@ -86,7 +86,7 @@ final class CudaKernel: @unchecked Sendable {
   }
 
   private static func load(
-    _ ptx: UnsafePointer<CChar>, _ name: String, _ driver: CudaDriver
+    _ ptx: UnsafePointer<CChar>, _ source: SoftFunction, _ driver: CudaDriver
   ) throws -> CudaDriver.Pointer {
     let length = 8192
     let log = UnsafeMutablePointer<CChar>.allocate(capacity: length)
@@ -96,13 +96,20 @@ final class CudaKernel: @unchecked Sendable {
     var options: [Int32] = [5, 6]
     let size = UnsafeMutableRawPointer(bitPattern: length)
     var values: [UnsafeMutableRawPointer?] = [UnsafeMutableRawPointer(log), size]
+    // Where the kernel says how many threads a threadgroup has at most, a thread has as few registers as let them be
+    // there together: the option of threads a block.
+    let threads = Int(source.kernel.pointee.maxThreads)
+    if threads < Int(SM_MAX_THREADS) {
+      options.append(1)
+      values.append(UnsafeMutableRawPointer(bitPattern: threads))
+    }
     var module: CudaDriver.Pointer?
     let status = driver.loadModule(&module, ptx, UInt32(options.count), &options, &values)
     guard status == CudaStatus.success, let module else {
       log[length - 1] = 0
       throw MTLLibraryError(
         .compileFailure,
-        "kernel '\(name)': the NVIDIA driver does not compile it: \(driver.describe(status))\n"
+        "kernel '\(source.name)': the NVIDIA driver does not compile it: \(driver.describe(status))\n"
           + String(cString: log))
     }
     return module
