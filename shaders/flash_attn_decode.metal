@@ -12,9 +12,9 @@
 /// Keys are cut at multiples of 256, whatever the cache, into blocks. Two SIMD groups own a block, half
 /// of its keys each, and a tile of QUERIES of the H / Hkv * nQ queries that share its head of K and V,
 /// so that they share each load and each decoded code. A SIMD group walks leaves of 32 keys:
-///   scores   a key a load of all lanes; 32 products at a time (32 / QUERIES keys) summed over lanes
+///   scores   a key a load of all lanes, of codes two; 32 products at a time (32 / QUERIES keys) summed over lanes
 ///   softmax  a lane a score, exp2 once a score
-///   O        += weight * V[j], in the order of keys
+///   O        += weight * V[j], in the order of keys; where a load brings two, even and odd ones apart until the end
 /// The second half's state (m, l, O) goes to the first SIMD group through threadgroup memory.
 /// The states of the blocks go to scratch, [queries, n_blocks] of two floats and then of D,
 /// and `flash_attn_vec_reduce*` joins them in the order of blocks; a sequence that the host knows to
@@ -22,10 +22,11 @@
 /// heads that share, rows of a call, capacity, pages, ring nor splits change a bit.
 ///
 /// Grid: threadgroups (ceil(n_blocks * n_tiles / P), Hkv, B) of (32, 2 P, 1), P up to kMostPairs.
-/// Threadgroup memory: 256 bytes for each float of O a lane has, and for two more; at most 8.5 KiB.
-/// Floats a lane at QUERIES = 4, D = 128: 16 (q) + 16 (O) + 32 (products) + 4 (a row).
-/// Work a key and query: 2 D multiplications, 63 operations to sum 32 products, an exp2. Bound by memory
-/// at one or two queries a head of K and V, by arithmetic above and at few bits.
+/// Threadgroup memory: 256 bytes for each float of O a lane has, and for two more; at most 8.5 KiB; over codes 1 KiB
+/// more. Floats a lane at QUERIES = 4, D = 128: 16 (q) + 16 (O) + 32 (products) + 4 (a row); over codes 32 + 32 + 16
+/// + 8. As if a threadgroup could have 512 threads, a thread has no more registers than leave a core room for these.
+/// Work a key and query: 2 D multiplications, 4 operations to sum its product over lanes, of codes 2, an exp2; a key of
+/// codes 2 D look-ups. Dense K and V are bound by memory, codes by arithmetic.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 
@@ -41,27 +42,29 @@
 
 using namespace metal;
 
-/// Formats of K and V: of a dense one MA_DTYPE_*, plus 8 where its rows are aligned as DenseRows says; of codes what
-/// CodeRows says.
+/// Formats of K and V: of a dense one MA_DTYPE_*; of codes what CodeRows says.
 constant uint k_format [[function_constant(420)]];
 constant uint v_format [[function_constant(421)]];
+/// Whether the rows of both begin at multiples of 16 bytes.
+constant bool are_rows_aligned [[function_constant(422)]];
 
 /// The products of 32 keys with the queries, from rows of K: for step n of a leaf in products[n].
 /// Lane l has the row of key l of the leaf in `row`, and its norm in `norm`.
 template <int D, int QUERIES, typename Rows>
 inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row, const device float *norms,
                           thread float *products) {
-  typedef Lanes<D> L;
+  typedef typename Rows::Layout L;
   constexpr int per_step = 32 / QUERIES;
+  constexpr int loads = per_step / L::rows;
   const float norm = Rows::norms == 1 ? norms[row] : 0.0f;
   // A loop, and products move down: registers have no index. Two steps at once have the loads of both under way.
 #pragma clang loop unroll_count(2)
   for (int step = 0; step < QUERIES; step++) {
-    float parts[32];
+    float parts[32 / L::rows];
 #pragma clang loop unroll(full)
-    for (int k = 0; k < per_step; k++) {
+    for (int k = 0; k < loads; k++) {
       float values[L::values];
-      const uint row_of_key = simd_shuffle(row, ushort(step * per_step + k));
+      const uint row_of_key = simd_shuffle(row, ushort(step * per_step + k * L::rows + L::row_of(lane)));
       keys.load(row_of_key, lane, values);
 #pragma clang loop unroll(full)
       for (int n = 0; n < QUERIES; n++) {
@@ -82,14 +85,17 @@ inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row,
             part = fma(q[n * L::values + i], values[i], part);
           }
         }
-        parts[n * per_step + k] = part;
+        parts[n * loads + k] = part;
       }
     }
 #pragma clang loop unroll(full)
     for (int i = 0; i + 1 < QUERIES; i++) {
       products[i] = products[i + 1];
     }
-    products[QUERIES - 1] = sums_of_lanes(parts, lane);
+    const float sum = sums_of_lanes<32 / L::rows>(parts, lane);
+    // Of two rows the lanes have the keys of one after those of the other.
+    const uint source = lane % 2 * 16 + lane / per_step * loads + lane % per_step / 2;
+    products[QUERIES - 1] = L::rows == 1 ? sum : simd_shuffle(sum, ushort(source));
     if (Rows::norms == 1) {
       products[QUERIES - 1] *= simd_shuffle(norm, ushort(step * per_step + lane % per_step));
     }
@@ -101,7 +107,7 @@ inline void multiply_leaf(Rows keys, const thread float *q, uint lane, uint row,
 template <int V, int QUERIES, bool IS_EDGE, typename Rows>
 inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint row, const device float *norms,
                             thread float *output) {
-  typedef Lanes<V> L;
+  typedef typename Rows::Layout L;
   constexpr int per_step = 32 / QUERIES;
   constexpr int norm_count = Rows::norms == 0 ? 1 : Rows::norms;
   constexpr int values_a_norm = L::values / norm_count;
@@ -119,14 +125,15 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
       scaled[n] = Rows::norms == 0 ? weights[0] : weights[0] * simd_shuffle(norm_of_lane[n], key_of_lane);
     }
 #pragma clang loop unroll(full)
-    for (int k = 0; k < per_step; k++) {
+    for (int k = 0; k < per_step; k += L::rows) {
+      const uint key = uint(k) + L::row_of(lane);
       float values[L::values];
-      rows.load(simd_shuffle(row, ushort(step * per_step + k)), lane, values);
+      rows.load(simd_shuffle(row, ushort(step * per_step + key)), lane, values);
       float shares[QUERIES * norm_count];
       bool is_seen[QUERIES];
 #pragma clang loop unroll(full)
       for (int i = 0; i < QUERIES * norm_count; i++) {
-        const ushort source = ushort(i / norm_count * per_step + k);
+        const ushort source = ushort(i / norm_count * per_step + key);
         shares[i] = simd_shuffle(scaled[i % norm_count], source);
         is_seen[i / norm_count] = !IS_EDGE || simd_shuffle(weights[0], source) >= 0.0f;
       }
@@ -144,68 +151,58 @@ inline void accumulate_leaf(Rows rows, thread float *weights, uint lane, uint ro
   }
 }
 
-/// multiply_leaf over dense K.
-template <int D, int QUERIES, bool ALIGNED>
-inline void score_dense_leaf(const device uchar *k, const thread float *q, uint lane, uint row,
-                             thread float *products) {
-  const uint dtype = k_format & 7;
-  if (dtype == 1) {
-    multiply_leaf<D, QUERIES>(DenseRows<Float32, D, D, ALIGNED>{k}, q, lane, row, nullptr, products);
-  } else if (dtype == 2) {
-    multiply_leaf<D, QUERIES>(DenseRows<Float16, D, D, ALIGNED>{k}, q, lane, row, nullptr, products);
-  } else {
-    multiply_leaf<D, QUERIES>(DenseRows<Bfloat16, D, D, ALIGNED>{k}, q, lane, row, nullptr, products);
-  }
-}
+/// The centroids of 8 bits; nothing where neither K nor V has such codes.
+typedef const threadgroup float *Table;
 
-/// multiply_leaf over K of whatever format.
-template <int D, int QUERIES, bool K_CODES>
-inline void score_leaf(const device uchar *k, const device float *norms, const thread float *q, uint lane, uint row,
-                       thread float *products) {
+/// multiply_leaf over K in its format.
+template <int D, int QUERIES, bool K_CODES, bool ALIGNED>
+inline void score_leaf(const device uchar *k, const device float *norms, Table table, const thread float *q, uint lane,
+                       uint row, thread float *products) {
   if (K_CODES) {
-    multiply_leaf<D, QUERIES>(CodeRows<D>(k, k_format, lane), q, lane, row, norms, products);
-  } else if (k_format >= 8) {
-    score_dense_leaf<D, QUERIES, true>(k, q, lane, row, products);
+    multiply_leaf<D, QUERIES>(CodeRows<D, RowLanes<D, true>, ALIGNED, Table>(k, k_format, lane, table), q, lane, row,
+                              norms, products);
+  } else if (k_format == 1) {
+    multiply_leaf<D, QUERIES>(DenseRows<Float32, D, D, ALIGNED>{k}, q, lane, row, norms, products);
+  } else if (k_format == 2) {
+    multiply_leaf<D, QUERIES>(DenseRows<Float16, D, D, ALIGNED>{k}, q, lane, row, norms, products);
   } else {
-    score_dense_leaf<D, QUERIES, false>(k, q, lane, row, products);
+    multiply_leaf<D, QUERIES>(DenseRows<Bfloat16, D, D, ALIGNED>{k}, q, lane, row, norms, products);
   }
 }
 
-/// accumulate_leaf over dense V, in rows STRIDE apart.
-template <int V, int STRIDE, int QUERIES, bool IS_EDGE, bool ALIGNED>
-inline void weigh_dense_leaf(const device uchar *v, thread float *weights, uint lane, uint row, thread float *output) {
-  const uint dtype = v_format & 7;
-  if (dtype == 1) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float32, V, STRIDE, ALIGNED>{v}, weights, lane, row, nullptr,
-                                         output);
-  } else if (dtype == 2) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float16, V, STRIDE, ALIGNED>{v}, weights, lane, row, nullptr,
-                                         output);
-  } else {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Bfloat16, V, STRIDE, ALIGNED>{v}, weights, lane, row, nullptr,
-                                         output);
-  }
-}
-
-/// accumulate_leaf over V of whatever format, in rows STRIDE apart. The few leaves at an edge have no part of their own
-/// for aligned rows.
-template <int V, int STRIDE, int QUERIES, bool V_CODES, bool IS_EDGE>
-inline void weigh_leaf(const device uchar *v, const device float *norms, thread float *weights, uint lane, uint row,
-                       thread float *output) {
+/// accumulate_leaf over V in its format, in rows STRIDE apart.
+template <int V, int STRIDE, int QUERIES, bool V_CODES, bool IS_EDGE, bool ALIGNED>
+inline void weigh_leaf(const device uchar *v, const device float *norms, Table table, thread float *weights, uint lane,
+                       uint row, thread float *output) {
   if (V_CODES) {
-    accumulate_leaf<V, QUERIES, IS_EDGE>(CodeRows<V>(v, v_format, lane), weights, lane, row, norms, output);
-  } else if (!IS_EDGE && v_format >= 8) {
-    weigh_dense_leaf<V, STRIDE, QUERIES, IS_EDGE, true>(v, weights, lane, row, output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(CodeRows<V, RowLanes<V, true>, ALIGNED, Table>(v, v_format, lane, table),
+                                         weights, lane, row, norms, output);
+  } else if (v_format == 1) {
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float32, V, STRIDE, ALIGNED>{v}, weights, lane, row, norms, output);
+  } else if (v_format == 2) {
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Float16, V, STRIDE, ALIGNED>{v}, weights, lane, row, norms, output);
   } else {
-    weigh_dense_leaf<V, STRIDE, QUERIES, IS_EDGE, false>(v, weights, lane, row, output);
+    accumulate_leaf<V, QUERIES, IS_EDGE>(DenseRows<Bfloat16, V, STRIDE, ALIGNED>{v}, weights, lane, row, norms, output);
   }
 }
 
-/// The lane's values of a query, rotated where K is.
+/// The few leaves at an edge have no part of their own for aligned rows.
+template <int V, int STRIDE, int QUERIES, bool V_CODES, bool IS_EDGE>
+inline void weigh_leaf(const device uchar *v, const device float *norms, Table table, thread float *weights, uint lane,
+                       uint row, thread float *output) {
+  if (!IS_EDGE && are_rows_aligned) {
+    weigh_leaf<V, STRIDE, QUERIES, V_CODES, IS_EDGE, true>(v, norms, table, weights, lane, row, output);
+  } else {
+    weigh_leaf<V, STRIDE, QUERIES, V_CODES, IS_EDGE, false>(v, norms, table, weights, lane, row, output);
+  }
+}
+
+/// The lane's values of a query as rows of K lie, rotated where K is.
 template <int D, bool K_CODES>
 inline void load_query(constant FlashAttnDecodeParams &params, const device uchar *queries, uint query, bool exists,
-                       uint lane, thread float *values) {
+                       uint lane, thread float *values_of_rows) {
   typedef Lanes<D> L;
+  float values[L::values];
 #pragma clang loop unroll(full)
   for (int c = 0; c < L::chunks; c++) {
 #pragma clang loop unroll(full)
@@ -220,6 +217,7 @@ inline void load_query(constant FlashAttnDecodeParams &params, const device ucha
     sign_lanes<D>(values, lane);
     hadamard_lanes<D>(values, lane);
   }
+  RowLanes<D, K_CODES>::spread(values, lane, values_of_rows);
 }
 
 /// Stores the state of a block: the maximum and the sum of a query, and its sums of rows, which nobody reads
@@ -245,24 +243,32 @@ inline void store_state(device float *states, device float *outputs, ulong state
 
 /// D is the head size of q and K, V_DIM that of V and out, in rows V_STRIDE apart.
 template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODES>
-[[kernel]] void attend_block(const device uchar *q [[buffer(0)]], const device uchar *k [[buffer(1)]],
-                             const device float *norms_k [[buffer(2)]], const device uchar *v [[buffer(3)]],
-                             const device float *norms_v [[buffer(4)]],
-                             constant FlashAttnDecodeParams &params [[buffer(5)]], device uchar *out [[buffer(6)]],
-                             device float *lse [[buffer(7)]], const device int *seq_lens [[buffer(8)]],
-                             const device int *block_table [[buffer(9)]], const device float *sinks [[buffer(10)]],
-                             const device float *alibi_slopes [[buffer(11)]],
-                             const device uint *tree_mask [[buffer(12)]], device float *states [[buffer(13)]],
-                             device float *outputs [[buffer(14)]], uint lane [[thread_index_in_simdgroup]],
-                             uint simd_group [[simdgroup_index_in_threadgroup]],
-                             uint3 threads [[threads_per_threadgroup]], uint3 group [[threadgroup_position_in_grid]]) {
-  typedef Lanes<D> K;
-  typedef Lanes<V_DIM> V;
+[[kernel, max_total_threads_per_threadgroup(512)]] void attend_block(
+    const device uchar *q [[buffer(0)]], const device uchar *k [[buffer(1)]], const device float *norms_k [[buffer(2)]],
+    const device uchar *v [[buffer(3)]], const device float *norms_v [[buffer(4)]],
+    constant FlashAttnDecodeParams &params [[buffer(5)]], device uchar *out [[buffer(6)]],
+    device float *lse [[buffer(7)]], const device int *seq_lens [[buffer(8)]],
+    const device int *block_table [[buffer(9)]], const device float *sinks [[buffer(10)]],
+    const device float *alibi_slopes [[buffer(11)]], const device uint *tree_mask [[buffer(12)]],
+    device float *states [[buffer(13)]], device float *outputs [[buffer(14)]], uint lane [[thread_index_in_simdgroup]],
+    uint simd_group [[simdgroup_index_in_threadgroup]], uint3 threads [[threads_per_threadgroup]],
+    uint3 group [[threadgroup_position_in_grid]]) {
+  typedef RowLanes<D, K_CODES> K;
+  typedef RowLanes<V_DIM, V_CODES> V;
+  constexpr int values_a_query = Lanes<V_DIM>::values;
   constexpr int per_step = 32 / QUERIES;
 
-  threadgroup HalfState<QUERIES * V::values> second_halves[kMostPairs];
+  threadgroup HalfState<QUERIES * values_a_query> second_halves[kMostPairs];
   const uint pair = simd_group / 2;
   const uint half_of_block = simd_group % 2;
+
+  threadgroup float table[K_CODES || V_CODES ? 256 : 1];
+  if ((K_CODES && k_format == 8) || (V_CODES && v_format == 8)) {
+    for (uint i = simd_group * 32 + lane; i < 256; i += 32 * threads.y) {
+      table[i] = centroids_of(8)[i];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
 
   // Neighbouring pairs of SIMD groups take the tiles of one block; past the last block they have no keys.
   const uint unit = group.x * (threads.y / 2) + pair;
@@ -289,7 +295,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
       sequence.position_of_first_row(params) + int(query_of_lane % params.n_q + params.alibi_distance)};
 
   float query[QUERIES * K::values] = {};
-  float output[QUERIES * V::values];
+  float sums[QUERIES * V::values];
   Softmax softmax;
 // Queries move down: registers have no index.
 #pragma clang loop unroll(disable)
@@ -303,7 +309,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   }
 #pragma clang loop unroll(full)
   for (int i = 0; i < QUERIES * V::values; i++) {
-    output[i] = 0.0f;
+    sums[i] = 0.0f;
   }
 
   for (int leaf = start; leaf < end_key; leaf += kLeafKeys) {
@@ -314,7 +320,11 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
     const int key_of_row = clamp(leaf + int(lane), first_key, end_key - 1);
     const uint row = row_of(params, block_table, batch, kv_head, uint(key_of_row));
     float scores[QUERIES];
-    score_leaf<D, QUERIES, K_CODES>(k, norms_k, query, lane, row, scores);
+    if (are_rows_aligned) {
+      score_leaf<D, QUERIES, K_CODES, true>(k, norms_k, table, query, lane, row, scores);
+    } else {
+      score_leaf<D, QUERIES, K_CODES, false>(k, norms_k, table, query, lane, row, scores);
+    }
     const bool is_inner = simd_all(visible.sees_all(leaf, leaf + kLeafKeys - 1));
 #pragma clang loop unroll(full)
     for (int step = 0; step < QUERIES; step++) {
@@ -330,21 +340,26 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
       }
 #pragma clang loop unroll(full)
       for (int i = 0; i < QUERIES * V::values; i++) {
-        output[i] *= factors[i / V::values];
+        sums[i] *= factors[i / V::values];
       }
     }
     if (is_inner) {
-      weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, false>(v, norms_v, scores, lane, row, output);
+      weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, false>(v, norms_v, table, scores, lane, row, sums);
     } else {
 #pragma clang loop unroll(full)
       for (int step = 0; step < QUERIES; step++) {
         const int key = leaf + step * per_step + int(lane % per_step);
         scores[step] = visible.sees(key) ? scores[step] : -1.0f;
       }
-      weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, true>(v, norms_v, scores, lane, row, output);
+      weigh_leaf<V_DIM, V_STRIDE, QUERIES, V_CODES, true>(v, norms_v, table, scores, lane, row, sums);
     }
   }
 
+  float output[QUERIES * values_a_query];
+#pragma clang loop unroll(full)
+  for (int n = 0; n < QUERIES; n++) {
+    V::fold(sums + n * V::values, lane, output + n * values_a_query);
+  }
   if (half_of_block == 1) {
     second_halves[pair].store(lane, softmax, output);
   }
@@ -369,8 +384,8 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
       }
     }
 #pragma clang loop unroll(full)
-    for (int i = 0; i < (QUERIES - 1) * V::values; i++) {
-      output[i] = output[i + V::values];
+    for (int i = 0; i < (QUERIES - 1) * values_a_query; i++) {
+      output[i] = output[i + values_a_query];
     }
   }
 }

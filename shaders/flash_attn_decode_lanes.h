@@ -1,10 +1,12 @@
-/// How a head vector lies over the 32 lanes of a SIMD group: lane l holds WIDTH
-/// neighbours of each chunk of 32 WIDTH coordinates, from chunk * 32 WIDTH +
-/// l * WIDTH on, so that a load of all lanes is one run of memory.
+/// How head vectors lie over the lanes of a SIMD group, which read them as runs of memory: a lane holds WIDTH
+/// neighbours of each chunk of coordinates, from chunk * (lanes * WIDTH) + lane * WIDTH on.
 ///
 ///   D                64   80, 96, 112   128   192   256   512   576
-///   WIDTH             2         4         4     2     4     4     2
-///   chunks            1         1         1     3     2     4     9
+///   Lanes: a vector over all 32 lanes, as q, dense K and V, the states of blocks and out are
+///     WIDTH           2         4         4     2     4     4     2
+///     chunks          1         1         1     3     2     4     9
+///   RowLanes of codes: two rows at once, 16 lanes each, where a lane has registers for that
+///     WIDTH           4         8         8     as above
 /// At 80, 96 and 112 the last lanes hold nothing, that is zeros.
 #pragma once
 
@@ -14,6 +16,21 @@
 #include "hadamard_transform.h"
 
 using namespace metal;
+
+/// Lanes DISTANCE apart share 2 COUNT values between them, COUNT each, and add them up.
+template <int COUNT, int DISTANCE>
+inline void halve_values(thread float *values, uint lane) {
+  const bool is_upper = (lane & uint(DISTANCE)) != 0;
+#pragma clang loop unroll(full)
+  for (int i = 0; i < COUNT; i++) {
+    // Read first: a choice between two elements is one between their addresses, and keeps the array in memory.
+    const float low = values[i];
+    const float high = values[i + COUNT];
+    const float kept = is_upper ? high : low;
+    const float given = is_upper ? low : high;
+    values[i] = kept + simd_shuffle_xor(given, ushort(DISTANCE));
+  }
+}
 
 template <int D>
 struct Lanes {
@@ -29,30 +46,60 @@ struct Lanes {
   static bool holds(int c, uint lane) { return D % chunk == 0 || first(c, lane) < D; }
 };
 
-/// A step of sums_of_lanes: lanes DISTANCE apart share 2 DISTANCE values between them, DISTANCE each.
-template <int DISTANCE>
-inline void halve_values(thread float *values, uint lane) {
-  const bool is_upper = (lane & uint(DISTANCE)) != 0;
-#pragma clang loop unroll(full)
-  for (int i = 0; i < DISTANCE; i++) {
-    // Read first: a choice between two elements is one between their addresses, and keeps the array in memory.
-    const float low = values[i];
-    const float high = values[i + DISTANCE];
-    const float kept = is_upper ? high : low;
-    const float given = is_upper ? low : high;
-    values[i] = kept + simd_shuffle_xor(given, ushort(DISTANCE));
-  }
-}
+/// Rows of K and V. Of two rows of codes the lower half of the lanes has the first: a load brings two keys, a word has
+/// twice the codes, and of the sums over lanes half remain. Dense rows gain nothing, as memory bounds them.
+template <int D, bool CODED>
+struct RowLanes {
+  static constant constexpr int rows = CODED && D <= 128 ? 2 : 1;
+  static constant constexpr int lanes = 32 / rows;
+  static constant constexpr int width = rows * Lanes<D>::width;
+  static constant constexpr int chunk = lanes * width;
+  static constant constexpr int chunks = Lanes<D>::chunks;
+  /// Values of a lane.
+  static constant constexpr int values = chunks * width;
 
-/// Sums of 32 values over all lanes: lane l gets that of values[l]. Each is
-/// added up in one order, lanes 16 apart first, whatever the other values are.
-/// 31 shuffles, where 32 times simd_sum would take 160.
+  /// Which of the rows the lane reads.
+  static uint row_of(uint lane) { return rows == 1 ? 0 : lane / uint(lanes); }
+  /// The lane's first coordinate of chunk c.
+  static int first(int c, uint lane) { return c * chunk + int(rows == 1 ? lane : lane % uint(lanes)) * width; }
+  /// Whether the lane has coordinates in chunk c.
+  static bool holds(int c, uint lane) { return D % chunk == 0 || first(c, lane) < D; }
+
+  /// Gives each row the vector that lies over all lanes.
+  static void spread(const thread float *vector, uint lane, thread float *of_rows) {
+    constexpr int neighbours = Lanes<D>::width;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < values; i++) {
+      const uint source = lane % 16 * 2 + uint(i / neighbours);
+      of_rows[i] = rows == 1 ? vector[i] : simd_shuffle(vector[i % neighbours], ushort(source));
+    }
+  }
+
+  /// The sum of the vectors that the rows have, over all lanes.
+  static void fold(thread float *of_rows, uint lane, thread float *vector) {
+    if (rows == 2) {
+      halve_values<values / 2, 16>(of_rows, lane);
+    }
+#pragma clang loop unroll(full)
+    for (int i = 0; i < Lanes<D>::values; i++) {
+      const uint source = lane % 2 * 16 + lane / 2;
+      vector[i] = rows == 1 ? of_rows[i] : simd_shuffle(of_rows[i], ushort(source));
+    }
+  }
+};
+
+/// Sums of COUNT values over runs of as many lanes: lane l gets that of values[l % COUNT]. Each is added up in one
+/// order, lanes furthest apart first, whatever the other values are. Of 32 values 31 shuffles, where 32 times simd_sum
+/// would take 160.
+template <int COUNT>
 inline float sums_of_lanes(thread float *values, uint lane) {
-  halve_values<16>(values, lane);
-  halve_values<8>(values, lane);
-  halve_values<4>(values, lane);
-  halve_values<2>(values, lane);
-  halve_values<1>(values, lane);
+  if (COUNT > 16) {
+    halve_values<16, 16>(values, lane);
+  }
+  halve_values<8, 8>(values, lane);
+  halve_values<4, 4>(values, lane);
+  halve_values<2, 2>(values, lane);
+  halve_values<1, 1>(values, lane);
   return values[0];
 }
 

@@ -1,8 +1,7 @@
-/// Rows of K and V as decode attention reads them: a SIMD group a row.
+/// Rows of K and V as the lanes of a SIMD group read them.
 ///
-/// `load<D, VALUES>` gives a lane its values of a row, laid out as `Lanes<D>`
-/// says; of the first VALUES coordinates where that is fewer. `norms` of them
-/// scale a row of codes; a dense row has none.
+/// `load` gives a lane its values of a row, laid out as `Layout` says. `norms` of them scale a row of codes; a dense
+/// row has none.
 #pragma once
 
 #include <metal_stdlib>
@@ -45,14 +44,15 @@ struct Row<ushort, 4, false> {
   typedef packed_ushort4 type;
 };
 
-/// Rows of elements E, STRIDE of them apart; ALIGNED where the first begins at a multiple of what a lane reads at once.
+/// Rows of elements E, STRIDE of them apart; ALIGNED where the first begins at a multiple of 16 bytes.
 template <typename E, int D, int STRIDE, bool ALIGNED>
 struct DenseRows {
   static constant constexpr int norms = 0;
+  typedef RowLanes<D, false> Layout;
   const device uchar *rows;
 
   void load(uint row, uint lane, thread float *values) const {
-    typedef Lanes<D> L;
+    typedef Layout L;
     typedef typename E::Bits Bits;
     using Vector = typename Row<Bits, L::width, ALIGNED>::type;
     const device Bits *first = (const device Bits *)rows + ulong(row) * STRIDE;
@@ -77,54 +77,66 @@ struct DenseRows {
 /// The centroids of a width. Up to 32 of them lie in the lanes' registers, where
 /// a shuffle finds one: on a GPU that is one instruction without memory, while
 /// lanes that read a table at 32 addresses take turns. The 64 of 6 bits are 32
-/// and their negatives; 8 bits read the table.
+/// and their negatives. Of 8 bits there is a table, which TABLE points into: of
+/// threadgroup memory, which lanes read at 32 addresses in a few turns, or of
+/// constants, which a kernel of few rows need not copy there.
+template <typename TABLE>
 struct Centroids {
   uint bits;
   float of_lane;
+  TABLE of_8_bits;
 
-  Centroids(uint width, uint lane) : bits(width) {
+  Centroids(uint width, uint lane, TABLE all_of_8_bits) : bits(width), of_8_bits(all_of_8_bits) {
     const constant float *table = centroids_of(width);
     of_lane = width == 6 ? table[32 + lane] : width == 8 ? 0.0f : table[lane & ((1u << width) - 1)];
   }
 
-  float of_code(uint code) const {
+  /// That of the code in the lowest bits of `codes`.
+  float of(uint codes) const {
     if (bits == 8) {
-      return centroids_of(8)[code];
+      return of_8_bits[codes & 255];
     }
     if (bits == 6) {
-      const bool is_positive = code >= 32;
-      const float magnitude = simd_shuffle(of_lane, ushort(is_positive ? code - 32 : 31 - code));
+      const bool is_positive = (codes & 32) != 0;
+      const float magnitude = simd_shuffle(of_lane, ushort((is_positive ? codes : ~codes) & 31));
       return is_positive ? magnitude : -magnitude;
     }
-    return simd_shuffle(of_lane, ushort(code));
+    // Those of fewer bits repeat, so that it does not matter what else is there.
+    return simd_shuffle(of_lane, ushort(codes & 31));
   }
 };
 
-/// Rows of codes. `format` is their bits, plus 8 where 5 or 6 of them have a byte of their own.
-template <int D>
+/// Rows of codes, laid out as LAYOUT says. `format` is their bits, plus 8 where 5 or 6 of them have a byte of their
+/// own. ALIGNED where the first row begins at a multiple of 16 bytes.
+template <int D, typename LAYOUT, bool ALIGNED, typename TABLE>
 struct CodeRows {
   static constant constexpr int norms = norms_of(D);
+  typedef LAYOUT Layout;
   const device uchar *rows;
   uint width;  ///< bits of a row that a code takes
-  uint mask;
-  Centroids centroids;
+  Centroids<TABLE> centroids;
 
-  CodeRows(const device uchar *packed, uint format, uint lane)
+  CodeRows(const device uchar *packed, uint format, uint lane, TABLE centroids_of_8_bits)
       : rows(packed),
         width(format >= 8 ? 8 : format),
-        mask(format == 8 ? 255 : (1u << (format & 7)) - 1),
-        centroids(format == 8 ? 8 : format & 7, lane) {}
+        centroids(format == 8 ? 8 : format & 7, lane, centroids_of_8_bits) {}
 
   void load(uint row, uint lane, thread float *values) const {
-    typedef Lanes<D> L;
+    typedef Layout L;
     const device uchar *first = rows + ulong(row) * (D / 8 * width);
+    // Eight codes of up to 4 bits are one word, of more bits two.
+    const bool has_two = L::width == 8 && width > 4;
 #pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
-      const uint word = L::holds(c, lane) ? word_at(first, uint(L::first(c, lane))) : 0;
+      const bool holds = L::holds(c, lane);
+      const uint i = uint(L::first(c, lane));
+      const uint word = holds ? word_at(first, i) : 0;
+      const uint second = holds && has_two ? word_at(first, i + 4) : 0;
 #pragma clang loop unroll(full)
-      for (int i = 0; i < L::width; i++) {
+      for (uint k = 0; k < uint(L::width); k++) {
+        const uint codes = has_two && k >= 4 ? second >> (k - 4) * width : word >> k * width;
         // All lanes take part in the look-up; those that hold nothing get some centroid.
-        values[c * L::width + i] = centroids.of_code(word >> (uint(i) * width) & mask);
+        values[c * L::width + k] = centroids.of(codes);
       }
     }
   }
@@ -132,8 +144,11 @@ struct CodeRows {
   /// 32 bits that begin with code i and hold the next ones of the lane. Rows are
   /// whole 16-bit words; the last lanes step back by what a shift makes good.
   uint word_at(const device uchar *row, uint i) const {
-    if (width * Lanes<D>::width == 16) {
+    if (width * Layout::width == 16) {
       return *(const device ushort *)(row + i * width / 8);
+    }
+    if (ALIGNED && width * Layout::width % 32 == 0) {
+      return *(const device uint *)(row + i * width / 8);
     }
     const uint bit = i * width;
     const uint start = min(bit / 16, D / 16 * width - 2);

@@ -55,8 +55,9 @@ template <int D>
   const uint row = (plane * params.n_kv_heads + kv_head) * params.capacity + slot_of_plane;
 
   float values[L::values];
-  CodeRows<D>(codes, code_format, lane).load(row, lane, values);
-  constexpr int norm_count = CodeRows<D>::norms;
+  typedef CodeRows<D, L, false, const constant float *> Rows;
+  Rows(codes, code_format, lane, centroids_of(8)).load(row, lane, values);
+  constexpr int norm_count = Rows::norms;
   constexpr int values_a_norm = L::values / norm_count;
   constexpr float block = float(Head<D>::block);
   const float unit = D <= 256 ? 1.0f / sqrt(float(D) * block) : 1.0f / (params.scale_factor_d512 * sqrt(block));

@@ -18,6 +18,6 @@ enum FlashAttnDecodeKeys {
       throw StatusError(
         StatusCode.unsupported, "\(arg: "D") is \(headDim); supported: \(FlashAttnKernel.family.headDimList)")
     }
-    return PipelineSlot(kernel: kernel, variant: Int(format.constant(at: 0)))
+    return PipelineSlot(kernel: kernel, variant: Int(format.constant))
   }
 }

@@ -10,14 +10,12 @@ enum DecodeFormat {
     return false
   }
 
-  /// As the kernels' function constant has it: MA_DTYPE_* of what is dense, plus 8 where it begins at a multiple of the
-  /// 4 elements that a lane reads at once; the bits of a code, plus 8 where fewer than 8 have a byte of their own.
-  ///
-  /// - Parameter offset: bytes, of the first row in its buffer.
+  /// As the kernels' function constant has it: MA_DTYPE_* of what is dense; the bits of a code, plus 8 where fewer than
+  /// 8 have a byte of their own.
   @inline(__always)
-  func constant(at offset: UInt64) -> UInt32 {
+  var constant: UInt32 {
     switch self {
-    case .dense(let dtype): offset % UInt64(4 * dtype.size) == 0 ? dtype.rawValue | 8 : dtype.rawValue
+    case .dense(let dtype): dtype.rawValue
     case .coded(let format): format.packing == .byte ? format.bits | 8 : format.bits
     }
   }

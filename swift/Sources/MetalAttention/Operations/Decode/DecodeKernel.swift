@@ -7,8 +7,8 @@ enum DecodeKernel {
       ("flash_attn_decode.metal", attendTable.names + latentTable.names),
       ("flash_attn_decode_reduce.metal", reduceTable.names),
     ],
-    // Formats of K and V, as `DecodeFormat.constant` has them.
-    constants: [.number(420, bits: 4), .number(421, bits: 4)],
+    // Formats of K and V, as `DecodeFormat.constant` has them; whether rows of both are aligned.
+    constants: [.number(420, bits: 4), .number(421, bits: 4), 422],
     dtypes: [.f32, .f16, .bf16],
     headDims: headDims,
     operations: [.flashAttnDecode],
@@ -61,8 +61,10 @@ enum DecodeKernel {
     guard let kernel = size.map({ attendIndices[kind, $0, tile] }) ?? latentIndices[tile] else {
       throw unsupported(headDim)
     }
-    let formats = (k.format.constant(at: k.rows.offset), v.format.constant(at: v.rows.offset))
-    return PipelineSlot(kernel: kernel, variant: Int(formats.0 | formats.1 << 4))
+    // A lane reads up to 16 bytes of a row at once.
+    let isAligned = (k.rows.offset | v.rows.offset) % 16 == 0
+    return PipelineSlot(
+      kernel: kernel, variant: Int(k.format.constant | v.format.constant << 4 | (isAligned ? 1 : 0) << 8))
   }
 
   /// What joins the blocks of a query. Its constants are those of the family, of which it reads none.
