@@ -95,13 +95,27 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  test.each(["permute", "asked"])("%s, whose exchanges are instructions of AVX2", async (name) => {
+    const text = await Bun.file(join(import.meta.dir, `ir/${name}.ll`)).text();
+    const features = `"target-cpu"="x86-64-v3" "target-features"="+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt"`;
+    const source = join(folder, `${name}-avx2.ll`);
+    await Bun.write(source, text.replace("%simdgroup) {", `%simdgroup) ${features} {`));
+    const plugin = `-fpass-plugin=${lanesPlugin()}`;
+    const code = await runChecked(["clang-19", "-O3", "-S", "-emit-llvm", "-w", plugin, source, "-o", "-"]);
+    expect(code).toMatch(/call <8 x i32> @llvm\.x86\.avx2\.permd/);
+    const program = await compileProgram(name, lanesPlugin(), folder, "x86-64-v3", source);
+    for (const lanes of laneCounts)
+      expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf(name, lanes) });
+  });
+
+if (isLinux && process.arch === "x64")
   test("what halves of the lanes ask one lane for is read once, and rows that it names as vectors", async () => {
     const source = join(import.meta.dir, "ir/asked.ll");
     const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
     const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
     const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
     expect(regular.match(/= load <16 x i32>/g)).toHaveLength(2);
-    // The odd lanes do not come as halves.
+    // The odd lanes do not come as halves, and their exchange goes through memory: no attribute tells of AVX2.
     expect(regular.match(/call [^\n]*masked\.gather/g)).toHaveLength(1);
   });
 

@@ -132,9 +132,9 @@ export async function compileProgram(
   plugin: string,
   folder: string,
   processor = "native",
+  source = join(import.meta.dir, "ir", `${name}.ll`),
 ): Promise<(lanes: number) => number[]> {
   const object = join(mkdtempSync(join(folder, "program-")), `${name}.so`);
-  const source = join(import.meta.dir, "ir", `${name}.ll`);
   const options = ["-O3", `-march=${processor}`, "-shared", "-fPIC", "-nostdlib", "-w", `-fpass-plugin=${plugin}`];
   await runChecked(["clang-19", ...options, source, "-o", object]);
   const { symbols } = dlopen(object, { kernel: { args: ["ptr", "u32"], returns: "void" } });

@@ -115,12 +115,13 @@ Value *Widener::shuffleToRuns(CallBase &call) {
   const Shape shape = shapes_.of(lane);
   const unsigned run = std::min(shape.lanesOfRun(), shapes_.lanesTogether(blocks_.order[size_t(index_)]));
   constexpr unsigned fewest = 8;
-  if (!shape.isUniformInRuns() || run < fewest || isa<Constant>(vector(lane))) return nullptr;
+  if (!shape.isUniformInRuns() || run < fewest || run == width || isa<Constant>(vector(lane))) return nullptr;
   Value *from = vector(call.getArgOperand(0));
   from = builder_.CreateSelect(mask_, from, Constant::getAllOnesValue(from->getType()));
   Parts runs;
   for (unsigned first = 0; first < width; first += run) {
-    Value *source = builder_.CreateAnd(inLane(lane, first), width - 1);
+    // That of lanes that are not there may be anything.
+    Value *source = builder_.CreateAnd(builder_.CreateFreeze(inLane(lane, first)), width - 1);
     Value *value = builder_.CreateExtractElement(from, source);
     inLane_[{&call, first}] = value;
     runs.push_back(builder_.CreateVectorSplat(run, value));

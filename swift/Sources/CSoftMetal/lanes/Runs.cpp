@@ -14,6 +14,9 @@ namespace {
 constexpr unsigned deepestCopy = 12;         ///< operations of an address
 constexpr unsigned four = 4, sixteen = 16;   ///< components of 32 bits a lane; a register
 
+/// Whether a value is of an address, which is computed lane by lane as for all lanes.
+bool isNumber(const Value *value) { return value->getType()->isIntegerTy() || value->getType()->isPointerTy(); }
+
 /// `count` numbers from `first` on, each as `of` makes it a place.
 template <typename Of>
 SmallVector<int, 128> placesFor(unsigned count, Of of) {
@@ -40,24 +43,15 @@ Value *Widener::inLane(Value *value, unsigned lane, unsigned depth) {
                    ? builder_.CreateGEP(builder_.getInt8Ty(), result, builder_.getInt64(distance))
                    : builder_.CreateAdd(result, ConstantInt::get(value->getType(), distance));
   } else if (instruction && instruction->getParent() == blocks_.order[size_t(index_)] && depth < deepestCopy &&
-             !value->getType()->isVectorTy() &&
+             isNumber(value) &&
              (isa<GetElementPtrInst, CastInst>(instruction) ||
-              (isa<BinaryOperator>(instruction) && !instruction->isIntDivRem()))) {
-    SmallVector<Value *, 3> operands;
-    bool isScalar = true;
-    for (Value *operand : instruction->operands()) {
-      isScalar &= !operand->getType()->isVectorTy();
-      if (isScalar) operands.push_back(inLane(operand, lane, depth + 1));
-    }
-    if (isScalar) {
-      Instruction *copy = instruction->clone();
-      for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
-      copy->dropPoisonGeneratingFlags();
-      copy->dropUnknownNonDebugMetadata();
-      result = builder_.Insert(copy);
-    } else {
-      result = builder_.CreateExtractElement(vector(value), uint64_t(lane));
-    }
+              (isa<BinaryOperator>(instruction) && !instruction->isIntDivRem())) &&
+             all_of(instruction->operands(), isNumber)) {
+    Instruction *copy = instruction->clone();
+    for (Use &operand : copy->operands()) operand.set(inLane(operand.get(), lane, depth + 1));
+    copy->dropPoisonGeneratingFlags();
+    copy->dropUnknownNonDebugMetadata();
+    result = builder_.Insert(copy);
   } else {
     result = builder_.CreateExtractElement(vector(value), uint64_t(lane));
   }
