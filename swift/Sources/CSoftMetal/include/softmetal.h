@@ -84,7 +84,7 @@ struct SmThreadgroup;
 typedef struct SmKernel {
   SM_LITERAL_CHAR *name;
   uint32_t execution;   ///< SM_EXECUTION_*
-  uint32_t maxThreads;  ///< [[max_total_threads_per_threadgroup]], or 1024
+  uint32_t maxThreads;  ///< [[max_total_threads_per_threadgroup]], or 0
   uint32_t usesMatrices;  ///< needs whole SIMD groups
   /// LOOP: no argument tells threadgroups apart, so that neighbours may run as one.
   uint32_t seesGridOnly;

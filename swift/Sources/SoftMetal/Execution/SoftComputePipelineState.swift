@@ -62,8 +62,9 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     reference = function.reference
     self.kernel = function.kernel
     self.gpuKernel = gpuKernel
+    let most = Int(SM_MAX_THREADS)
     maxTotalThreadsPerThreadgroup = min(
-      Int(kernel.maxThreads), Int(SM_MAX_THREADS), gpuKernel?.maxThreads ?? Int(SM_MAX_THREADS))
+      kernel.maxThreads == 0 ? most : Int(kernel.maxThreads), most, gpuKernel?.maxThreads ?? most)
     staticThreadgroupMemoryLength = staticLength
     usesMatrices = kernel.usesMatrices != 0
     self.bindings = bindings

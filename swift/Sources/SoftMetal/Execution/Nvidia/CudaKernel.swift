@@ -98,10 +98,10 @@ final class CudaKernel: @unchecked Sendable {
     var values: [UnsafeMutableRawPointer?] = [UnsafeMutableRawPointer(log), size]
     // Where the kernel says how many threads a threadgroup has at most, a thread has as few registers as let them be
     // there together: the option of threads a block.
-    let threads = Int(source.kernel.pointee.maxThreads)
-    if threads < Int(SM_MAX_THREADS) {
+    let threads = source.kernel.pointee.maxThreads
+    if threads != 0 {
       options.append(1)
-      values.append(UnsafeMutableRawPointer(bitPattern: threads))
+      values.append(UnsafeMutableRawPointer(bitPattern: Int(min(threads, UInt32(SM_MAX_THREADS)))))
     }
     var module: CudaDriver.Pointer?
     let status = driver.loadModule(&module, ptx, UInt32(options.count), &options, &values)

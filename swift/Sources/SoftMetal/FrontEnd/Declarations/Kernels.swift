@@ -4,7 +4,7 @@ struct KernelEntry {
   /// The function, such as `attention<float, 32>`.
   let expression: String
   let signature: KernelSignature
-  /// Expression of `[[max_total_threads_per_threadgroup]]`.
+  /// Expression of `[[max_total_threads_per_threadgroup]]`; 0 where there is none.
   let maxThreads: String
   var facts: Reachability.Facts
   /// Token that stands for the kernel in diagnostics.
@@ -85,7 +85,7 @@ enum Kernels {
         return "(" + list.joined(attribute.argument) + ")"
       }
     }
-    return "SM_MAX_THREADS"
+    return "0"
   }
 
   private static func hostName(_ declaration: Declaration, _ context: inout LoweringContext) -> String? {
