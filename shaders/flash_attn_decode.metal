@@ -12,7 +12,8 @@
 /// Keys are cut at multiples of 256, whatever the cache, into blocks. Two SIMD groups own a block, half
 /// of its keys each, and a tile of QUERIES of the H / Hkv * nQ queries that share its head of K and V,
 /// so that they share each load and each decoded code. A SIMD group walks leaves of 32 keys:
-///   scores   a key a load of all lanes, of codes two; 32 products at a time (32 / QUERIES keys) summed over lanes
+///   scores   a key a load of all lanes, up to D = 128 two of codes; 32 products at a time (32 / QUERIES keys) summed
+///            over lanes
 ///   softmax  a lane a score, exp2 once a score
 ///   O        += weight * V[j], in the order of keys; where a load brings two, even and odd ones apart until the end
 /// The second half's state (m, l, O) goes to the first SIMD group through threadgroup memory.
@@ -24,9 +25,10 @@
 /// Grid: threadgroups (ceil(n_blocks * n_tiles / P), Hkv, B) of (32, 2 P, 1), P up to kMostPairs.
 /// Threadgroup memory: 256 bytes for each float of O a lane has, and for two more; at most 8.5 KiB; over codes 1 KiB
 /// more. Floats a lane at QUERIES = 4, D = 128: 16 (q) + 16 (O) + 32 (products) + 4 (a row); over codes 32 + 32 + 16
-/// + 8. As if a threadgroup could have 512 threads, a thread has no more registers than leave a core room for these.
-/// Work a key and query: 2 D multiplications, 4 operations to sum its product over lanes, of codes 2, an exp2; a key of
-/// codes 2 D look-ups. Dense K and V are bound by memory, codes by arithmetic.
+/// + 8. The limit of 512 threads, of which 128 are used, is for registers: it leaves a thread 128 of them on an NVIDIA
+/// GPU, so that 16 SIMD groups share a core.
+/// Work of a lane a key and query at D = 128: 8 multiply-adds, 4 operations to sum the product over lanes, over codes
+/// 2; an exp2; a key of codes 8 look-ups. Dense K and V are bound by memory, codes by arithmetic.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 
@@ -45,7 +47,7 @@ using namespace metal;
 /// Formats of K and V: of a dense one MA_DTYPE_*; of codes what CodeRows says.
 constant uint k_format [[function_constant(420)]];
 constant uint v_format [[function_constant(421)]];
-/// Whether the rows of both begin at multiples of 16 bytes.
+/// Whether the first rows of both begin at multiples of 16 bytes.
 constant bool are_rows_aligned [[function_constant(422)]];
 
 /// The products of 32 keys with the queries, from rows of K: for step n of a leaf in products[n].

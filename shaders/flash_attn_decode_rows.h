@@ -147,6 +147,7 @@ struct CodeRows {
     if (width * Layout::width == 16) {
       return *(const device ushort *)(row + i * width / 8);
     }
+    // Rows of such codes are whole words too.
     if (ALIGNED && width * Layout::width % 32 == 0) {
       return *(const device uint *)(row + i * width / 8);
     }

@@ -145,6 +145,49 @@ function partOf(
   };
 }
 
+/** The same values in a tensor that begins `by` elements after where whole vectors do. */
+function moved<T extends Tensor>(tensor: T, by: number): T {
+  const part = device.tensor(tensor.dtype, [tensor.length + by]).slice(by, by + tensor.length);
+  part.bytes.set(tensor.bytes);
+  return part.reshape(tensor.shape) as unknown as T;
+}
+
+const everyKind: readonly CacheFormat[] = [
+  ...formats,
+  "bf16",
+  { bits: 2, packing: "dense" },
+  { bits: 5, packing: "dense" },
+  { bits: 6, packing: "byte" },
+  { bits: 8, packing: "byte" },
+];
+
+test.each(everyKind.map((format) => [cacheName(format), format] as const))(
+  "rows of K and V that begin at any element, over %s",
+  (_name, k) => {
+    for (const headDim of [64, 112, 256]) {
+      const scene = new DecodeScene(device, base(k, { headDim, lengths: [45], capacity: 50 }));
+      runDecode(device, scene);
+      const expected = Buffer.from(scene.out.bytes).toString("hex");
+      // Codes begin at words of two bytes.
+      const any = (cache: FlashAttnDecodeArgs["k"]) =>
+        "packed" in cache ? { ...cache, packed: moved(cache.packed, 2) } : moved(cache, 1);
+      const [own, values] = [scene.args.k, scene.args.v as FlashAttnDecodeArgs["k"]];
+      for (const [keys, others] of [
+        [any(own), values],
+        [own, any(values)],
+        [any(own), any(values)],
+      ] as const) {
+        scene.out.bytes.fill(0);
+        using pass = device.pass();
+        flashAttnDecode(pass, { ...scene.args, k: keys, v: others });
+        pass.commitAndWait();
+        expect(Buffer.from(scene.out.bytes).toString("hex")).toBe(expected);
+      }
+      scene.dispose();
+    }
+  },
+);
+
 test.each(named)("heads that share K and V, and rows of one call, over %s", (_name, k) => {
   for (const window of [undefined, 270]) {
     const rows = 5;

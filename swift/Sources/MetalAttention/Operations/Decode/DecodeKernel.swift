@@ -7,7 +7,7 @@ enum DecodeKernel {
       ("flash_attn_decode.metal", attendTable.names + latentTable.names),
       ("flash_attn_decode_reduce.metal", reduceTable.names),
     ],
-    // Formats of K and V, as `DecodeFormat.constant` has them; whether rows of both are aligned.
+    // Formats of K and V, as `DecodeFormat.constant` has them; whether the first rows of both are aligned.
     constants: [.number(420, bits: 4), .number(421, bits: 4), 422],
     dtypes: [.f32, .f16, .bf16],
     headDims: headDims,
