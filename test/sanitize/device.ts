@@ -130,7 +130,8 @@ async function runClean(tool: Tool | "plain", names: readonly string[]): Promise
   }
   const before = failed;
   await Promise.all(names.map((name) => runClean(tool, [name])));
-  if (failed === before && !isLate) {
+  const isAllRight = [...ended.values()].every((fault) => fault === undefined);
+  if (failed === before && !(isLate && isAllRight)) {
     conclude(tool, `${names[0]}..${names.at(-1)}`, `only beside each other: ${report ?? "the process ended early"}`);
   }
 }
