@@ -13,6 +13,21 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const isLinux = process.platform === "linux";
 
+/** A program of `ir/` whose kernel has attributes: its file. */
+async function withAttributes(name: string, attributes: string): Promise<string> {
+  const file = join(folder, `${name}.ll`);
+  const text = await Bun.file(join(import.meta.dir, `ir/${name}.ll`)).text();
+  await Bun.write(file, text.replace("%simdgroup) {", `%simdgroup) ${attributes} {`));
+  return file;
+}
+
+/** The version for whole SIMD groups that the pass and LLVM make of a program, in LLVM's language. */
+async function regularVersion(source: string): Promise<string> {
+  const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+  const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
+  return code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+}
+
 if (isLinux)
   test.each(Object.keys(programs))("%s", async (name) => {
     const program = await compileProgram(name, lanesPlugin(), folder);
@@ -81,10 +96,7 @@ if (isLinux)
 
 if (isLinux && process.arch === "x64")
   test("lanes that own a row access it as vectors; those that part gather", async () => {
-    const source = join(import.meta.dir, "ir/runs.ll");
-    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
-    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
-    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    const regular = await regularVersion(join(import.meta.dir, "ir/runs.ll"));
     const count = (what: RegExp) => regular.match(what)?.length ?? 0;
     // By the odd lanes alone.
     expect(count(/call [^\n]*masked\.gather\.v32/g)).toBe(1);
@@ -96,10 +108,8 @@ if (isLinux && process.arch === "x64")
 
 if (isLinux && process.arch === "x64")
   test.each(["permute", "asked"])("%s, whose exchanges are instructions of AVX2", async (name) => {
-    const text = await Bun.file(join(import.meta.dir, `ir/${name}.ll`)).text();
-    const features = `"target-cpu"="x86-64-v3" "target-features"="+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt"`;
-    const source = join(folder, `${name}-avx2.ll`);
-    await Bun.write(source, text.replace("%simdgroup) {", `%simdgroup) ${features} {`));
+    const features = `"target-features"="+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt"`;
+    const source = await withAttributes(name, `"target-cpu"="x86-64-v3" ${features}`);
     const plugin = `-fpass-plugin=${lanesPlugin()}`;
     const code = await runChecked(["clang-19", "-O3", "-S", "-emit-llvm", "-w", plugin, source, "-o", "-"]);
     expect(code).toMatch(/call <8 x i32> @llvm\.x86\.avx2\.permd/);
@@ -110,10 +120,7 @@ if (isLinux && process.arch === "x64")
 
 if (isLinux && process.arch === "x64")
   test("what halves of the lanes ask one lane for is read once, and rows that it names as vectors", async () => {
-    const source = join(import.meta.dir, "ir/asked.ll");
-    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
-    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
-    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    const regular = await regularVersion(join(import.meta.dir, "ir/asked.ll"));
     expect(regular.match(/= load <16 x i32>/g)).toHaveLength(2);
     // The odd lanes do not come as halves, and their exchange goes through memory: no attribute tells of AVX2.
     expect(regular.match(/call [^\n]*masked\.gather/g)).toHaveLength(1);
@@ -121,23 +128,15 @@ if (isLinux && process.arch === "x64")
 
 if (isLinux && process.arch === "x64")
   test("an offset that is shifted and then cut is side by side in a run", async () => {
-    const source = join(import.meta.dir, "ir/columns.ll");
-    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
-    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
-    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    const regular = await regularVersion(join(import.meta.dir, "ir/columns.ll"));
     expect(regular).toMatch(/load <8 x i32>/);
     expect(regular).not.toMatch(/gather|scatter/);
   });
 
 if (isLinux && process.arch === "x64")
   test("sums of one left matrix lie side by side, though short loops are inside", async () => {
-    const source = join(folder, "products.ll");
-    const text = await Bun.file(join(import.meta.dir, "ir/products.ll")).text();
-    const attributes = `"target-cpu"="x86-64-v4" "prefer-vector-width"="512"`;
-    await Bun.write(source, text.replace("%simdgroup) {", `%simdgroup) ${attributes} {`));
-    const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
-    const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
-    const regular = code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
+    const source = await withAttributes("products", `"target-cpu"="x86-64-v4" "prefer-vector-width"="512"`);
+    const regular = await regularVersion(source);
     const count = (what: RegExp) => regular.match(what)?.length ?? 0;
     // Two turns of the outer loop together: 2 pairs of sums of 4 products, each of 64 rows by elements.
     expect({ pairs: count(/call [^\n]*fma\.v16f32/g), singles: count(/call [^\n]*fma\.v8f32/g) }).toEqual({
