@@ -4,13 +4,16 @@
 #include "ActiveLanes.hpp"
 #include "BfloatBits.hpp"
 #include "Extracts.hpp"
+#include "KeepOrder.hpp"
 #include "LaneNumbers.hpp"
+#include "LoopElements.hpp"
 #include "MaskedMemory.hpp"
 #include "Miscompiled.hpp"
 #include "Prepare.hpp"
 #include "Primitives.hpp"
 #include "Products.hpp"
 #include "UnrollPrivate.hpp"
+#include "VectorCopies.hpp"
 #include "Widen.hpp"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/InstIterator.h"
@@ -109,6 +112,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
 
   void widen(Function &kernel, FunctionAnalysisManager &analyses) {
     replaceArguments(kernel);
+    copyAsVectors(kernel, /*isPrivateToo=*/false);
     simplify(kernel, analyses, *builder_);
     joinProducts(kernel, analyses, *builder_);
     analyses.clear(kernel, kernel.getName());
@@ -182,13 +186,18 @@ class LanesPass : public PassInfoMixin<LanesPass> {
 
 void registerPasses(PassBuilder &builder) {
   registerUnrollPrivate(builder);
-  builder.registerPipelineStartEPCallback(
-      [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(LanesPass(builder)); });
+  builder.registerPipelineStartEPCallback([&builder](ModulePassManager &passes, OptimizationLevel) {
+    passes.addPass(LanesPass(builder));
+    passes.addPass(createModuleToFunctionPassAdaptor(CopyVectors()));
+  });
   builder.registerOptimizerEarlyEPCallback(
       [&builder](ModulePassManager &passes, OptimizationLevel) { passes.addPass(ActiveLanes(builder)); });
-  builder.registerVectorizerStartEPCallback(
-      [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(RoundToBfloat()); });
+  builder.registerVectorizerStartEPCallback([](FunctionPassManager &passes, OptimizationLevel) {
+    passes.addPass(LoopElements());
+    passes.addPass(RoundToBfloat());
+  });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
+    passes.addPass(createModuleToFunctionPassAdaptor(KeepOrder()));
     passes.addPass(createModuleToFunctionPassAdaptor(AvoidMiscompiled()));
     passes.addPass(createModuleToFunctionPassAdaptor(LaneNumbers()));
     passes.addPass(CompactMasks());

@@ -1,30 +1,89 @@
 #include "VectorCopies.hpp"
 
+#include "LoopElements.hpp"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 
 namespace lanes {
+namespace {
 
-void copyByWords(Function &function) {
-  SmallVector<MemCpyInst *, 16> copies;
+bool isPrivate(const Value *pointer) { return isa<AllocaInst>(getUnderlyingObject(pointer)); }
+
+/// The copies of a known number of bytes.
+SmallVector<MemCpyInst *, 16> copiesOf(Function &function) {
+  SmallVector<MemCpyInst *, 16> result;
   for (Instruction &instruction : instructions(function)) {
     auto *copy = dyn_cast<MemCpyInst>(&instruction);
-    const auto *length = copy ? dyn_cast<ConstantInt>(copy->getLength()) : nullptr;
-    if (!length || length->getZExtValue() != 16 || copy->isVolatile()) continue;
-    const auto isPrivate = [](const Value *pointer) { return isa<AllocaInst>(getUnderlyingObject(pointer)); };
-    if (isPrivate(copy->getDest()) || isPrivate(copy->getSource())) copies.push_back(copy);
+    if (copy && isa<ConstantInt>(copy->getLength()) && !copy->isVolatile()) result.push_back(copy);
   }
-  for (MemCpyInst *copy : copies) {
-    IRBuilder<> builder(copy);
-    Type *words = FixedVectorType::get(builder.getInt32Ty(), 4);
-    Value *value = builder.CreateAlignedLoad(words, copy->getSource(), copy->getSourceAlign().valueOrOne());
-    builder.CreateAlignedStore(value, copy->getDest(), copy->getDestAlign().valueOrOne());
-    copy->eraseFromParent();
+  return result;
+}
+
+/// Copies a value of a type in place of its bytes.
+void copyAs(MemCpyInst &copy, Type *type) {
+  IRBuilder<> builder(&copy);
+  LoadInst *value = builder.CreateAlignedLoad(type, copy.getSource(), copy.getSourceAlign().valueOrOne());
+  StoreInst *store = builder.CreateAlignedStore(value, copy.getDest(), copy.getDestAlign().valueOrOne());
+  for (Instruction *access : {static_cast<Instruction *>(value), static_cast<Instruction *>(store)})
+    access->copyMetadata(copy, {LLVMContext::MD_access_group});
+  copy.eraseFromParent();
+}
+
+/// The vector of a size that a type begins with, null where there is none: a vector of the language is a struct of one.
+Type *vectorIn(Type *type, uint64_t size, const DataLayout &layout) {
+  while (type) {
+    if (type->isVectorTy()) return layout.getTypeStoreSize(type) == size ? type : nullptr;
+    if (auto *structure = dyn_cast<StructType>(type))
+      type = structure->isOpaque() || structure->getNumElements() == 0 ? nullptr : structure->getElementType(0);
+    else if (auto *array = dyn_cast<ArrayType>(type))
+      type = array->getElementType();
+    else
+      type = nullptr;
   }
+  return nullptr;
+}
+
+/// The vector of a size that a pointer leads to, by how it is made.
+Type *vectorAt(const Value *pointer, uint64_t size, const DataLayout &layout) {
+  pointer = pointer->stripPointerCasts();
+  if (const auto *variable = dyn_cast<AllocaInst>(pointer)) return vectorIn(variable->getAllocatedType(), size, layout);
+  const auto *element = dyn_cast<GEPOperator>(pointer);
+  return element ? vectorIn(element->getResultElementType(), size, layout) : nullptr;
+}
+
+}  // namespace
+
+void copyByWords(Function &function) {
+  constexpr uint64_t bytes = 16;
+  Type *words = FixedVectorType::get(Type::getInt32Ty(function.getContext()), 4);
+  for (MemCpyInst *copy : copiesOf(function))
+    if (cast<ConstantInt>(copy->getLength())->equalsInt(bytes) &&
+        (isPrivate(copy->getDest()) || isPrivate(copy->getSource())))
+      copyAs(*copy, words);
+}
+
+void copyAsVectors(Function &function, bool isPrivateToo) {
+  const DataLayout &layout = function.getParent()->getDataLayout();
+  for (MemCpyInst *copy : copiesOf(function)) {
+    const uint64_t size = cast<ConstantInt>(copy->getLength())->getZExtValue();
+    if (!isPrivateToo && (isPrivate(copy->getDest()) || isPrivate(copy->getSource()))) continue;
+    Type *type = vectorAt(copy->getDest(), size, layout);
+    if (!type) type = vectorAt(copy->getSource(), size, layout);
+    if (type) copyAs(*copy, type);
+  }
+}
+
+PreservedAnalyses CopyVectors::run(Function &function, FunctionAnalysisManager &) {
+  if (Triple(function.getParent()->getTargetTriple()).isNVPTX() || hasVectorsOfLanes(function))
+    return PreservedAnalyses::all();
+  copyAsVectors(function, /*isPrivateToo=*/true);
+  return PreservedAnalyses::none();
 }
 
 }  // namespace lanes
