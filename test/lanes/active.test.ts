@@ -7,30 +7,39 @@ import { lanesPlugin } from "./plugin.ts";
 const source = join(import.meta.dir, "ir/active.ll");
 const target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx71", "-nogpulib"];
 
-/** Which stores of `ir/active.ll` get what the hardware says, by their places, of each entry. */
-async function asked(options: readonly string[]): Promise<Record<string, number[]>> {
+/** Of an entry of `ir/active.ll`: the stores that get what the hardware says, by their places; and what is stored, at
+ * place 8, of whether all lanes are there. */
+interface Entry {
+  readonly asked: readonly number[];
+  readonly all: number | undefined;
+}
+
+async function compiled(options: readonly string[]): Promise<Record<string, Entry>> {
   const code = await runChecked(["clang-19", ...target, "-O3", "-x", "ir", "-S", "-w", ...options, source, "-o", "-"]);
   const entries = code.split(".visible .entry ").slice(1);
   return Object.fromEntries(
     entries.map((entry) => {
       const asking = new Set([...entry.matchAll(/activemask\.b32\s+(%r\d+)/g)].map(([, register]) => register));
       const stores = [...entry.matchAll(/st\.volatile\.global\.u32\s+\[%rd1(?:\+(\d+))?\],\s+(%r\d+)/g)];
-      expect(stores).toHaveLength(8);
+      expect(stores).toHaveLength(9);
       const places = stores
         .filter(([, , register]) => asking.has(register))
         .map(([, offset = 0]) => Number(offset) / 4);
-      return [entry.split("(")[0] as string, places.toSorted((a, b) => a - b)];
+      const [, , whole] = stores.find(([, offset]) => offset === "32") ?? [];
+      const constant = new RegExp(`mov\\.b32\\s+${whole}, (\\d+);`).exec(entry)?.[1];
+      const all = constant === undefined ? undefined : Number(constant);
+      return [entry.split("(")[0] as string, { asked: places.toSorted((a, b) => a - b), all }];
     }),
   );
 }
 
 if (process.platform === "linux") {
   test("asks the hardware only behind branches that part lanes, and before they have met", async () => {
-    expect(await asked([`-fpass-plugin=${lanesPlugin()}`])).toEqual({
+    expect(await compiled([`-fpass-plugin=${lanesPlugin()}`])).toEqual({
       // Among odd lanes, in the turns of a loop that differ, and when some have left.
-      sm_entry_1: [2, 5, 7],
-      // For SIMD groups that may lack lanes.
-      sm_entry_1_partial: [0, 1, 2, 3, 4, 5, 6, 7],
+      sm_entry_1: { asked: [2, 5, 7], all: 1 },
+      // For SIMD groups that may lack lanes, of which none is taken to be whole.
+      sm_entry_1_partial: { asked: [0, 1, 2, 3, 4, 5, 6, 7], all: 0 },
     });
   });
 }

@@ -11,6 +11,9 @@ define ptx_kernel void @sm_entry_1(ptr addrspace(1) %out, i32 %number) convergen
 entry:
   %lane = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %first = call i32 @sm_active_lanes() convergent
+  %all = icmp eq i32 %first, -1
+  %whole = zext i1 %all to i32
+  call void @put(ptr addrspace(1) %out, i32 8, i32 %whole)
   %same = icmp sgt i32 %number, 3
   br i1 %same, label %together, label %next
 together:

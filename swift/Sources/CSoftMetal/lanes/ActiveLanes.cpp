@@ -8,6 +8,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
 #include "llvm/Transforms/Scalar/InferAddressSpaces.h"
 #include "llvm/Transforms/Scalar/InferAlignment.h"
@@ -15,6 +16,7 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
+using namespace PatternMatch;
 
 namespace lanes {
 namespace {
@@ -165,6 +167,21 @@ class Divergence {
   SmallPtrSet<const BasicBlock *, 32> parted_;
 };
 
+/// Where a SIMD group may lack lanes, no answer is taken to be "all": what is there for all of them alone would be as
+/// much code again, and the other way has the same result for them.
+void expectSome(Function &partial) {
+  for (Instruction &asked : instructions(partial)) {
+    if (!isQuestion(asked)) continue;
+    for (User *user : make_early_inc_range(asked.users())) {
+      ICmpInst::Predicate predicate;
+      if (!match(user, m_c_ICmp(predicate, m_Specific(&asked), m_AllOnes())) || !ICmpInst::isEquality(predicate))
+        continue;
+      user->replaceAllUsesWith(ConstantInt::getBool(user->getType(), predicate == ICmpInst::ICMP_NE));
+      cast<Instruction>(user)->eraseFromParent();
+    }
+  }
+}
+
 /// Adds `copy` to the kernels of the module, as `kernel` is one.
 void makeKernel(Module &module, const Function &kernel, Function &copy) {
   NamedMDNode *annotations = module.getNamedMetadata("nvvm.annotations");
@@ -199,6 +216,7 @@ PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analys
     Function *partial = CloneFunction(kernel, map);
     partial->setName(kernel->getName() + "_partial");
     makeKernel(module, *kernel, *partial);
+    expectSome(*partial);
     for (Instruction *instruction : together) {
       instruction->replaceAllUsesWith(Constant::getAllOnesValue(instruction->getType()));
       instruction->eraseFromParent();
