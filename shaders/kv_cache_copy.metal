@@ -6,14 +6,14 @@
 /// so its slots wrap at most once: they follow from the first one by a compare
 /// instead of a division per token.
 ///
-/// Grid: one thread moves w consecutive elements of a row, w = 4 when
-/// `four_elements` (the row length is a multiple of 4), else 1.
+/// Grid: one thread moves w consecutive elements of a row: those of 16 bytes, by
+/// the larger of the two dtypes, when `are_vectors`, else 1.
 ///   kv_cache_copy*            (rowSize / w, nNew,   1)
 ///   kv_cache_copy_batch*      (headDim / w, nHeads, 1)
 ///   kv_cache_copy_seq*        (headDim / w, B * nHeads, nTokens)
 /// Any threadgroup size; no threadgroup memory, no barriers.
 /// Work: reads sizeof(source) and writes sizeof(destination) bytes an element;
-/// bound by memory bandwidth. 32 lanes with w = 4 touch whole 128-byte lines.
+/// bound by memory bandwidth. 32 lanes touch whole 128-byte lines.
 ///
 /// bf16 travels as its 16 bits (`ushort`), and so does f16 where only bits move.
 #include <metal_stdlib>
@@ -25,19 +25,22 @@
 
 using namespace metal;
 
-/// Each thread moves 4 elements instead of 1.
-constant bool four_elements [[function_constant(0)]];
+/// Each thread moves a vector instead of one element: rows are whole vectors, which begin at multiples of their size.
+constant bool are_vectors [[function_constant(0)]];
 /// Element offsets need 64 bits: source or cache has 2^32 elements or more.
 constant bool wide_index [[function_constant(1)]];
 
-// Conversions of one element.
+// Conversions: of one element, and of a vector.
 
-/// `Element` on both sides: its bits move, as values of type `Bits`.
+/// `Element` on both sides: its bits move, as values of type `Bits`, or as those of 16 bytes.
 template <typename Element, typename Bits>
 struct Move {
   typedef Bits Source;
   typedef Bits Destination;
+  typedef uint4 SourceVector;
+  typedef uint4 DestinationVector;
   static Bits apply(Bits bits) { return bits; }
+  static uint4 apply(uint4 bits) { return bits; }
 };
 
 /// Between elements of `common/element.h`, by way of float.
@@ -45,31 +48,23 @@ template <typename From, typename To>
 struct Convert {
   typedef typename From::Bits Source;
   typedef typename To::Bits Destination;
+  typedef vec<Source, 4> SourceVector;
+  typedef vec<Destination, 4> DestinationVector;
   static Destination apply(Source bits) { return To::encode(From::decode(bits)); }
+  static DestinationVector apply(SourceVector bits) {
+    return DestinationVector(apply(bits.x), apply(bits.y), apply(bits.z), apply(bits.w));
+  }
 };
-
-/// Moves W elements from `column` on. All loads come before the stores, so that
-/// each becomes one vector access whether or not the rows may overlap.
-template <typename C, uint W>
-inline void copy_elements(const device typename C::Source *source_row, device typename C::Destination *cache_row,
-                          uint column) {
-  typename C::Source elements[W];
-  for (uint i = 0; i < W; i++) {
-    elements[i] = source_row[column + i];
-  }
-  for (uint i = 0; i < W; i++) {
-    cache_row[column + i] = C::apply(elements[i]);
-  }
-}
 
 /// Moves the elements of thread `thread_in_row`.
 template <typename C>
 inline void copy_part_of_row(const device typename C::Source *source_row, device typename C::Destination *cache_row,
                              uint thread_in_row) {
-  if (four_elements) {
-    copy_elements<C, 4>(source_row, cache_row, thread_in_row * 4);
+  if (are_vectors) {
+    const device typename C::SourceVector *from = (const device typename C::SourceVector *)source_row;
+    ((device typename C::DestinationVector *)cache_row)[thread_in_row] = C::apply(from[thread_in_row]);
   } else {
-    copy_elements<C, 1>(source_row, cache_row, thread_in_row);
+    cache_row[thread_in_row] = C::apply(source_row[thread_in_row]);
   }
 }
 

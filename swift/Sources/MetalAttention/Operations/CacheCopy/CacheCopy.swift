@@ -13,7 +13,9 @@ enum CacheCopy {
   ) throws(StatusError) -> PipelineSlot? {
     try requireApart(k, v, extent)
 
-    let isVector = extent.rowSize % 4 == 0 && isAligned(k) && v.map(isAligned) ?? true
+    // 16 bytes of the larger dtype.
+    let width = UInt32(16 / max(k.source.dtype.size, k.cache.dtype.size))
+    let isVector = extent.rowSize % width == 0 && isAligned(k, width) && v.map { isAligned($0, width) } ?? true
     let isWide = max(extent.source, extent.cache) > 1 << 31
     let slot = PipelineSlot(kernel: kernel, variant: (isVector ? 1 : 0) | (isWide ? 2 : 0))
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
@@ -27,17 +29,17 @@ enum CacheCopy {
       bind(k, at: 0, 1, in: encoder, extent)
       encoder.bind(params, at: 2)
     }
-    let grid = GridSize(isVector ? extent.rowSize / 4 : extent.rowSize, extent.rows, extent.planes)
+    let grid = GridSize(isVector ? extent.rowSize / width : extent.rowSize, extent.rows, extent.planes)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(operation, .threads, grid: grid, threads: threads)
     return nil
   }
 
-  /// Whether 4 elements at a time are aligned in both tensors.
+  /// Whether vectors of so many elements are aligned in both tensors.
   @inline(__always)
-  private static func isAligned(_ stream: CopyStream) -> Bool {
-    stream.source.offset % UInt64(4 * stream.source.dtype.size) == 0
-      && stream.cache.offset % UInt64(4 * stream.cache.dtype.size) == 0
+  private static func isAligned(_ stream: CopyStream, _ width: UInt32) -> Bool {
+    stream.source.offset % (UInt64(width) * UInt64(stream.source.dtype.size)) == 0
+      && stream.cache.offset % (UInt64(width) * UInt64(stream.cache.dtype.size)) == 0
   }
 
   @inline(__always)

@@ -11,7 +11,7 @@ enum CopyKernel {
   static let family = KernelFamily(
     name: "cacheCopy",
     sources: [("kv_cache_copy.metal", table.names)],
-    // `four_elements`: a thread moves 4 elements. `wide_index`: 64-bit indices.
+    // `are_vectors`: a thread moves a vector of elements. `wide_index`: 64-bit indices.
     constants: [0, 1],
     dtypes: dtypes,
     operations: [.kvCacheCopy, .kvCacheCopyBatch, .kvCacheCopySeq, .kvCacheCopyHeadMajor],
