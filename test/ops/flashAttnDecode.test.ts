@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { seededBits } from "../../scripts/lib/random.ts";
 import { Device } from "../../src/index.ts";
 import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode, runDecode } from "../helpers/decode.ts";
-import { codeFormats, headSizes } from "../helpers/quantized.ts";
+import { codeFormats, formatName, headSizes } from "../helpers/quantized.ts";
 
 // Decode attention against float64 attention over the values that the cache holds. Each byte of a cache that no key in
 // use has is NaN.
@@ -45,7 +45,7 @@ const base: DecodeCase = {
 /** A test for each format of K, since a GPU's compiler takes seconds for a pair of the largest heads. */
 const pairTests = (sizes: readonly number[]) =>
   sizes.flatMap((headDim) =>
-    all.map((k, i) => [headDim, typeof k === "string" ? k : `${k.bits} bits ${k.packing}`, k, i] as const),
+    all.map((k, i) => [headDim, typeof k === "string" ? k : formatName(k), k, i] as const),
   );
 
 test.each(pairTests(headSizes))("every pair of formats, D = %d, K of %s", (headDim, _, k, i) => {
