@@ -44,9 +44,7 @@ const base: DecodeCase = {
 
 /** A test for each format of K, since a GPU's compiler takes seconds for a pair of the largest heads. */
 const pairTests = (sizes: readonly number[]) =>
-  sizes.flatMap((headDim) =>
-    all.map((k, i) => [headDim, typeof k === "string" ? k : formatName(k), k, i] as const),
-  );
+  sizes.flatMap((headDim) => all.map((k, i) => [headDim, typeof k === "string" ? k : formatName(k), k, i] as const));
 
 test.each(pairTests(headSizes))("every pair of formats, D = %d, K of %s", (headDim, _, k, i) => {
   for (const [j, v] of all.entries()) {
