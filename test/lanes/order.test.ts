@@ -113,50 +113,60 @@ const cases: readonly Case[] = [
   { type: "float3", components: 3, metal: "a + b", value: (a, b) => a + b },
   { type: "packed_float3", components: 3, metal: "a + b", value: (a, b) => a + b },
   { type: "int4", components: 4, metal: "(a << 3) - (b >> 1)", value: (a, b) => a * 8 - Math.floor(b / 2) },
+  { type: "half4", components: 4, metal: "a + b", value: (a, b) => a + b },
+  { type: "half4", components: 4, metal: "a.wzyx - b", value: (_, b, c, v) => (v[3 - c] as number) - b },
+  { type: "bfloat4", components: 4, metal: "bfloat4(float4(a) + float4(b))", value: (a, b) => a + b },
   { type: "uint2", components: 2, metal: "a / max(b, 1u)", value: (a, b) => Math.floor(a / Math.max(b, 1)) },
 ];
 
-const kernelOf = ({ type, metal }: Case, index: number) => `
-kernel void k${index}(const device ${type} *x [[buffer(0)]], const device ${type} *y [[buffer(1)]],
+const dtypeOf = (type: string) =>
+  type.includes("bfloat") ? "bf16" : type.includes("half") ? "f16" : type.includes("float") ? "f32" : "i32";
+
+/** One for independent threads, and one for lanes, which ask each other. */
+const kernelsOf = ({ type, metal }: Case, index: number) =>
+  ["", "if (simd_all(i != ~0u)) "]
+    .map(
+      (condition, form) => `
+kernel void k${index}_${form}(const device ${type} *x [[buffer(0)]], const device ${type} *y [[buffer(1)]],
                       device ${type} *out [[buffer(2)]], uint i [[thread_position_in_grid]]) {
   const ${type.replace("packed_", "")} a = x[i], b = y[i];
-  out[i] = ${metal};
-}`;
+  ${condition}out[i] = ${metal};
+}`,
+    )
+    .join("");
 
-test.each(cases.map((each, index) => [`${each.type}: ${each.metal}`, each, index] as const))(
-  "threads that compute %s",
-  (_, { type, components, value }, index) => {
-    using device = Device.open();
-    device.registerSource(
-      "order.metal",
-      `#include <metal_stdlib>\nusing namespace metal;${cases.map(kernelOf).join("")}`,
-    );
-    using pipeline = device.pipeline(`k${index}`);
-    const isFloat = type.includes("float");
-    const stride = type === "float3" ? 4 : components;
-    for (const threads of [1, 5, 64, 203]) {
-      const length = stride * threads;
-      using x = device.tensor(isFloat ? "f32" : "i32", [length]);
-      using y = device.tensor(isFloat ? "f32" : "i32", [length]);
-      using out = device.tensor(isFloat ? "f32" : "i32", [length]);
-      x.set(Float32Array.from({ length }, (_, i) => (i * 7) % 53));
-      y.set(Float32Array.from({ length }, (_, i) => ((i * 7) % 53) + 1));
-      using pass = device.pass();
-      pass.dispatch(pipeline, { buffers: { 0: x, 1: y, 2: out }, grid: threads, threads: 64 });
-      pass.commitAndWait();
-      const [a, b, results] = [x, y, out].map((tensor) => Array.from(tensor.view() as ArrayLike<number>)) as [
-        number[],
-        number[],
-        number[],
-      ];
-      for (let thread = 0; thread < threads; thread++) {
-        const own = a.slice(thread * stride, thread * stride + components);
-        const expected = own.map((each, c) => value(each, b[thread * stride + c] as number, c, own));
-        expect({ thread, values: results.slice(thread * stride, thread * stride + components) }).toEqual({
-          thread,
-          values: expected,
-        });
-      }
+test.each(
+  cases.flatMap((each, index) =>
+    ["threads", "lanes"].map((who, form) => [who, `${each.type}: ${each.metal}`, each, `k${index}_${form}`] as const),
+  ),
+)("%s that compute %s", (_who, _what, { type, components, value }, name) => {
+  using device = Device.open();
+  device.registerSource(
+    "order.metal",
+    `#include <metal_stdlib>\nusing namespace metal;${cases.map(kernelsOf).join("")}`,
+  );
+  using pipeline = device.pipeline(name);
+  const stride = type === "float3" ? 4 : components;
+  for (const threads of [1, 5, 64, 203]) {
+    const length = stride * threads;
+    using x = device.tensor(dtypeOf(type), [length]);
+    using y = device.tensor(dtypeOf(type), [length]);
+    using out = device.tensor(dtypeOf(type), [length]);
+    x.set(Float32Array.from({ length }, (_, i) => (i * 7) % 53));
+    y.set(Float32Array.from({ length }, (_, i) => ((i * 7) % 53) + 1));
+    using pass = device.pass();
+    pass.dispatch(pipeline, { buffers: { 0: x, 1: y, 2: out }, grid: threads, threads: 64 });
+    pass.commitAndWait();
+    const [a, b, results] = [x, y, out].map((tensor) =>
+      dtypeOf(type) === "i32" ? Array.from(tensor.view() as ArrayLike<number>) : Array.from(tensor.toFloat32Array()),
+    ) as [number[], number[], number[]];
+    for (let thread = 0; thread < threads; thread++) {
+      const own = a.slice(thread * stride, thread * stride + components);
+      const expected = own.map((each, c) => value(each, b[thread * stride + c] as number, c, own));
+      expect({ thread, values: results.slice(thread * stride, thread * stride + components) }).toEqual({
+        thread,
+        values: expected,
+      });
     }
-  },
-);
+  }
+});

@@ -52,6 +52,7 @@ Widener::Parts Widener::loadStrided(const Access &access, Value *base) {
 /// The components of all lanes' elements, `step` elements a lane.
 Widener::Parts Widener::componentsOf(const Access &access, Value *all) {
   if (access.step == 1) return {all};
+  if (areFourHalves(access)) return componentsOfFourHalves(access, all);
   Parts results;
   for (unsigned i = 0; i < access.count; ++i) {
     SmallVector<int, width> places;

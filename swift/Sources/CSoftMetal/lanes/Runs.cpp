@@ -124,6 +124,43 @@ void Widener::storeFourByFour(const Access &access, const Parts &values,
     }
 }
 
+/// Four components of 16 bits a lane, where a register holds sixteen.
+bool Widener::areFourHalves(const Access &access) const {
+  return access.size == 2 && access.step == four && access.count == four && registerBits_ == 256;
+}
+
+/// Eight lanes at a time: two lanes' components side by side, then those of four lanes, as words of 32 bits, then of
+/// eight. Each step is one instruction for a register, where LLVM would need some eight a component.
+Widener::Parts Widener::componentsOfFourHalves(const Access &access, Value *all) {
+  constexpr unsigned together = 8, halves = 2;
+  Parts quarters[four];
+  for (unsigned first = 0; first < width; first += together) {
+    Value *pairs[halves];
+    for (unsigned side = 0; side < halves; ++side) {
+      // Lanes 0, 1, 4 and 5, or 2, 3, 6 and 7.
+      const auto lanes = placesFor(sixteen, [&](unsigned k) { return first * four + side * 8 + k % 8 + k / 8 * 16; });
+      const auto paired = placesFor(sixteen, [&](unsigned k) { return k / 8 * 8 + k % 2 * four + k % 8 / 2; });
+      pairs[side] =
+          builder_.CreateBitCast(builder_.CreateShuffleVector(builder_.CreateShuffleVector(all, lanes), paired),
+                                 FixedVectorType::get(builder_.getInt32Ty(), together));
+    }
+    for (unsigned part = 0; part < halves; ++part) {
+      const auto unpacked =
+          placesFor(together, [&](unsigned k) { return k / four * four + part * 2 + k % four / 2 + k % 2 * together; });
+      Value *words = builder_.CreateBitCast(builder_.CreateShuffleVector(pairs[0], pairs[1], unpacked),
+                                            FixedVectorType::get(builder_.getInt64Ty(), four));
+      words = builder_.CreateShuffleVector(words, placesFor(four, [&](unsigned k) { return k % 2 * 2 + k / 2; }));
+      Value *two = builder_.CreateBitCast(words, FixedVectorType::get(access.element, sixteen));
+      for (unsigned i = 0; i < halves; ++i)
+        quarters[part * 2 + i].push_back(
+            builder_.CreateShuffleVector(two, placesFor(together, [&](unsigned k) { return i * together + k; })));
+    }
+  }
+  Parts results;
+  for (Parts &each : quarters) results.push_back(concatenateVectors(builder_, each));
+  return results;
+}
+
 /// Where a lane's elements are, by the address of the first lane of its run.
 Value *Widener::placeInRun(const Access &access, Value *pointer, unsigned lane) {
   Value *base = inLane(pointer, lane / access.run * access.run);

@@ -121,6 +121,8 @@ class Widener {
   void storeFourByFour(const Access &access, const Parts &values,
                        const std::function<llvm::Value *(unsigned)> &placeOf);
   bool isFourByFour(const Access &access) const;
+  bool areFourHalves(const Access &access) const;
+  Parts componentsOfFourHalves(const Access &access, llvm::Value *all);
   llvm::Value *inLane(llvm::Value *value, unsigned lane, unsigned depth = 0);
   llvm::Value *maskOfRun(unsigned first, unsigned count);
   llvm::Value *placeInRun(const Access &access, llvm::Value *pointer, unsigned lane);
