@@ -17,7 +17,7 @@ import { prefillCodes } from "./prefill-k8v4.ts";
 import { prefillWindows } from "./prefill-window.ts";
 import { quantizeBenchmarks } from "./quantize.ts";
 import { recordedSteps } from "./recorded-step.ts";
-import { rope } from "./rope.ts";
+import { ropeBenchmarks } from "./rope.ts";
 import { shaderCold } from "./shader-cold.ts";
 import { shaderLargeSources } from "./shader-large.ts";
 import { shaderWarm } from "./shader-warm.ts";
@@ -35,7 +35,7 @@ export const benchmarks: readonly Benchmark[] = [
   copyF32,
   copySeqF32F16,
   ...quantizeBenchmarks,
-  rope,
+  ...ropeBenchmarks,
   ...appendBenchmarks,
   prefillOneThread,
   prefillTwoThreads,
