@@ -1,8 +1,9 @@
 /**
- * `bun test/sanitize/device.ts [TOOL...] [--jobs N] [--only PATTERN]`: the tools of NVIDIA's compute-sanitizer over every
+ * `bun test/sanitize/device.ts [TOOL...] [--jobs N] [--only PATTERN] [--part I/N]`: the tools of NVIDIA's compute-sanitizer over every
  * operation on an NVIDIA GPU. First all cases run without a tool, which compiles their kernels; then under each tool
  * they have to be clean, as the kernels of mistakes.ts without their mistakes, and with one its tool has to report it.
- * A line a case, `TOOL CASE: ok` or what was found. Needs the built library, Bun, clang and compute-sanitizer.
+ * A line a case, `TOOL CASE: ok` or what was found. `--part 2/3` takes every third case from the second on, and part 1 the
+ * mistakes, for a machine that is lent for less time than all of it takes. Needs the built library, Bun, clang and compute-sanitizer.
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
@@ -14,6 +15,7 @@ const { values, positionals } = parseArgs({
     device: { type: "string", default: "nvidia" },
     jobs: { type: "string", default: String(Math.min(16, availableParallelism())) },
     only: { type: "string", default: "" },
+    part: { type: "string", default: "1/1" },
   },
   allowPositionals: true,
 });
@@ -23,6 +25,8 @@ const unknown = positionals.filter((name) => !(tools as readonly string[]).inclu
 if (unknown.length > 0) stop(`no tool ${unknown[0]}; there are ${tools.join(", ")}`);
 const jobs = Number(values.jobs);
 if (!Number.isInteger(jobs) || jobs < 1) stop(`--jobs is ${values.jobs}; expected a number from 1`);
+const [, part = 0, parts = 0] = (/^(\d+)\/(\d+)$/.exec(values.part) ?? []).map(Number);
+if (part < 1 || part > parts) stop(`--part is ${values.part}; expected I/N, I from 1 to N`);
 const sanitizer =
   Bun.which("compute-sanitizer") ??
   stop("compute-sanitizer is not on the PATH; it comes with the CUDA toolkit, in its bin folder");
@@ -157,19 +161,23 @@ function stop(message: string): never {
 const only = new RegExp(values.only);
 const names = cleanCases()
   .map(({ name }) => name)
-  .filter((name) => only.test(name));
+  .filter((name, i) => only.test(name) && i % parts === part - 1);
 const seconds = () => (performance.now() / 1000).toFixed(0);
 await Promise.all(split(names, jobs).map((list) => runClean("plain", list)));
 console.log(`# ${seconds()} s: all cases without a tool`);
 await Promise.all(
   chosen.flatMap((tool) => {
-    const own = mistakes.filter((mistake) => mistake.tool === tool);
+    const own = mistakes.filter((mistake) => mistake.tool === tool && part === 1);
     return [
       ...own.map(runMistake),
-      runClean(
-        tool,
-        own.map((mistake) => plantedName(mistake, false)),
-      ),
+      ...(own.length > 0
+        ? [
+            runClean(
+              tool,
+              own.map((mistake) => plantedName(mistake, false)),
+            ),
+          ]
+        : []),
       ...split(names, 2 * jobs).map((list) => runClean(tool, list)),
     ];
   }),
