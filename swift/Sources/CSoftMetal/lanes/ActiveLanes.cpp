@@ -168,7 +168,7 @@ class Divergence {
 };
 
 /// Where a SIMD group may lack lanes, no answer is taken to be "all": what is there for all of them alone would be as
-/// much code again, and the other way has the same result for them.
+/// much code again, and the other way has the same result for them. Headers ask; what a user sees comes of votes.
 void expectSome(Function &partial) {
   for (Instruction &asked : instructions(partial)) {
     if (!isQuestion(asked)) continue;

@@ -40,7 +40,7 @@ Element originOf(Element element) {
 /// Whether an instruction computes each element of its result of those at the same place in its operands.
 bool isOfElements(const Instruction &instruction) {
   if (!isa<FixedVectorType>(instruction.getType())) return false;
-  const bool isElementwise = isa<CastInst, UnaryOperator, CmpInst, SelectInst, FreezeInst>(instruction) ||
+  const bool isElementwise = isa<CastInst, UnaryOperator, CmpInst, SelectInst>(instruction) ||
                              (isa<BinaryOperator>(instruction) && !instruction.isIntDivRem());
   return isElementwise && all_of(instruction.operands(), [&](const Use &operand) {
            return isa<FixedVectorType>(operand->getType()) && countOf(operand) == countOf(&instruction);
@@ -54,9 +54,6 @@ class Straight {
 
   /// The vector of these elements; null where some would have to change places.
   Value *of(const Elements &elements) { return isStraight(elements, 0) ? make(elements) : nullptr; }
-
-  /// Whether that takes any instruction of its own.
-  bool hasOperations() const { return hasOperations_; }
 
  private:
   static constexpr unsigned deepest = 12, mostValues = 48;
@@ -114,7 +111,6 @@ class Straight {
       const auto *other = dyn_cast_or_null<Instruction>(value);
       if (value && (!other || !isOfElements(*other) || !isAlike(*first, *other))) return false;
     }
-    hasOperations_ = true;
     for (unsigned i = 0; i < first->getNumOperands(); ++i)
       if (!isStraight(operandsOf(elements, i), depth + 1)) return false;
     return true;
@@ -152,7 +148,6 @@ class Straight {
   }
 
   IRBuilder<> builder_;
-  bool hasOperations_ = false;
   std::map<Elements, bool> isStraight_;
   std::map<Elements, Value *> made_;
 };
@@ -167,10 +162,11 @@ Use *storedBy(Instruction &instruction) {
 bool straighten(Instruction &store) {
   Use *stored = storedBy(store);
   auto *shuffle = stored ? dyn_cast<ShuffleVectorInst>(stored->get()) : nullptr;
-  if (!shuffle || countOf(shuffle) > 256) return false;
+  if (!shuffle || !isa<FixedVectorType>(shuffle->getType()) || countOf(shuffle) > 256) return false;
   Elements elements;
   for (unsigned i = 0; i < countOf(shuffle); ++i) elements.push_back(originOf({shuffle, i}));
-  Straight straight(store);
+  // Not where it is stored, which may be in a loop.
+  Straight straight(*shuffle);
   Value *value = straight.of(elements);
   if (!value) return false;
   stored->set(value);

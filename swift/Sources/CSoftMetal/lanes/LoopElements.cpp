@@ -1,10 +1,13 @@
 #include "LoopElements.hpp"
 
 #include "Primitives.hpp"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/PatternMatch.h"
 #include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Scalar/Scalarizer.h"
@@ -54,7 +57,8 @@ void loadPieces(LoadInst &load) {
   if (!load.isSimple() || !isWord(load.getType()) || load.use_empty() || !findPieces(load, pieces)) return;
   const auto isWhole = [](const Piece &piece) {
     const unsigned bits = piece.value->getType()->getPrimitiveSizeInBits();
-    return !piece.value->getType()->isVectorTy() && (bits == 16 || bits == 32) && piece.first % bits == 0;
+    return !piece.value->getType()->isVectorTy() && (bits == 16 || bits == 32) && piece.first % bits == 0 &&
+           piece.first + bits <= 64;
   };
   if (!all_of(pieces, isWhole)) return;
   IRBuilder<> builder(&load);
@@ -66,6 +70,52 @@ void loadPieces(LoadInst &load) {
     piece.value->replaceAllUsesWith(own);
   }
   for (const Piece &piece : pieces) RecursivelyDeleteTriviallyDeadInstructions(piece.value);
+}
+
+/// Where an instruction reads, and where it writes.
+struct Places {
+  SmallVector<const Value *, 2> read, written;
+};
+
+Places placesOf(const Instruction &instruction) {
+  if (const auto *load = dyn_cast<LoadInst>(&instruction)) return {{load->getPointerOperand()}, {}};
+  if (const auto *store = dyn_cast<StoreInst>(&instruction)) return {{}, {store->getPointerOperand()}};
+  if (const auto *copy = dyn_cast<MemTransferInst>(&instruction)) return {{copy->getSource()}, {copy->getDest()}};
+  Places places;
+  if (const auto *call = dyn_cast<CallBase>(&instruction))
+    for (const Use &argument : call->args())
+      if (argument->getType()->isPointerTy()) places.written.push_back(argument.get());
+  return places;
+}
+
+/// The private variables that a pointer may lead to.
+SmallVector<const AllocaInst *, 4> variablesAt(const Value *pointer) {
+  SmallVector<const Value *, 4> objects;
+  getUnderlyingObjects(pointer, objects, /*LI=*/nullptr, /*MaxLookup=*/0);
+  SmallVector<const AllocaInst *, 4> result;
+  for (const Value *object : objects)
+    if (const auto *variable = dyn_cast<AllocaInst>(object)) result.push_back(variable);
+  return result;
+}
+
+/// Takes from accesses of private variables that a loop over threads writes the promise that they are of one thread:
+/// the turns of the loop share the variable. One that LLVM has made registers of is none by now. True where there are
+/// some.
+bool keepPrivate(Loop &loop) {
+  SmallPtrSet<const AllocaInst *, 8> written;
+  for (BasicBlock *block : loop.blocks())
+    for (Instruction &instruction : *block)
+      for (const Value *place : placesOf(instruction).written)
+        for (const AllocaInst *variable : variablesAt(place)) written.insert(variable);
+  if (written.empty()) return false;
+  for (BasicBlock *block : loop.blocks())
+    for (Instruction &instruction : *block) {
+      const Places places = placesOf(instruction);
+      for (const Value *place : concat<const Value *const>(places.read, places.written))
+        if (any_of(variablesAt(place), [&](const AllocaInst *variable) { return written.contains(variable); }))
+          instruction.setMetadata(LLVMContext::MD_access_group, nullptr);
+    }
+  return true;
 }
 
 bool accessesVectors(BasicBlock &block) {
@@ -80,10 +130,10 @@ PreservedAnalyses LoopElements::run(Function &function, FunctionAnalysisManager 
   if (Triple(function.getParent()->getTargetTriple()).isNVPTX() || hasVectorsOfLanes(function))
     return PreservedAnalyses::all();
   SmallVector<BasicBlock *, 4> bodies;
-  for (const Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
-    if (loop->getNumBlocks() == 1 && getBooleanLoopAttribute(loop, "llvm.loop.vectorize.enable"))
+  for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
+    if (getBooleanLoopAttribute(loop, "llvm.loop.vectorize.enable") && !keepPrivate(*loop) && loop->getNumBlocks() == 1)
       bodies.push_back(loop->getHeader());
-  if (bodies.empty()) return PreservedAnalyses::all();
+  if (bodies.empty()) return PreservedAnalyses::none();
   if (any_of(bodies, [](BasicBlock *body) { return accessesVectors(*body); })) {
     ScalarizerPassOptions options;
     options.ScalarizeLoadStore = true;

@@ -40,12 +40,17 @@ Value *Widener::wideMask(const Access &access) {
   return builder_.CreateShuffleVector(mask_, Constant::getNullValue(mask_->getType()), places);
 }
 
+/// What lanes that are not there load: nothing, but where their bits come beside those of others on the way.
+Constant *Widener::absent(const Access &access, Type *type) const {
+  return areFourHalves(access) ? Constant::getNullValue(type) : PoisonValue::get(type);
+}
+
 Widener::Parts Widener::loadStrided(const Access &access, Value *base) {
   if (isFourByFour(access))
     return loadFourByFour(access,
                           [&](unsigned lane) { return builder_.CreateConstGEP1_32(access.element, base, lane * 4); });
   Type *type = FixedVectorType::get(access.element, width * access.step);
-  Value *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(access), PoisonValue::get(type));
+  Value *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(access), absent(access, type));
   return componentsOf(access, all);
 }
 

@@ -183,7 +183,7 @@ Widener::Parts Widener::loadRuns(const Access &access, Value *pointer) {
                           : builder_.CreateShuffleVector(
                                 wide, placesFor(count, [&](unsigned k) { return lane * access.step + k; }));
     Value *loaded =
-        builder_.CreateMaskedLoad(loadedType, placeOf(lane), access.align, mask, PoisonValue::get(loadedType));
+        builder_.CreateMaskedLoad(loadedType, placeOf(lane), access.align, mask, absent(access, loadedType));
     runs.push_back(builder_.CreateBitCast(loaded, type));
   }
   return componentsOf(access, concatenateVectors(builder_, runs));

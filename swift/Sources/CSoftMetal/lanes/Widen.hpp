@@ -122,6 +122,7 @@ class Widener {
                        const std::function<llvm::Value *(unsigned)> &placeOf);
   bool isFourByFour(const Access &access) const;
   bool areFourHalves(const Access &access) const;
+  llvm::Constant *absent(const Access &access, llvm::Type *type) const;
   Parts componentsOfFourHalves(const Access &access, llvm::Value *all);
   llvm::Value *inLane(llvm::Value *value, unsigned lane, unsigned depth = 0);
   llvm::Value *maskOfRun(unsigned first, unsigned count);

@@ -14,7 +14,7 @@ enum CacheCopy {
     try requireApart(k, v, extent)
 
     // 16 bytes of the larger dtype.
-    let width = UInt32(16 / max(k.source.dtype.size, k.cache.dtype.size))
+    let width = 16 / max(k.source.dtype.size, k.cache.dtype.size)
     let isVector = extent.rowSize % width == 0 && isAligned(k, width) && v.map { isAligned($0, width) } ?? true
     let isWide = max(extent.source, extent.cache) > 1 << 31
     let slot = PipelineSlot(kernel: kernel, variant: (isVector ? 1 : 0) | (isWide ? 2 : 0))
