@@ -98,6 +98,7 @@ describe("rounds", () => {
       "quantize-4bit-d256",
       "dequantize-4bit-d128",
       "rope",
+      "rope-8192",
       "append-f32",
       "append-bf16",
       "append-k8v4",
