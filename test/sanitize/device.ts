@@ -1,9 +1,10 @@
 /**
- * `bun test/sanitize/device.ts [TOOL...] [--jobs N] [--only PATTERN] [--part I/N]`: the tools of NVIDIA's compute-sanitizer over every
- * operation on an NVIDIA GPU. First all cases run without a tool, which compiles their kernels; then under each tool
- * they have to be clean, as the kernels of mistakes.ts without their mistakes, and with one its tool has to report it.
- * A line a case, `TOOL CASE: ok` or what was found. `--part 2/3` takes every third case from the second on, and part 1 the
- * mistakes, for a machine that is lent for less time than all of it takes. Needs the built library, Bun, clang and compute-sanitizer.
+ * `bun test/sanitize/device.ts [TOOL...] [--jobs N] [--only PATTERN] [--part I/N]`: the tools of NVIDIA's
+ * compute-sanitizer over every operation on an NVIDIA GPU. First all cases run without a tool, which compiles their
+ * kernels; then under each tool they have to be clean, as the kernels of mistakes.ts without their mistakes, and with one
+ * its tool has to report it. A line a case, `TOOL CASE: ok` or what was found. `--part 2/3` takes every third case from
+ * the second on, and part 1 the mistakes, for a machine that is lent for less time than all of it takes. Needs the built
+ * library, Bun, clang and compute-sanitizer.
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
@@ -170,14 +171,10 @@ await Promise.all(
     const own = mistakes.filter((mistake) => mistake.tool === tool && part === 1);
     return [
       ...own.map(runMistake),
-      ...(own.length > 0
-        ? [
-            runClean(
-              tool,
-              own.map((mistake) => plantedName(mistake, false)),
-            ),
-          ]
-        : []),
+      ...split(
+        own.map((mistake) => plantedName(mistake, false)),
+        1,
+      ).map((list) => runClean(tool, list)),
       ...split(names, 2 * jobs).map((list) => runClean(tool, list)),
     ];
   }),
