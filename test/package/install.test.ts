@@ -225,7 +225,7 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
       const sizes = listed.map((line) => Number(line.trim().split(/\s+/)[2]));
       expect(sizes.length).toBeGreaterThan(400);
       // Those that a branch a lane is made for come to more, and to minutes.
-      expect(Math.max(...sizes)).toBeLessThan(704 << 10);
+      expect(Math.max(...sizes)).toBeLessThan(640 << 10);
     });
 
     test("makes no cache, since nothing was compiled", () => {

@@ -49,9 +49,10 @@ Widener::Parts Widener::loadStrided(const Access &access, Value *base) {
   if (isFourByFour(access))
     return loadFourByFour(access,
                           [&](unsigned lane) { return builder_.CreateConstGEP1_32(access.element, base, lane * 4); });
-  Type *type = FixedVectorType::get(access.element, width * access.step);
-  Value *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(access), absent(access, type));
-  return componentsOf(access, all);
+  const Access words = inWords(access);
+  Type *type = FixedVectorType::get(words.element, width * words.step);
+  Value *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(words), absent(access, type));
+  return componentsOf(access, builder_.CreateBitCast(all, FixedVectorType::get(access.element, width * access.step)));
 }
 
 /// The components of all lanes' elements, `step` elements a lane.
@@ -82,7 +83,10 @@ void Widener::storeStrided(const Access &access, Value *base, const Parts &value
   if (isFourByFour(access))
     return storeFourByFour(access, values,
                            [&](unsigned lane) { return builder_.CreateConstGEP1_32(access.element, base, lane * 4); });
-  builder_.CreateMaskedStore(elementsOf(access, values), base, access.align, wideMask(access));
+  const Access words = inWords(access);
+  Value *all =
+      builder_.CreateBitCast(elementsOf(access, values), FixedVectorType::get(words.element, width * words.step));
+  builder_.CreateMaskedStore(all, base, access.align, wideMask(words));
 }
 
 /// The words that a lane's components of 8 or 16 bits are moved by where each lane has its own address, since
@@ -93,6 +97,14 @@ std::pair<unsigned, uint64_t> Widener::wordsOf(const Access &access) {
   for (const uint64_t word : {8, 4})
     if (bytes % word == 0) return {unsigned(bytes / word), word};
   return {access.count, access.size};
+}
+
+/// An access of neighbouring lanes by those words, as far as nothing lies between them: few processors have masks of
+/// elements of 8 or 16 bits.
+Widener::Access Widener::inWords(const Access &access) {
+  const auto [count, size] = wordsOf(access);
+  if (size == access.size || access.step != access.count) return access;
+  return {builder_.getIntNTy(unsigned(size * 8)), count, count, access.align, size, access.run};
 }
 
 /// Vectors of all lanes' parts, `from` a lane, cut into `to` parts a lane of type `element`.

@@ -131,6 +131,7 @@ class Widener {
   void storeRuns(const Access &access, llvm::Value *pointer, const Parts &values);
   Parts loadOncePerRun(const Access &access, llvm::Value *pointer);
   static std::pair<unsigned, uint64_t> wordsOf(const Access &access);
+  Access inWords(const Access &access);
   Parts recut(const Parts &parts, llvm::Type *element, unsigned to);
   Parts componentsOf(const Access &access, llvm::Value *all);
   llvm::Value *elementsOf(const Access &access, const Parts &values);
