@@ -22,8 +22,8 @@ async function withAttributes(name: string, attributes: string): Promise<string>
 }
 
 /** The version for whole SIMD groups that the pass and LLVM make of a program, in LLVM's language. */
-async function regularVersion(source: string): Promise<string> {
-  const options = ["-O3", "-march=x86-64-v4", "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+async function regularVersion(source: string, level = "x86-64-v4"): Promise<string> {
+  const options = ["-O3", `-march=${level}`, "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
   const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
   return code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
 }
@@ -131,6 +131,24 @@ if (isLinux && process.arch === "x64")
     const regular = await regularVersion(join(import.meta.dir, "ir/columns.ll"));
     expect(regular).toMatch(/load <8 x i32>/);
     expect(regular).not.toMatch(/gather|scatter/);
+  });
+
+if (isLinux && process.arch === "x64")
+  test("independent threads load, compute and store a register at a time; others all together", async () => {
+    const source = join(import.meta.dir, "ir/independent.ll");
+    const accesses = async (file: string) =>
+      (await regularVersion(file, "x86-64-v3")).match(/(?<== )load <.*?>|store <.*?>/g);
+    const part = ["load <16 x i16>", "load <8 x i32>", "store <16 x i16>", "store <8 x i32>"];
+    expect(await accesses(source)).toEqual([part, part, part, part].flat());
+    const others = join(folder, "together.ll");
+    const text = await Bun.file(source).text();
+    await Bun.write(others, text.replace("call void @sm_independent()", ""));
+    expect(await accesses(others)).toEqual([
+      "load <64 x i16>",
+      "load <32 x i32>",
+      "store <64 x i16>",
+      "store <32 x i32>",
+    ]);
   });
 
 if (isLinux && process.arch === "x64")

@@ -21,8 +21,14 @@ const mistakes: readonly Mistake[] = [
   {
     what: "a mask not applied to a store",
     file: "Memory.cpp",
-    find: "CreateMaskedStore(elementsOf(access, values), base, access.align, wideMask(access))",
-    replace: "CreateAlignedStore(elementsOf(access, values), base, access.align)",
+    find: "CreateMaskedStore(all, base, access.align, wideMask(words))",
+    replace: "CreateMaskedStore(all, base, access.align, splat(builder_.getTrue(), width * words.step))",
+  },
+  {
+    what: "the lanes of the first register for those of each",
+    file: "ByRegister.cpp",
+    find: "const uint64_t offset = part *",
+    replace: "const uint64_t offset = 0 *",
   },
   {
     what: "a loop left when the first lane leaves",

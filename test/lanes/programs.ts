@@ -42,6 +42,8 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     return words;
   },
   constants: (lanes) => perLane(lanes, (value) => (value > 10 ? 7 : 5)),
+  independent: (lanes) =>
+    perLane(lanes, (value) => untouched + 1000 * ((value * 3 + 7) << 2) + ((value * 5) >> 1) - value),
   joined: (lanes) =>
     perLane(lanes, (_, lane) => {
       const row = lane >> 2;

@@ -17,6 +17,7 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
       if (AllocaInst *mask = states_[blocks_.order[size_t(index_)]].mask) builder_.CreateStore(mask_, mask);
       return;
     }
+    case Primitive::independent:
     case Primitive::order:
       return;
     case Primitive::lane:

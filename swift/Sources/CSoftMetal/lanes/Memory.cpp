@@ -1,4 +1,5 @@
 /// Loads and stores: once, as one vector, or lane by lane.
+#include "ByRegister.hpp"
 #include "Widen.hpp"
 #include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Constants.h"
@@ -51,7 +52,8 @@ Widener::Parts Widener::loadStrided(const Access &access, Value *base) {
                           [&](unsigned lane) { return builder_.CreateConstGEP1_32(access.element, base, lane * 4); });
   const Access words = inWords(access);
   Type *type = FixedVectorType::get(words.element, width * words.step);
-  Value *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(words), absent(access, type));
+  CallInst *all = builder_.CreateMaskedLoad(type, base, access.align, wideMask(words), absent(access, type));
+  if (source_.hasFnAttribute(independent)) markLaneAfterLane(*all);
   return componentsOf(access, builder_.CreateBitCast(all, FixedVectorType::get(access.element, width * access.step)));
 }
 
@@ -86,7 +88,8 @@ void Widener::storeStrided(const Access &access, Value *base, const Parts &value
   const Access words = inWords(access);
   Value *all =
       builder_.CreateBitCast(elementsOf(access, values), FixedVectorType::get(words.element, width * words.step));
-  builder_.CreateMaskedStore(all, base, access.align, wideMask(words));
+  CallInst *store = builder_.CreateMaskedStore(all, base, access.align, wideMask(words));
+  if (source_.hasFnAttribute(independent)) markLaneAfterLane(*store);
 }
 
 /// The words that a lane's components of 8 or 16 bits are moved by where each lane has its own address, since

@@ -3,6 +3,7 @@
 
 #include "ActiveLanes.hpp"
 #include "BfloatBits.hpp"
+#include "ByRegister.hpp"
 #include "Extracts.hpp"
 #include "KeepOrder.hpp"
 #include "LaneNumbers.hpp"
@@ -110,7 +111,17 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     }
   }
 
+  /// Marks a kernel that says that its threads are independent.
+  static void markIndependent(Function &kernel) {
+    for (Instruction &instruction : make_early_inc_range(instructions(kernel))) {
+      if (primitiveOf(&instruction) != Primitive::independent) continue;
+      kernel.addFnAttr(independent);
+      instruction.eraseFromParent();
+    }
+  }
+
   void widen(Function &kernel, FunctionAnalysisManager &analyses) {
+    markIndependent(kernel);
     replaceArguments(kernel);
     copyAsVectors(kernel, /*isPrivateToo=*/false);
     simplify(kernel, analyses, *builder_);
@@ -198,6 +209,7 @@ void registerPasses(PassBuilder &builder) {
   });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(createModuleToFunctionPassAdaptor(KeepOrder()));
+    passes.addPass(createModuleToFunctionPassAdaptor(ByRegister()));
     passes.addPass(createModuleToFunctionPassAdaptor(AvoidMiscompiled()));
     passes.addPass(createModuleToFunctionPassAdaptor(LaneNumbers()));
     passes.addPass(CompactMasks());

@@ -13,6 +13,7 @@ Primitive primitiveOf(const Value *value) {
   if (!callee || !callee->isDeclaration() || !callee->getName().starts_with("sm_")) return Primitive::none;
   return StringSwitch<Primitive>(callee->getName().drop_front(3))
       .Case("kernel", Primitive::kernel)
+      .Case("independent", Primitive::independent)
       .Case("regular", Primitive::regular)
       .Case("lane", Primitive::lane)
       .Case("group", Primitive::group)

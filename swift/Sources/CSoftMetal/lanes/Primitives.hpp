@@ -9,6 +9,7 @@
 ///                                  first in the function: how many lanes exist (from lane 0 on; 32 or more: all),
 ///                                  and whether they are all there and lie in one row of the threadgroup,
 ///                                  from a multiple of 32 on; the constant true has no other version made
+///   void  sm_independent()         anywhere: threads neither wait for each other nor exchange anything
 ///   i1    sm_regular()             whether `regular` held; a constant in each of the two versions that are made
 ///   i32   sm_lane()                0 to 31
 ///   ptr   sm_group(), i32 sm_simdgroup()
@@ -55,6 +56,7 @@ constexpr uint64_t shareBytes = 8;  ///< of a lane's two elements of a matrix of
 enum class Primitive {
   none,
   kernel,
+  independent,
   regular,
   lane,
   group,

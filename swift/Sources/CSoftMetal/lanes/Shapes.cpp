@@ -347,6 +347,7 @@ Shape Shapes::call(const CallBase &call) const {
       return {Shape::strided, false, b.stride, std::min(zeros, b.zeros), largest(32)};
     }
     case Primitive::kernel:
+    case Primitive::independent:
     case Primitive::regular:
     case Primitive::group:
     case Primitive::simdgroup:

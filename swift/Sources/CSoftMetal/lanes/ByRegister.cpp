@@ -1,0 +1,225 @@
+#include "ByRegister.hpp"
+
+#include <algorithm>
+
+#include "Primitives.hpp"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/Analysis/VectorUtils.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Local.h"
+
+using namespace llvm;
+
+namespace lanes {
+namespace {
+
+constexpr const char *groupName = "softmetal.lanes";
+
+/// Elements of all lanes, the same number of each; 0 where it is no such vector.
+unsigned elementsOfLanes(const Type *type) {
+  const auto *vector = dyn_cast<FixedVectorType>(type);
+  return vector && vector->getNumElements() % width == 0 ? vector->getNumElements() : 0;
+}
+
+/// Whether memory may be a variable of the function, whose accesses LLVM divides as it likes.
+bool mayBePrivate(const Value *pointer) {
+  SmallVector<const Value *, 4> objects;
+  getUnderlyingObjects(pointer, objects, /*LI=*/nullptr, /*MaxLookup=*/0);
+  return any_of(objects, [](const Value *object) { return isa<AllocaInst>(object); });
+}
+
+/// Loads and stores of neighbouring elements by all lanes; `group` says which are.
+bool isAccess(Instruction &instruction, const MDNode *group) {
+  if (instruction.getMetadata(LLVMContext::MD_access_group) != group) return false;
+  const auto *load = dyn_cast<LoadInst>(&instruction);
+  const auto *store = dyn_cast<StoreInst>(&instruction);
+  if (!(load && load->isSimple()) && !(store && store->isSimple())) return false;
+  const Type *type = getLoadStoreType(&instruction);
+  return elementsOfLanes(type) != 0 && type->getScalarSizeInBits() % 8 == 0 &&
+         !mayBePrivate(getLoadStorePointerOperand(&instruction));
+}
+
+/// Whether it computes each element of its result of those at the same place in its operands.
+bool isElementwise(const Instruction &instruction) {
+  const unsigned count = elementsOfLanes(instruction.getType());
+  const auto *call = dyn_cast<IntrinsicInst>(&instruction);
+  const bool isCall = call && isTriviallyVectorizable(call->getIntrinsicID());
+  if (count == 0 || !(isCall || isa<BinaryOperator, UnaryOperator, CastInst, CmpInst, SelectInst>(instruction)))
+    return false;
+  return all_of(call ? call->args() : instruction.operands(),
+                [&](const Use &operand) { return elementsOfLanes(operand->getType()) == count; });
+}
+
+/// Neighbouring accesses of a block, and what they have between them.
+class AccessRun {
+ public:
+  void add(Instruction &access) { accesses_.push_back(&access); }
+
+  /// Does all that with the lanes of one register after another, where that is as good as all of them together.
+  bool split(uint64_t registerBits) {
+    if (accesses_.size() < 2 || !collect()) return false;
+    const unsigned lanes = unsigned(registerBits / widestElement());
+    if (lanes == 0 || lanes >= width || between_.size() < fewest) return false;
+    parts_ = width / lanes;
+    if (!all_of(between_, [&](const Instruction *each) { return keepsParts(*each); })) return false;
+    IRBuilder<> builder(accesses_.back());
+    for (unsigned part = 0; part < parts_; ++part) {
+      known_.clear();
+      for (Instruction *access : accesses_) emit(*access, part, builder);
+    }
+    for (Instruction *access : reverse(accesses_)) {
+      if (auto *store = dyn_cast<StoreInst>(access)) {
+        Value *value = store->getValueOperand();
+        store->eraseFromParent();
+        RecursivelyDeleteTriviallyDeadInstructions(value);
+      }
+    }
+    return true;
+  }
+
+ private:
+  /// Of less, registers hold all.
+  static constexpr unsigned fewest = 8;
+
+  /// Finds what is computed from loads to stores; false where something else asks for any of it.
+  bool collect() {
+    const BasicBlock *block = accesses_.front()->getParent();
+    SetVector<Instruction *> todo;
+    for (Instruction *access : accesses_)
+      if (auto *store = dyn_cast<StoreInst>(access))
+        if (auto *value = dyn_cast<Instruction>(store->getValueOperand())) todo.insert(value);
+    for (unsigned i = 0; i < todo.size(); ++i) {
+      Instruction *each = todo[i];
+      if (each->getParent() != block || getSplatValue(each)) continue;
+      if (!isElementwise(*each) && !isa<ShuffleVectorInst>(each)) continue;
+      between_.insert(each);
+      for (Value *operand : each->operands())
+        if (auto *value = dyn_cast<Instruction>(operand)) todo.insert(value);
+    }
+    const auto isOfRun = [&](const User *user) {
+      auto *instruction = const_cast<Instruction *>(cast<Instruction>(user));
+      return between_.contains(instruction) || is_contained(accesses_, instruction);
+    };
+    return all_of(between_, [&](const Instruction *each) { return all_of(each->users(), isOfRun); }) &&
+           all_of(accesses_, [&](const Instruction *each) {
+             return isa<StoreInst>(each) || (!each->use_empty() && all_of(each->users(), isOfRun));
+           });
+  }
+
+  unsigned widestElement() const {
+    unsigned bits = 0;
+    for (Instruction *access : accesses_) bits = std::max(bits, getLoadStoreType(access)->getScalarSizeInBits());
+    for (const Instruction *each : between_) bits = std::max(bits, each->getType()->getScalarSizeInBits());
+    return bits;
+  }
+
+  unsigned partOf(const Type *type) const { return cast<FixedVectorType>(type)->getNumElements() / parts_; }
+
+  /// Whether no element leaves its part.
+  bool keepsParts(const Instruction &instruction) const {
+    const auto *shuffle = dyn_cast<ShuffleVectorInst>(&instruction);
+    if (!shuffle) return true;
+    const Type *from = shuffle->getOperand(0)->getType();
+    if (elementsOfLanes(from) == 0 || elementsOfLanes(shuffle->getType()) == 0) return false;
+    const unsigned count = cast<FixedVectorType>(from)->getNumElements();
+    const ArrayRef<int> places = shuffle->getShuffleMask();
+    for (unsigned i = 0; i < places.size(); ++i)
+      if (places[i] >= 0 && unsigned(places[i]) % count / partOf(from) != i / partOf(shuffle->getType())) return false;
+    return true;
+  }
+
+  void emit(Instruction &access, unsigned part, IRBuilder<> &builder) {
+    const DataLayout &layout = access.getModule()->getDataLayout();
+    Type *whole = getLoadStoreType(&access);
+    Type *type = FixedVectorType::get(whole->getScalarType(), partOf(whole));
+    const uint64_t offset = part * layout.getTypeStoreSize(type).getFixedValue();
+    Value *place = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), getLoadStorePointerOperand(&access), offset);
+    const Align align = commonAlignment(getLoadStoreAlignment(&access), offset);
+    if (auto *store = dyn_cast<StoreInst>(&access))
+      builder.CreateAlignedStore(partOf(store->getValueOperand(), part, builder), place, align);
+    else
+      known_[&access] = builder.CreateAlignedLoad(type, place, align);
+  }
+
+  /// The part of a value that the part's lanes have.
+  Value *partOf(Value *value, unsigned part, IRBuilder<> &builder) {
+    if (Value *known = known_.lookup(value)) return known;
+    Value *made = makePart(value, part, builder);
+    known_[value] = made;
+    return made;
+  }
+
+  Value *makePart(Value *value, unsigned part, IRBuilder<> &builder) {
+    const unsigned count = partOf(value->getType());
+    if (Value *splat = getSplatValue(value)) return builder.CreateVectorSplat(count, splat);
+    auto *instruction = dyn_cast<Instruction>(value);
+    if (!instruction || !between_.contains(instruction))
+      return builder.CreateShuffleVector(value, createSequentialMask(part * count, count, 0));
+    if (auto *shuffle = dyn_cast<ShuffleVectorInst>(instruction)) {
+      Value *first = partOf(shuffle->getOperand(0), part, builder);
+      Value *second = partOf(shuffle->getOperand(1), part, builder);
+      const unsigned whole = cast<FixedVectorType>(shuffle->getOperand(0)->getType())->getNumElements();
+      const unsigned from = whole / parts_;
+      SmallVector<int, 32> places;
+      for (const int place : shuffle->getShuffleMask().slice(part * count, count))
+        places.push_back(place < 0 ? place : int(unsigned(place) / whole * from + unsigned(place) % from));
+      return builder.CreateShuffleVector(first, second, places);
+    }
+    auto *type = FixedVectorType::get(value->getType()->getScalarType(), count);
+    if (auto *call = dyn_cast<IntrinsicInst>(instruction)) {
+      SmallVector<Value *, 3> operands;
+      for (Value *operand : call->args()) operands.push_back(partOf(operand, part, builder));
+      CallInst *result = builder.CreateIntrinsic(type, call->getIntrinsicID(), operands);
+      result->copyIRFlags(call);
+      return result;
+    }
+    SmallVector<Value *, 3> operands;
+    for (Value *operand : instruction->operands()) operands.push_back(partOf(operand, part, builder));
+    Instruction *result = instruction->clone();
+    result->mutateType(type);
+    for (unsigned i = 0; i < operands.size(); ++i) result->setOperand(i, operands[i]);
+    return builder.Insert(result);
+  }
+
+  SmallVector<Instruction *, 8> accesses_;
+  SetVector<Instruction *> between_;
+  unsigned parts_ = 1;
+  DenseMap<Value *, Value *> known_;  ///< of the part under way
+};
+
+}  // namespace
+
+void markLaneAfterLane(Instruction &access) {
+  NamedMDNode *groups = access.getModule()->getOrInsertNamedMetadata(groupName);
+  if (groups->getNumOperands() == 0) groups->addOperand(MDNode::getDistinct(access.getContext(), {}));
+  access.setMetadata(LLVMContext::MD_access_group, groups->getOperand(0));
+}
+
+PreservedAnalyses ByRegister::run(Function &function, FunctionAnalysisManager &analyses) {
+  const NamedMDNode *groups = function.getParent()->getNamedMetadata(groupName);
+  if (!groups || !function.hasFnAttribute(independent)) return PreservedAnalyses::all();
+  const uint64_t registerBits = analyses.getResult<TargetIRAnalysis>(function)
+                                    .getRegisterBitWidth(TargetTransformInfo::RGK_FixedWidthVector)
+                                    .getFixedValue();
+  SmallVector<AccessRun, 16> runs;
+  for (BasicBlock &block : function) {
+    runs.emplace_back();
+    for (Instruction &instruction : block) {
+      if (isAccess(instruction, groups->getOperand(0)))
+        runs.back().add(instruction);
+      else if (instruction.mayReadOrWriteMemory())
+        runs.emplace_back();
+    }
+  }
+  bool isChanged = false;
+  for (AccessRun &run : runs) isChanged |= run.split(registerBits);
+  return isChanged ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+}  // namespace lanes

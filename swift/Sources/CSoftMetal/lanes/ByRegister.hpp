@@ -1,0 +1,26 @@
+/// Lanes a register at a time, where threads have nothing to do with each other.
+#pragma once
+
+#include "llvm/IR/PassManager.h"
+
+namespace lanes {
+
+/// Attribute of a function whose threads may run one after another: no barrier, no function of several lanes.
+constexpr const char *independent = "softmetal-independent";
+
+/// Says of an access that it is one by all lanes, of which each has its own bytes, those of the next lane behind them.
+/// An access group, which LLVM keeps where it changes the type of what is accessed, and which means nothing to it where
+/// no loop names it.
+void markLaneAfterLane(llvm::Instruction &access);
+
+/// All lanes load, compute and store together, which takes as many registers as lanes have values under way, times the
+/// registers of a value: 4 with AVX2. A compiler may not store for some lanes before it has loaded for others, who may
+/// be neighbours in memory. Threads that are independent may go before others: what neighbouring loads and stores of a
+/// block have between them is done for the lanes of one register, then for those of the next.
+class ByRegister : public llvm::PassInfoMixin<ByRegister> {
+ public:
+  static bool isRequired() { return true; }
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
+}  // namespace lanes
