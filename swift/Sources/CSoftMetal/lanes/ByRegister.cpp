@@ -45,9 +45,10 @@ bool isAccess(Instruction &instruction, const MDNode *group) {
          !mayBePrivate(getLoadStorePointerOperand(&instruction));
 }
 
-/// Whether it computes each element of its result of those at the same place in its operands.
+/// Whether it computes each element of its result of those at the same place in its operands, or the bits of them.
 bool isElementwise(const Instruction &instruction) {
   const unsigned count = elementsOfLanes(instruction.getType());
+  if (isa<BitCastInst>(instruction)) return count != 0 && elementsOfLanes(instruction.getOperand(0)->getType()) != 0;
   const auto *call = dyn_cast<IntrinsicInst>(&instruction);
   const bool isCall = call && isTriviallyVectorizable(call->getIntrinsicID());
   if (count == 0 || !(isCall || isa<BinaryOperator, UnaryOperator, CastInst, CmpInst, SelectInst>(instruction)))

@@ -3,6 +3,7 @@
 
 #include "ActiveLanes.hpp"
 #include "BfloatBits.hpp"
+#include "BfloatPairs.hpp"
 #include "ByRegister.hpp"
 #include "Extracts.hpp"
 #include "KeepOrder.hpp"
@@ -209,6 +210,7 @@ void registerPasses(PassBuilder &builder) {
   });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(createModuleToFunctionPassAdaptor(KeepOrder()));
+    passes.addPass(createModuleToFunctionPassAdaptor(RoundBfloatPairs()));
     passes.addPass(createModuleToFunctionPassAdaptor(ByRegister()));
     passes.addPass(createModuleToFunctionPassAdaptor(AvoidMiscompiled()));
     passes.addPass(createModuleToFunctionPassAdaptor(LaneNumbers()));
