@@ -9,12 +9,14 @@
 /// in device memory. A token whose position is below 0 or beyond the last slot, or
 /// whose page there is not, is left out: no number there leads outside.
 ///
-/// Grid: (headDim / 2 / N, batch * nTokens, groups of heads); a thread moves N
-/// neighbouring pairs of all heads of its group, N being 2 where constant `is_wide`
-/// says so, else 1. Any threadgroup size; no threadgroup memory, no barriers.
+/// Grid: (headDim / 2 / N, batch * nTokens, groups of heads of K, then of V); a
+/// thread moves N neighbouring pairs of all heads of its group, N being 2 where
+/// constant `is_wide` says so, else 1. Any threadgroup size; no threadgroup memory,
+/// no barriers.
 /// Work: bound by memory bandwidth; an angle a thread and pair, then 4
 /// multiplications a pair of K. 32 lanes read and write two runs of 128 bytes, in
-/// 16 bits one pair at a time of 64.
+/// 16 bits one pair at a time of 64. K and V apart: each head is a stream of its
+/// own in the caches, and of half as many at a time more stay open.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
@@ -49,25 +51,28 @@ inline long place_of(constant KvCacheAppendParams &params, const device int *blo
   return page < params.nPages ? long(page) * params.nHeads * params.pageTokens + slot % params.pageTokens : -1;
 }
 
-/// N pairs of the heads of a group. `row` is that of the sources, `place` that of the caches, p the position.
+/// N pairs of the heads of a group, of K or of V. `place` is the token's in the caches, p its position.
 template <typename From, typename To, int N>
 inline void append_group(const device typename From::Bits *source_k, device typename To::Bits *cache_k,
                          const device typename From::Bits *source_v, device typename To::Bits *cache_v,
                          constant float *inv_freq, constant KvCacheAppendParams &params, long place, long p,
-                         uint3 position, uint groups) {
+                         uint3 position, uint all_groups) {
   const uint index = position.x;
   const uint row = position.y;
   const uint slots = has_pages ? params.pageTokens : params.capacity;
+  const uint groups = has_v ? all_groups / 2 : all_groups;
+  const bool is_v = position.z >= groups;
   const uint group = (params.nHeads + groups - 1) / groups;
-  const uint first = min(position.z * group, params.nHeads);
+  const uint first = min((is_v ? position.z - groups : position.z) * group, params.nHeads);
   const ulong head_dim = params.headDim / N;
   const HeadWalk walk = {(ulong(row) * params.nHeads + first) * head_dim, head_dim,
                          (ulong(place) + ulong(first) * slots) * head_dim, slots * head_dim,
                          min(group, params.nHeads - first)};
 
   const uint half_dim = params.headDim / 2 / N;
-  if (has_v) {
+  if (has_v && is_v) {
     keep_heads<From, To, N>(source_v, cache_v, walk, index, half_dim);
+    return;
   }
   if (!turns) {
     keep_heads<From, To, N>(source_k, cache_k, walk, index, half_dim);

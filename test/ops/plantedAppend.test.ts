@@ -54,7 +54,7 @@ function errorOf(kernel: string, { isSliding, hasPages, perBatch }: Form): numbe
       ...(hasPages ? { 5: table } : {}),
     },
     bytes: { 6: invFreq, 7: params },
-    grid: [headDim / 2, batch * nTokens, 2],
+    grid: [headDim / 2, batch * nTokens, 4],
     threads: [headDim / 2, 1, 1],
   });
   pass.commitAndWait();
@@ -93,7 +93,7 @@ testTable("the shader as it is", [{ name: "passes" }], () => {
 });
 
 const mistakes: readonly (ShaderPatch & { readonly name: string })[] = [
-  { name: "V left out", find: /if \(has_v\)/, replace: "if (false)" },
+  { name: "V left out", find: /if \(has_v && is_v\)/, replace: "if (false)" },
   { name: "K written as V", find: /\(source_v, cache_v, walk/, replace: "(source_k, cache_v, walk" },
   { name: "half of V", find: /cache_v, walk, index, half_dim/, replace: "cache_v, walk, index, 1" },
   { name: "K does not turn", find: /if \(!turns\)/, replace: "if (true)" },

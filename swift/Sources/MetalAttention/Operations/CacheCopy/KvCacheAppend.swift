@@ -49,7 +49,8 @@ enum KvCacheAppend {
     if let rope { encoder.bind(rope.frequencies, at: 6) }
     encoder.bind(params, at: 7)
     let columns = params.headDim / (isWide ? 4 : 2)
-    let grid = GridSize(columns, rows, HeadGroups.count(of: params.nHeads, columns: columns, rows: rows))
+    let groups = HeadGroups.count(of: params.nHeads, columns: columns, rows: rows)
+    let grid = GridSize(columns, rows, v == nil ? groups : 2 * groups)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.kvCacheAppend, .threads, grid: grid, threads: threads)
     return nil
