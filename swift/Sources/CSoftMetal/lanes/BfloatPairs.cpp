@@ -29,7 +29,7 @@ Value *bitsOfRounded(Value *rounded) {
   Value *number = nullptr, *bits = nullptr, *a = nullptr, *b = nullptr, *c = nullptr;
   if (!rounded->hasOneUse() || !match(rounded, m_Select(m_FCmp(predicate, m_Value(number), m_Value()),
                                                         m_Or(m_Value(bits), m_SpecificInt(0x400000)),
-                                                        m_Add(m_Add(m_Value(a), m_Value(b)), m_Value(c)))))
+                                                        m_c_Add(m_Add(m_Value(a), m_Value(b)), m_Value(c)))))
     return nullptr;
   if (predicate != CmpInst::FCMP_UNO || !match(bits, m_BitCast(m_Specific(number))) || !isOfArithmetic(number))
     return nullptr;

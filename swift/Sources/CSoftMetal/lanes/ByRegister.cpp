@@ -41,8 +41,8 @@ bool isAccess(Instruction &instruction, const MDNode *group) {
   const auto *store = dyn_cast<StoreInst>(&instruction);
   if (!(load && load->isSimple()) && !(store && store->isSimple())) return false;
   const Type *type = getLoadStoreType(&instruction);
-  return elementsOfLanes(type) != 0 && type->getScalarSizeInBits() % 8 == 0 &&
-         !mayBePrivate(getLoadStorePointerOperand(&instruction));
+  return elementsOfLanes(type) != 0 && (type->isIntOrIntVectorTy() || type->isFPOrFPVectorTy()) &&
+         type->getScalarSizeInBits() % 8 == 0 && !mayBePrivate(getLoadStorePointerOperand(&instruction));
 }
 
 /// Whether it computes each element of its result of those at the same place in its operands, or the bits of them.
@@ -74,13 +74,14 @@ class AccessRun {
       known_.clear();
       for (Instruction *access : accesses_) emit(*access, part, builder);
     }
-    for (Instruction *access : reverse(accesses_)) {
-      if (auto *store = dyn_cast<StoreInst>(access)) {
-        Value *value = store->getValueOperand();
-        store->eraseFromParent();
-        RecursivelyDeleteTriviallyDeadInstructions(value);
-      }
+    SmallVector<WeakTrackingVH, 8> rest;
+    for (Instruction *access : accesses_) {
+      auto *store = dyn_cast<StoreInst>(access);
+      if (!store) continue;
+      rest.push_back(store->getValueOperand());
+      store->eraseFromParent();
     }
+    RecursivelyDeleteTriviallyDeadInstructionsPermissive(rest);
     return true;
   }
 

@@ -20,7 +20,7 @@ namespace {
 
 unsigned countOf(const Value *vector) { return cast<FixedVectorType>(vector->getType())->getNumElements(); }
 
-/// An element of a vector; of a scalar, itself.
+/// An element of a vector, by its place.
 using Element = std::pair<Value *, unsigned>;
 using Elements = std::vector<Element>;
 
