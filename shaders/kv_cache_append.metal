@@ -9,14 +9,14 @@
 /// in device memory. A token whose position is below 0 or beyond the last slot, or
 /// whose page there is not, is left out: no number there leads outside.
 ///
-/// Grid: (headDim / 2 / N, batch * nTokens, groups of heads of K, then of V); a
-/// thread moves N neighbouring pairs of all heads of its group, N being 2 where
-/// constant `is_wide` says so, else 1. Any threadgroup size; no threadgroup memory,
-/// no barriers.
+/// Grid: (headDim / 2 / N, batch * nTokens, groups of heads of K, then as many of V
+/// where there is V); a thread moves N neighbouring pairs of all heads of its group,
+/// N being 2 where constant `is_wide` says so, else 1. Any threadgroup size; no
+/// threadgroup memory, no barriers.
 /// Work: bound by memory bandwidth; an angle a thread and pair, then 4
 /// multiplications a pair of K. 32 lanes read and write two runs of 128 bytes, in
-/// 16 bits one pair at a time of 64. K and V apart: each head is a stream of its
-/// own in the caches, and of half as many at a time more stay open.
+/// 16 bits one pair at a time of 64. K and V have threads of their own: each head of
+/// a cache is a stream of memory, and half as many at a time are faster.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"

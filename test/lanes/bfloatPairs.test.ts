@@ -34,6 +34,55 @@ define void @${name}(ptr %from, ptr %to, float %factor) {
 }
 `;
 
+/** A sum and a difference, rounded by integers, where it is asked whether they or another number are NaN. */
+const byHand = () => {
+  const half = (name: string) => `
+  %b${name} = bitcast <32 x float> %${name} to <32 x i32>
+  %s${name} = lshr <32 x i32> %b${name}, splat (i32 16)
+  %l${name} = and <32 x i32> %s${name}, splat (i32 1)
+  %h${name} = add <32 x i32> %b${name}, splat (i32 32767)
+  %r${name} = add <32 x i32> %h${name}, %l${name}
+  %q${name} = or <32 x i32> %b${name}, splat (i32 4194304)
+  %n${name} = fcmp uno <32 x float> %${name}, %others
+  %w${name} = select <32 x i1> %n${name}, <32 x i32> %q${name}, <32 x i32> %r${name}`;
+  return `
+define void @asked(ptr %from, ptr %to, float %other) {
+  %one = insertelement <32 x float> poison, float %other, i64 0
+  %others = shufflevector <32 x float> %one, <32 x float> poison, <32 x i32> zeroinitializer
+  %more = getelementptr <32 x float>, ptr %from, i64 1
+  %a = load <32 x float>, ptr %from, align 4
+  %b = load <32 x float>, ptr %more, align 4
+  %x = fadd <32 x float> %a, %b
+  %y = fsub <32 x float> %a, %b${half("x")}${half("y")}
+  %lower = lshr <32 x i32> %wx, splat (i32 16)
+  %upper = and <32 x i32> %wy, splat (i32 -65536)
+  %words = or <32 x i32> %upper, %lower
+  store <32 x i32> %words, ptr %to, align 4
+  ret void
+}
+`;
+};
+
+if (process.platform === "linux" && process.arch === "x64")
+  test("rounding that asks whether another number is NaN stays what it is", async () => {
+    const source = join(folder, "asked.ll");
+    const library = join(folder, "asked.so");
+    await Bun.write(source, byHand());
+    const options = ["-O3", "-march=x86-64-v3", "-w", `-fpass-plugin=${lanesPlugin()}`];
+    await runChecked(["clang-19", ...options, "-shared", "-fPIC", source, "-o", library]);
+    const { symbols, close } = dlopen(library, { asked: { args: ["ptr", "ptr", "f32"], returns: "void" } });
+    const numbers = new Float32Array(64).fill(3, 0, 32).fill(1, 32);
+    const results = new Uint16Array(64);
+    const rounded = (other: number) => {
+      symbols.asked(ptr(numbers), ptr(results), other);
+      return [...new Set(results)];
+    };
+    expect(rounded(0)).toEqual([0x4080, 0x4000]);
+    // With the bit that makes a NaN quiet.
+    expect(rounded(Number.NaN)).toEqual([0x40c0, 0x4040]);
+    close();
+  });
+
 if (process.platform === "linux" && process.arch === "x64")
   test.each([
     ["scaled", "fmul <32 x float> $, %factors", true],

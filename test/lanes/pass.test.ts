@@ -35,6 +35,16 @@ if (isLinux)
       expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf(name, lanes) });
   });
 
+if (isLinux && process.arch === "x64")
+  test.each(["x86-64-v2", "x86-64-v3"])(
+    "numbers of odd bits, of which a register has no power of two, at %s",
+    async (level) => {
+      const program = await compileProgram("oddBits", lanesPlugin(), folder, level);
+      for (const lanes of laneCounts)
+        expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf("oddBits", lanes) });
+    },
+  );
+
 /** Without instructions for masks of 16 bits, for scatters, for gathers. */
 if (isLinux && process.arch === "x64")
   describe.each(["x86-64-v2", "x86-64-v3"])("masked accesses at %s", (level) => {

@@ -73,6 +73,7 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     }
     return words;
   },
+  oddBits: (lanes) => perLane(lanes, (value) => untouched + Math.floor(((value * (value - 1)) / 2 + 1) ** 2 / 4)),
   permute: (lanes) => {
     let sum = 0;
     for (let k = 0; k < lanes; k++) sum += k * (input[k] as number);

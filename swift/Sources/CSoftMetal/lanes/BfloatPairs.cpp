@@ -26,12 +26,14 @@ bool isOfArithmetic(const Value *number) {
 /// The bits of the floats that `bfloatBits` has rounded here, in the upper halves of words; null where it is not that.
 Value *bitsOfRounded(Value *rounded) {
   CmpInst::Predicate predicate;
-  Value *number = nullptr, *bits = nullptr, *a = nullptr, *b = nullptr, *c = nullptr;
-  if (!rounded->hasOneUse() || !match(rounded, m_Select(m_FCmp(predicate, m_Value(number), m_Value()),
+  Value *number = nullptr, *other = nullptr, *bits = nullptr, *a = nullptr, *b = nullptr, *c = nullptr;
+  if (!rounded->hasOneUse() || !match(rounded, m_Select(m_FCmp(predicate, m_Value(number), m_Value(other)),
                                                         m_Or(m_Value(bits), m_SpecificInt(0x400000)),
                                                         m_c_Add(m_Add(m_Value(a), m_Value(b)), m_Value(c)))))
     return nullptr;
-  if (predicate != CmpInst::FCMP_UNO || !match(bits, m_BitCast(m_Specific(number))) || !isOfArithmetic(number))
+  const bool asksOneNumber = other == number || match(other, m_AnyZeroFP());
+  if (predicate != CmpInst::FCMP_UNO || !asksOneNumber || !match(bits, m_BitCast(m_Specific(number))) ||
+      !isOfArithmetic(number))
     return nullptr;
   const auto isLast = m_And(m_LShr(m_Specific(bits), m_SpecificInt(16)), m_SpecificInt(1));
   bool hasBits = false, hasLast = false, hasHalf = false;
@@ -54,7 +56,7 @@ Value *roundPairs(IRBuilder<> &builder, Value *first, Value *second) {
                                   builder.CreateShl(second, constant(second, 16)));
   upper = builder.CreateBitCast(upper, halves);
   lower = builder.CreateBitCast(lower, halves);
-  // What is one up in the upper half: the carry of lower + 0x7fff + upper % 2, by their mean, rounded up.
+  // 1 where the upper half goes up by one: the carry of lower + 0x7fff + upper % 2, by their mean, rounded up.
   Value *half = builder.CreateOr(builder.CreateAnd(upper, constant(upper, 1)), constant(upper, 0x7ffe));
   Value *mean = builder.CreateSub(builder.CreateOr(lower, half),
                                   builder.CreateLShr(builder.CreateXor(lower, half), constant(lower, 1)));

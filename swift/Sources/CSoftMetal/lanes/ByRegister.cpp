@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char *groupName = "softmetal.lanes";
 
-/// Elements of all lanes, the same number of each; 0 where it is no such vector.
+/// How many elements a vector has that may be as many of each lane, in whatever order; 0 where it is no such vector.
 unsigned elementsOfLanes(const Type *type) {
   const auto *vector = dyn_cast<FixedVectorType>(type);
   return vector && vector->getNumElements() % width == 0 ? vector->getNumElements() : 0;
@@ -62,10 +62,12 @@ class AccessRun {
  public:
   void add(Instruction &access) { accesses_.push_back(&access); }
 
-  /// Does all that with the lanes of one register after another, where that is as good as all of them together.
-  bool split(uint64_t registerBits) {
+  /// Does all that with the lanes of one register after another, where that is as good as all of them together. What
+  /// was computed of all lanes before is added to `rest`.
+  bool split(uint64_t registerBits, SmallVectorImpl<WeakTrackingVH> &rest) {
     if (accesses_.size() < 2 || !collect()) return false;
-    const unsigned lanes = unsigned(registerBits / widestElement());
+    // A power of two, which sizes of elements need not be: LLVM sums up loops in 33 and 65 bits.
+    const unsigned lanes = unsigned(bit_floor(registerBits / widestElement()));
     if (lanes == 0 || lanes >= width || between_.size() < fewest) return false;
     parts_ = width / lanes;
     if (!all_of(between_, [&](const Instruction *each) { return keepsParts(*each); })) return false;
@@ -74,19 +76,17 @@ class AccessRun {
       known_.clear();
       for (Instruction *access : accesses_) emit(*access, part, builder);
     }
-    SmallVector<WeakTrackingVH, 8> rest;
     for (Instruction *access : accesses_) {
       auto *store = dyn_cast<StoreInst>(access);
       if (!store) continue;
       rest.push_back(store->getValueOperand());
       store->eraseFromParent();
     }
-    RecursivelyDeleteTriviallyDeadInstructionsPermissive(rest);
     return true;
   }
 
  private:
-  /// Of less, registers hold all.
+  /// Instructions between; with fewer, registers hold the values of all lanes.
   static constexpr unsigned fewest = 8;
 
   /// Finds what is computed from loads to stores; false where something else asks for any of it.
@@ -121,7 +121,7 @@ class AccessRun {
     return bits;
   }
 
-  unsigned partOf(const Type *type) const { return cast<FixedVectorType>(type)->getNumElements() / parts_; }
+  unsigned elementsOfPart(const Type *type) const { return cast<FixedVectorType>(type)->getNumElements() / parts_; }
 
   /// Whether no element leaves its part.
   bool keepsParts(const Instruction &instruction) const {
@@ -132,14 +132,16 @@ class AccessRun {
     const unsigned count = cast<FixedVectorType>(from)->getNumElements();
     const ArrayRef<int> places = shuffle->getShuffleMask();
     for (unsigned i = 0; i < places.size(); ++i)
-      if (places[i] >= 0 && unsigned(places[i]) % count / partOf(from) != i / partOf(shuffle->getType())) return false;
+      if (places[i] >= 0 &&
+          unsigned(places[i]) % count / elementsOfPart(from) != i / elementsOfPart(shuffle->getType()))
+        return false;
     return true;
   }
 
   void emit(Instruction &access, unsigned part, IRBuilder<> &builder) {
     const DataLayout &layout = access.getModule()->getDataLayout();
     Type *whole = getLoadStoreType(&access);
-    Type *type = FixedVectorType::get(whole->getScalarType(), partOf(whole));
+    Type *type = FixedVectorType::get(whole->getScalarType(), elementsOfPart(whole));
     const uint64_t offset = part * layout.getTypeStoreSize(type).getFixedValue();
     Value *place = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), getLoadStorePointerOperand(&access), offset);
     const Align align = commonAlignment(getLoadStoreAlignment(&access), offset);
@@ -158,7 +160,7 @@ class AccessRun {
   }
 
   Value *makePart(Value *value, unsigned part, IRBuilder<> &builder) {
-    const unsigned count = partOf(value->getType());
+    const unsigned count = elementsOfPart(value->getType());
     if (Value *splat = getSplatValue(value)) return builder.CreateVectorSplat(count, splat);
     auto *instruction = dyn_cast<Instruction>(value);
     if (!instruction || !between_.contains(instruction))
@@ -220,7 +222,10 @@ PreservedAnalyses ByRegister::run(Function &function, FunctionAnalysisManager &a
     }
   }
   bool isChanged = false;
-  for (AccessRun &run : runs) isChanged |= run.split(registerBits);
+  SmallVector<WeakTrackingVH, 16> rest;
+  for (AccessRun &run : runs) isChanged |= run.split(registerBits, rest);
+  // Not before all are split, which may have some of it in common.
+  RecursivelyDeleteTriviallyDeadInstructionsPermissive(rest);
   return isChanged ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

@@ -8,9 +8,9 @@ namespace lanes {
 /// Attribute of a function whose threads may run one after another: no barrier, no function of several lanes.
 constexpr const char *independent = "softmetal-independent";
 
-/// Says of an access that it is one by all lanes, of which each has its own bytes, those of the next lane behind them.
-/// An access group, which LLVM keeps where it changes the type of what is accessed, and which means nothing to it where
-/// no loop names it.
+/// Marks an access by all lanes, of which each has its own bytes, those of the next lane behind them. The mark is an
+/// access group: LLVM keeps that metadata where it changes the type of what is accessed, and makes nothing of a group
+/// that no loop names.
 void markLaneAfterLane(llvm::Instruction &access);
 
 /// All lanes load, compute and store together, which takes as many registers as lanes have values under way, times the

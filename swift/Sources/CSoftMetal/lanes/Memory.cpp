@@ -102,8 +102,8 @@ std::pair<unsigned, uint64_t> Widener::wordsOf(const Access &access) {
   return {access.count, access.size};
 }
 
-/// An access of neighbouring lanes by those words, as far as nothing lies between them: few processors have masks of
-/// elements of 8 or 16 bits.
+/// An access of neighbouring lanes by the words of `wordsOf`, as far as nothing lies between them: few processors have
+/// masks of elements of 8 or 16 bits.
 Widener::Access Widener::inWords(const Access &access) {
   const auto [count, size] = wordsOf(access);
   if (size == access.size || access.step != access.count) return access;

@@ -9,7 +9,8 @@
 ///                                  first in the function: how many lanes exist (from lane 0 on; 32 or more: all),
 ///                                  and whether they are all there and lie in one row of the threadgroup,
 ///                                  from a multiple of 32 on; the constant true has no other version made
-///   void  sm_independent()         anywhere: threads neither wait for each other nor exchange anything
+///   void  sm_independent()         anywhere: threads neither wait for each other nor exchange anything, so that
+///                                  lanes may access memory before others do (ByRegister)
 ///   i1    sm_regular()             whether `regular` held; a constant in each of the two versions that are made
 ///   i32   sm_lane()                0 to 31
 ///   ptr   sm_group(), i32 sm_simdgroup()
