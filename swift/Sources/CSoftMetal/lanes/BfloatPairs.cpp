@@ -70,8 +70,8 @@ Value *roundPairs(IRBuilder<> &builder, Value *first, Value *second) {
 
 PreservedAnalyses RoundBfloatPairs::run(Function &function, FunctionAnalysisManager &) {
   if (!Triple(function.getParent()->getTargetTriple()).isX86()) return PreservedAnalyses::all();
-  bool isChanged = false;
-  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+  SmallVector<WeakTrackingVH, 16> rest;
+  for (Instruction &instruction : instructions(function)) {
     Value *first = nullptr, *second = nullptr;
     if (!isa<FixedVectorType>(instruction.getType()) || !instruction.getType()->getScalarType()->isIntegerTy(32) ||
         !match(&instruction,
@@ -81,11 +81,11 @@ PreservedAnalyses RoundBfloatPairs::run(Function &function, FunctionAnalysisMana
     if (!firstBits || !secondBits) continue;
     IRBuilder<> builder(&instruction);
     instruction.replaceAllUsesWith(roundPairs(builder, firstBits, secondBits));
-    isChanged = true;
+    rest.push_back(&instruction);
   }
-  if (isChanged)
-    for (BasicBlock &block : function) SimplifyInstructionsInBlock(&block);
-  return isChanged ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  if (rest.empty()) return PreservedAnalyses::all();
+  RecursivelyDeleteTriviallyDeadInstructionsPermissive(rest);
+  return PreservedAnalyses::none();
 }
 
 }  // namespace lanes

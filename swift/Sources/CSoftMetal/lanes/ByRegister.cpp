@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "Elements.hpp"
 #include "Primitives.hpp"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
@@ -46,15 +47,14 @@ bool isAccess(Instruction &instruction, const MDNode *group) {
 }
 
 /// Whether it computes each element of its result of those at the same place in its operands, or the bits of them.
-bool isElementwise(const Instruction &instruction) {
+bool isOfEachLane(const Instruction &instruction) {
   const unsigned count = elementsOfLanes(instruction.getType());
-  if (isa<BitCastInst>(instruction)) return count != 0 && elementsOfLanes(instruction.getOperand(0)->getType()) != 0;
+  if (count == 0) return false;
+  if (isa<BitCastInst>(instruction)) return elementsOfLanes(instruction.getOperand(0)->getType()) != 0;
   const auto *call = dyn_cast<IntrinsicInst>(&instruction);
-  const bool isCall = call && isTriviallyVectorizable(call->getIntrinsicID());
-  if (count == 0 || !(isCall || isa<BinaryOperator, UnaryOperator, CastInst, CmpInst, SelectInst>(instruction)))
-    return false;
-  return all_of(call ? call->args() : instruction.operands(),
-                [&](const Use &operand) { return elementsOfLanes(operand->getType()) == count; });
+  if (!call) return isElementwise(instruction);
+  return isTriviallyVectorizable(call->getIntrinsicID()) &&
+         all_of(call->args(), [&](const Use &operand) { return elementsOfLanes(operand->getType()) == count; });
 }
 
 /// Neighbouring accesses of a block, and what they have between them.
@@ -99,7 +99,7 @@ class AccessRun {
     for (unsigned i = 0; i < todo.size(); ++i) {
       Instruction *each = todo[i];
       if (each->getParent() != block || getSplatValue(each)) continue;
-      if (!isElementwise(*each) && !isa<ShuffleVectorInst>(each)) continue;
+      if (!isOfEachLane(*each) && !isa<ShuffleVectorInst>(each)) continue;
       between_.insert(each);
       for (Value *operand : each->operands())
         if (auto *value = dyn_cast<Instruction>(operand)) todo.insert(value);
@@ -175,20 +175,15 @@ class AccessRun {
         places.push_back(place < 0 ? place : int(unsigned(place) / whole * from + unsigned(place) % from));
       return builder.CreateShuffleVector(first, second, places);
     }
-    auto *type = FixedVectorType::get(value->getType()->getScalarType(), count);
-    if (auto *call = dyn_cast<IntrinsicInst>(instruction)) {
-      SmallVector<Value *, 3> operands;
-      for (Value *operand : call->args()) operands.push_back(partOf(operand, part, builder));
-      CallInst *result = builder.CreateIntrinsic(type, call->getIntrinsicID(), operands);
-      result->copyIRFlags(call);
-      return result;
-    }
+    auto *call = dyn_cast<IntrinsicInst>(instruction);
     SmallVector<Value *, 3> operands;
-    for (Value *operand : instruction->operands()) operands.push_back(partOf(operand, part, builder));
-    Instruction *result = instruction->clone();
-    result->mutateType(type);
-    for (unsigned i = 0; i < operands.size(); ++i) result->setOperand(i, operands[i]);
-    return builder.Insert(result);
+    for (Value *operand : call ? call->args() : instruction->operands())
+      operands.push_back(partOf(operand, part, builder));
+    if (!call) return builder.Insert(cloneOfCount(*instruction, count, operands));
+    auto *type = FixedVectorType::get(value->getType()->getScalarType(), count);
+    CallInst *result = builder.CreateIntrinsic(type, call->getIntrinsicID(), operands);
+    result->copyIRFlags(call);
+    return result;
   }
 
   SmallVector<Instruction *, 8> accesses_;

@@ -3,6 +3,7 @@
 #include <map>
 #include <vector>
 
+#include "Elements.hpp"
 #include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
@@ -37,15 +38,8 @@ Element originOf(Element element) {
   return element;
 }
 
-/// Whether an instruction computes each element of its result of those at the same place in its operands.
-bool isOfElements(const Instruction &instruction) {
-  if (!isa<FixedVectorType>(instruction.getType())) return false;
-  const bool isElementwise = isa<CastInst, UnaryOperator, CmpInst, SelectInst>(instruction) ||
-                             (isa<BinaryOperator>(instruction) && !instruction.isIntDivRem());
-  return isElementwise && all_of(instruction.operands(), [&](const Use &operand) {
-           return isa<FixedVectorType>(operand->getType()) && countOf(operand) == countOf(&instruction);
-         });
-}
+/// Whether it may be computed for elements in another order, some of which nothing is asked of.
+bool isOfElements(const Instruction &instruction) { return isElementwise(instruction) && !instruction.isIntDivRem(); }
 
 /// Vectors of elements without a change of places.
 class Straight {
@@ -139,9 +133,7 @@ class Straight {
     }
     SmallVector<Value *, 3> operands;
     for (unsigned i = 0; i < first->getNumOperands(); ++i) operands.push_back(make(operandsOf(elements, i)));
-    Instruction *result = first->clone();
-    result->mutateType(FixedVectorType::get(first->getType()->getScalarType(), count));
-    for (unsigned i = 0; i < operands.size(); ++i) result->setOperand(i, operands[i]);
+    Instruction *result = cloneOfCount(*first, count, operands);
     for (const auto &[value, place] : elements)
       if (value) result->andIRFlags(value);
     return builder_.Insert(result);
