@@ -7,11 +7,11 @@ import { hostTime } from "./recorded-step.ts";
 const layers = 32;
 const [heads, nKvHeads, headDim, capacity] = [4, 1, 64, 128];
 /** Runs of which a round takes the median. */
-const runs = 40;
+const runsOfRound = 40;
 /** Steps before: JavaScript that has run less often is not all compiled yet. */
 const runsBefore = 1000;
 
-/** Gives the median of the us of the host of some steps, one after another. */
+/** Gives the median of the us of the host of `runs` steps, one after another. */
 async function medianOf(cache: KvCache, commit: () => Promise<void>, runs: number): Promise<number> {
   const times: number[] = [];
   for (let run = 0; run < runs; run++) {
@@ -56,8 +56,8 @@ export const cacheStep: Benchmark = {
     await medianOf(recorded, runRecorded, runsBefore);
     await medianOf(plain, runPlain, runsBefore);
     return {
-      measure: () => medianOf(recorded, runRecorded, runs),
-      baseline: () => medianOf(plain, runPlain, runs),
+      measure: () => medianOf(recorded, runRecorded, runsOfRound),
+      baseline: () => medianOf(plain, runPlain, runsOfRound),
       dispose: () => device.dispose(),
     };
   },
