@@ -8,8 +8,9 @@ const tool = join(import.meta.dir, "../../build/bin/metal-attention-tool");
 const folder = mkdtempSync(join(tmpdir(), "metal-attention-ptx-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-function ptx(...kernels: string[]) {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([tool, "ptx", "--output", folder, ...kernels]);
+function ptx(kernels: readonly string[], environment: Record<string, string> = {}) {
+  const env = { ...process.env, ...environment };
+  const { exitCode, stdout, stderr } = Bun.spawnSync([tool, "ptx", "--output", folder, ...kernels], { env });
   return { exitCode, output: stdout.toString() + stderr.toString() };
 }
 
@@ -25,7 +26,7 @@ const sample: readonly (readonly [string, readonly RegExp[]])[] = [
 if (process.platform === "linux")
   describe("kernels for NVIDIA GPUs", () => {
     test("are made, none with a function that nobody defines", () => {
-      const { exitCode, output } = ptx(...sample.map(([name]) => name));
+      const { exitCode, output } = ptx(sample.map(([name]) => name));
       expect(output).toEndWith(`${sample.length} kernels in ${folder}\n`);
       expect(exitCode).toBe(0);
     });
@@ -48,8 +49,19 @@ if (process.platform === "linux")
       expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
     });
 
+    test.each([
+      ["0", /^\s+barrier\.sync\s/m, /^\s+bar\.sync\s/m],
+      ["1", /^\s+bar\.sync\s/m, /^\s+barrier\.sync\s/m],
+    ])("barriers with SOFTMETAL_ALIGNED_BARRIERS=%s", (aligned, has, lacks) => {
+      const { output } = ptx(["hadamard_quantize_kv"], { SOFTMETAL_ALIGNED_BARRIERS: aligned });
+      expect(output).toEndWith(`1 kernels in ${folder}\n`);
+      const text = readFileSync(join(folder, "hadamard_quantize_kv.ptx"), "utf8");
+      expect(text).toMatch(has);
+      expect(text).not.toMatch(lacks);
+    });
+
     test("a kernel that is not built in is named", () => {
-      const { exitCode, output } = ptx("no_such_kernel");
+      const { exitCode, output } = ptx(["no_such_kernel"]);
       expect(exitCode).toBe(2);
       expect(output).toContain("There is no built-in kernel 'no_such_kernel'");
     });

@@ -19,6 +19,8 @@ import Glibc
 ///   whose kernels write into them fails; what they read there is not a number.
 /// - `SOFTMETAL_UNWRITTEN`: 1 leaves private buffers of a GPU as its driver gives
 ///   them, without zeros, so that NVIDIA's initcheck sees reads of what nobody wrote.
+/// - `SOFTMETAL_ALIGNED_BARRIERS`: 1 compiles the barriers of a threadgroup for a GPU as
+///   `bar.sync`, so that NVIDIA's synccheck sees lanes that leave one out.
 /// - `SOFTMETAL_EXECUTOR`: `vectors` (the default, where the compiler pass is at
 ///   hand) or `threads`: how kernels whose lanes work together run.
 /// - `SOFTMETAL_CHECK`: `lockstep` runs those on both, and fails a command buffer

@@ -73,6 +73,11 @@ struct DeviceSettings {
       }
       zeroesPrivate = text == "0"
     }
+    if let text = environment("SOFTMETAL_ALIGNED_BARRIERS") {
+      guard text == "0" || text == "1" else {
+        throw DeviceError("SOFTMETAL_ALIGNED_BARRIERS is \"\(text)\"; expected 0 or 1")
+      }
+    }
     if let text = environment("SOFTMETAL_COUNTERS") {
       guard text == "stage" || text == "dispatch" else {
         throw DeviceError("SOFTMETAL_COUNTERS is \"\(text)\"; expected stage or dispatch")

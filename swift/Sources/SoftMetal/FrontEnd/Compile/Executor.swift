@@ -24,7 +24,7 @@ enum Executor: Hashable, Sendable {
       switch self {
       case .usual: !Executor.isThreadsAsked
       case .threads: false
-      case .nvptx: true
+      case .nvptx: !NvptxCode.alignsBarriers
       }
     }
   }

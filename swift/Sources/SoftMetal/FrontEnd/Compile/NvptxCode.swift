@@ -11,7 +11,11 @@ enum NvptxCode {
   ]
 
   /// Changes with any change of what is done here.
-  static let identity = "6 " + (target + rawOutput + generationFlags).joined(separator: " ")
+  static let identity = "6 " + (target + rawOutput + generationFlags + barrierFlags).joined(separator: " ")
+
+  /// Whether SOFTMETAL_ALIGNED_BARRIERS asks for barriers whose lanes come together.
+  static let alignsBarriers = Files.environment("SOFTMETAL_ALIGNED_BARRIERS") == "1"
+  private static let barrierFlags = alignsBarriers ? ["-DSM_ALIGNED_BARRIERS"] : []
 
   /// From lowered source to LLVM's code, as clang's front end leaves it.
   static func flags(_ options: ShaderCompiler.Options) -> [String] {
@@ -21,6 +25,7 @@ enum NvptxCode {
       "-nostdlibinc", "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-threadsafe-statics",
       "-Wno-extern-initializer", "-DSM_EXECUTE_NVPTX",
     ]
+    flags += barrierFlags
     flags += CompilerFlags.arithmetic(options)
     return flags + CompilerFlags.defines(options)
   }
