@@ -22,8 +22,8 @@ async function withAttributes(name: string, attributes: string): Promise<string>
 }
 
 /** The version for whole SIMD groups that the pass and LLVM make of a program, in LLVM's language. */
-async function regularVersion(source: string, level = "x86-64-v4"): Promise<string> {
-  const options = ["-O3", `-march=${level}`, "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`];
+async function regularVersion(source: string, level = "x86-64-v4", ...more: string[]): Promise<string> {
+  const options = ["-O3", `-march=${level}`, "-S", "-emit-llvm", "-w", `-fpass-plugin=${lanesPlugin()}`, ...more];
   const code = await runChecked(["clang-19", ...options, source, "-o", "-"]);
   return code.split(/define[^\n]*@kernel\.regular\(/)[1]?.split("\n}")[0] ?? "";
 }
@@ -161,6 +161,26 @@ if (isLinux && process.arch === "x64")
       "store <64 x i16>",
       "store <32 x i32>",
     ]);
+  });
+
+if (isLinux && process.arch === "x64")
+  test("long loops of independent threads ask ahead for memory, as far as clang is told; others do not", async () => {
+    const short = await Bun.file(join(import.meta.dir, "ir/ahead.ll")).text();
+    const steps = Array.from({ length: 20 }, (_, i) => [
+      `%x${i} = xor i32 %${i === 0 ? "there" : `y${i - 1}`}, ${i + 77}`,
+      `%y${i} = mul i32 %x${i}, ${2 * i + 3}`,
+    ]).flat();
+    const long = short.replace("%more = add i32 %there, 1", `${steps.join("\n")}\n%more = add i32 %y19, 1`);
+    const options = ["-prefetch-distance=2400", "-cache-line-size=64"].flatMap((option) => ["-mllvm", option]);
+    const requests = async (text: string, ...more: string[]) => {
+      const file = join(folder, "ahead.ll");
+      await Bun.write(file, text);
+      return (await regularVersion(file, "x86-64-v3", ...more)).match(/call void @llvm\.prefetch/g)?.length ?? 0;
+    };
+    expect(await requests(long, ...options)).toBeGreaterThan(0);
+    expect(await requests(long)).toBe(0);
+    expect(await requests(short, ...options)).toBe(0);
+    expect(await requests(long.replace("call void @sm_independent()", ""), ...options)).toBe(0);
   });
 
 if (isLinux && process.arch === "x64")

@@ -11,6 +11,7 @@
 #include "LoopElements.hpp"
 #include "MaskedMemory.hpp"
 #include "Miscompiled.hpp"
+#include "PrefetchLoops.hpp"
 #include "Prepare.hpp"
 #include "Primitives.hpp"
 #include "Products.hpp"
@@ -218,6 +219,7 @@ void registerPasses(PassBuilder &builder) {
     passes.addPass(KeepExtracts());
     passes.addPass(HideBfloatBits());
     passes.addPass(createModuleToFunctionPassAdaptor(AccessBfloatBits()));
+    passes.addPass(createModuleToFunctionPassAdaptor(PrefetchLoops()));
   });
   builder.registerPipelineParsingCallback(
       [&builder](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
