@@ -62,7 +62,7 @@ inline void append_group(const device typename From::Bits *source_k, device type
   const uint slots = has_pages ? params.pageTokens : params.capacity;
   const uint groups = has_v ? all_groups / 2 : all_groups;
   const bool is_v = position.z >= groups;
-  const uint group = groups == 1 ? params.nHeads : (params.nHeads + groups - 1) / groups;
+  const uint group = (params.nHeads + groups - 1) / groups;
   const uint first = min((is_v ? position.z - groups : position.z) * group, params.nHeads);
   const ulong head_dim = params.headDim / N;
   const HeadWalk walk = {(ulong(row) * params.nHeads + first) * head_dim, head_dim,
@@ -95,9 +95,8 @@ template <typename From, typename To>
                                 constant KvCacheAppendParams &params [[buffer(7)]],
                                 uint3 position [[thread_position_in_grid]], uint3 grid [[threads_per_grid]]) {
   const uint row = position.y;
-  // A division is as much work as a head.
-  const uint batch = params.batch == 1 ? 0 : row / params.nTokens;
-  const uint token = row - batch * params.nTokens;
+  const uint batch = row / params.nTokens;
+  const uint token = row % params.nTokens;
   long p = long(params.start) + token;
   if (has_positions) {
     p = positions[params.positionsPerBatch ? row : token];
