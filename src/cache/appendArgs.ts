@@ -113,6 +113,22 @@ export function checkRoom({ kind, capacity }: KvCacheConfig, { state, count }: S
   }
 }
 
+/** Positions whose angles are exact in f32, either way of 0. */
+const mostTurned = 2 ** 24;
+
+/** @internal Refuses keys that turn at positions beyond those of {@link applyRope}, before any of them is encoded. */
+export function checkTurned(entries: readonly StepEntry[]): void {
+  for (const { state, count } of entries) {
+    if (state.length + count - 1 <= mostTurned) continue;
+    throw refused(
+      "k",
+      `${count} tokens after ${state.length} turn at positions beyond ${mostTurned}; crop the sequence to 0, or append keys ` +
+        "that are turned already",
+      "overflow",
+    );
+  }
+}
+
 /** @internal Refuses more tokens in a recorded step than the memory of the cache takes at once. */
 export function checkUsual(config: KvCacheConfig, { count }: StepEntry): void {
   const [ring, tail] = [mostOfRing(config), mostOfTail(config)];

@@ -5,7 +5,7 @@ import { Pass } from "../device/pass.ts";
 import type { RecordingPass, RunValues } from "../device/recording.ts";
 import type { Recorder } from "../parameter.ts";
 import { type AppendCall, appendStep } from "./append.ts";
-import { entriesOf, type KvAppendArgs, namedStates, useAppendArgs } from "./appendArgs.ts";
+import { checkTurned, entriesOf, type KvAppendArgs, namedStates, useAppendArgs } from "./appendArgs.ts";
 import { attendStep } from "./attend.ts";
 import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
 import { checkOptions, fillMemory, readCache, saveCache, unlike } from "./file.ts";
@@ -115,8 +115,8 @@ export class KvCache {
    * Appends tokens to a layer, and begins a step with the first layer: gives the position of the first token, of the
    * first sequence. The others have theirs from `sequence.length`. Refused as a whole or encoded as a whole.
    *
-   * Errors: `overflow` beyond the capacity and where the pool has too few pages; `out-of-memory` for more tokens than a ring
-   * or a tail has slots for, which take memory until the step ends;
+   * Errors: `overflow` beyond the capacity, for keys that turn at a position beyond 2^24, and where the pool has too few
+   * pages; `out-of-memory` for more tokens than a ring or a tail has slots for, which take memory until the step ends;
    * `invalid-state` for a second append of a layer in a step; `invalid-argument` for a layer out of range, other tokens
    * than the step began with, shapes that disagree, and a rope other than the keys before had; `invalid-handle` for a
    * sequence of another cache.
@@ -149,6 +149,7 @@ export class KvCache {
         throw invalidState(`layer ${layer} was appended to in this step; end it by advance(), or by abandon()`);
       }
       checkRopeNote(this.#ropeNotes[layer], note, layer);
+      if (rope !== undefined) checkTurned(entries);
       isEncoding = true;
       lifetime.isWatched = true;
       step.passes.add(lifetime);
@@ -168,7 +169,7 @@ export class KvCache {
    * Attention of the step's tokens over a layer, each over what its sequence has up to itself.
    *
    * Errors: `invalid-state` before the layer's append; `invalid-argument` for shapes that disagree and a window larger
-   * than the ring's; `unsupported` for ALiBi slopes over a tail or kept tokens.
+   * than the ring's.
    *
    * @example
    * cache.attend(pass, layer, { q, out, softcap: 50 });
@@ -325,6 +326,7 @@ export class KvCache {
       throw refused("k", `the recorded step began with ${step.text} tokens, not ${new Step(entries, true).text}`);
     }
     if (step.layers.has(layer)) throw invalidState(`layer ${layer} was appended to in this recorded step`);
+    if (call.rope !== undefined) step.turns = true;
     recorded.append(call);
     this.#ropeNotes[layer] = note;
     return (entries[0] as StepEntry).state.length;

@@ -3,7 +3,7 @@ import { disposedError } from "../device/lifetime.ts";
 import type { RecordingPass, RunValues } from "../device/recording.ts";
 import type { Tensor } from "../device/tensor.ts";
 import type { Recorder, Run } from "../parameter.ts";
-import { checkRoom, checkUsual } from "./appendArgs.ts";
+import { checkRoom, checkTurned, checkUsual } from "./appendArgs.ts";
 import type { KvMemory } from "./memory.ts";
 import { checkRecordable, RecordedStep } from "./recordedStep.ts";
 import type { SequenceState } from "./state.ts";
@@ -81,6 +81,7 @@ export class RecordedSteps {
       if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
       checkRoom(this.#memory.config, entry);
     }
+    if (recorded.step.turns) checkTurned(recorded.step.entries);
     return recorded;
   }
 

@@ -21,6 +21,8 @@ export class Step {
   readonly layers = new Set<number>();
   /** What it was encoded into, or the runs that do it. */
   readonly passes = new Set<Run>();
+  /** Whether a recorded one turns keys. */
+  turns = false;
   /** Where tokens go, by the first slot of the sequences that are written together. */
   readonly places = new Map<number, Places>();
   /** Memory of its own, where it has more tokens than that of the cache takes at once. */

@@ -1,6 +1,7 @@
 /** What a cache refuses, with what words; that nothing is changed by it. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { Device, KvCache, type KvCacheOptions, type KvSequence, type Tensor } from "../../src/index.ts";
+import { KvSequence as KvSequenceOfCache } from "../../src/cache/sequence.ts";
+import { Device, KvCache, type KvCacheOptions, type KvSequence, type Pass, type Tensor } from "../../src/index.ts";
 import { expectRefusal, rejectionOf } from "../helpers/errors.ts";
 
 const device = Device.open();
@@ -65,6 +66,28 @@ describe("a step", () => {
     expect(pass.describe()).toEqual([]);
     expect(cache.length).toBe(6);
     step(cache, 2);
+  });
+
+  test("keys that turn beyond position 2^24, before V is encoded", () => {
+    const options = { ...base, layers: 1, window: 4, k: "bf16", v: { bits: 4 } } as const;
+    using cache = new KvCache(device, options);
+    const sequence = cache.sequence();
+    const rope = { theta: 10_000, pairing: "half" } as const;
+    const halves = (count: number) => device.tensor("f16", [count, 1, 64]);
+    const call = (count: number) => ({ k: halves(count), v: halves(count), rope });
+    const encode = (pass: Pass, count = 1) => cache.append(pass, 0, call(count));
+    using _recorded = device.record((pass) => void encode(pass));
+    // As after so many tokens.
+    const state = KvSequenceOfCache.use(sequence, cache, "sequence");
+    state.length = 2 ** 24 - 1;
+    using pass = device.pass();
+    expectRefusal(() => encode(pass, 3), "overflow", "k", 3, 2 ** 24 - 1, 2 ** 24, "crop");
+    expect(pass.describe()).toEqual([]);
+    encode(pass, 2);
+    expect(pass.describe().length).toBeGreaterThan(0);
+    cache.abandon();
+    state.length = 2 ** 24 + 1;
+    expectRefusal(() => cache.prepare(), "overflow", "k", 2 ** 24 + 1);
   });
 
   test("a second append of a layer", () => {
