@@ -19,6 +19,8 @@ export interface DeviceInfo {
   /** Threads along x, y and z. */
   readonly maxThreadsPerThreadgroup: readonly [number, number, number];
   readonly hasUnifiedMemory: boolean;
+  /** Threads of a SIMD group. */
+  readonly simdWidth: number;
 }
 
 /** @internal Reads `MADeviceInfo`. */

@@ -11,6 +11,7 @@ describe("a device", () => {
     expect(info.maxBufferLength).toBeGreaterThanOrEqual(2 ** 28);
     expect(info.maxThreadgroupMemoryLength).toBe(32_768);
     expect(info.maxThreadsPerThreadgroup[0]).toBe(1024);
+    expect(info.simdWidth).toBe(32);
     expect(info.hasUnifiedMemory).toBe(true);
   });
 

@@ -297,6 +297,7 @@ describe("written by the library's layout, read in TypeScript", () => {
         number("maxThreadsPerThreadgroup[2]"),
       ],
       hasUnifiedMemory: true,
+      simdWidth: number("simdWidth"),
     });
   });
 

@@ -33,7 +33,7 @@ export const layouts = {
   MergeAttentionParams: "24 rows:0 row_size:4 n_parts:8 part_dtype:12 out_dtype:16 has_lse:20",
   MATensor: "24 buffer:0 dtype:4 offset:8 length:16",
   MADeviceInfo:
-    "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 scratchLength:128 maxThreadgroupMemoryLength:136 maxThreadsPerThreadgroup:140 hasUnifiedMemory:152 reserved:156",
+    "192 name:0 backend:64 registryID:96 maxBufferLength:104 recommendedMaxWorkingSetSize:112 currentAllocatedSize:120 scratchLength:128 maxThreadgroupMemoryLength:136 maxThreadsPerThreadgroup:140 hasUnifiedMemory:152 simdWidth:156 reserved:160",
   MARun: "32 scalars:0 tensors:8 scalarCount:16 tensorCount:20 notify:24 reserved:28",
   MAPassInfo: "40 state:0 dispatches:4 gpuStartTime:8 gpuEndTime:16 openTime:24 commitTime:32",
   MAMacro: "16 name:0 value:8",

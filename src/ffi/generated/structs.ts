@@ -1475,6 +1475,8 @@ export interface MADeviceInfo {
   maxThreadgroupMemoryLength: number;
   maxThreadsPerThreadgroup: readonly number[];
   hasUnifiedMemory: number;
+  /** threads of a SIMD group */
+  simdWidth: number;
 }
 
 /** Reads `MADeviceInfo`. */
@@ -1490,6 +1492,7 @@ export function readMADeviceInfo(block: Block): MADeviceInfo {
     maxThreadgroupMemoryLength: block.u32[34] as number,
     maxThreadsPerThreadgroup: [block.u32[35] as number, block.u32[36] as number, block.u32[37] as number],
     hasUnifiedMemory: block.u32[38] as number,
+    simdWidth: block.u32[39] as number,
   };
 }
 

@@ -210,7 +210,8 @@ static_assert(offsetof(MADeviceInfo, scratchLength) == 128, "MADeviceInfo.scratc
 static_assert(offsetof(MADeviceInfo, maxThreadgroupMemoryLength) == 136, "MADeviceInfo.maxThreadgroupMemoryLength");
 static_assert(offsetof(MADeviceInfo, maxThreadsPerThreadgroup) == 140, "MADeviceInfo.maxThreadsPerThreadgroup");
 static_assert(offsetof(MADeviceInfo, hasUnifiedMemory) == 152, "MADeviceInfo.hasUnifiedMemory");
-static_assert(offsetof(MADeviceInfo, reserved) == 156, "MADeviceInfo.reserved");
+static_assert(offsetof(MADeviceInfo, simdWidth) == 156, "MADeviceInfo.simdWidth");
+static_assert(offsetof(MADeviceInfo, reserved) == 160, "MADeviceInfo.reserved");
 static_assert(sizeof(MARun) == 32, "MARun");
 static_assert(offsetof(MARun, scalars) == 0, "MARun.scalars");
 static_assert(offsetof(MARun, tensors) == 8, "MARun.tensors");

@@ -87,7 +87,8 @@ typedef struct MADeviceInfo {
   uint32_t maxThreadgroupMemoryLength;    ///< bytes
   uint32_t maxThreadsPerThreadgroup[3];
   uint32_t hasUnifiedMemory;
-  uint32_t reserved[9];
+  uint32_t simdWidth;  ///< threads of a SIMD group
+  uint32_t reserved[8];
 } MADeviceInfo;
 
 /// Who sees a buffer's memory.

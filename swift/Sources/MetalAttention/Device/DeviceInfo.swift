@@ -1,6 +1,10 @@
 import CMetalAttention
 
 extension Device {
+  /// Of every Apple GPU with the functions of SIMD groups that the kernels use, of NVIDIA's, and of the software device:
+  /// Metal tells it of a pipeline alone.
+  private static let simdWidth: UInt32 = 32
+
   var info: MADeviceInfo {
     var info = MADeviceInfo()
     withUnsafeMutableBytes(of: &info.name) { copy(metal.name, to: $0) }
@@ -16,6 +20,7 @@ extension Device {
       UInt32(clamping: maxThreadsPerThreadgroup.depth)
     )
     info.hasUnifiedMemory = metal.hasUnifiedMemory ? 1 : 0
+    info.simdWidth = Self.simdWidth
     return info
   }
 

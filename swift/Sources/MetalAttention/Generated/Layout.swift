@@ -272,7 +272,8 @@ extension LayoutTable {
         LayoutField("maxThreadgroupMemoryLength", \MADeviceInfo.maxThreadgroupMemoryLength, .u32),
         LayoutField("maxThreadsPerThreadgroup", \MADeviceInfo.maxThreadsPerThreadgroup, .u32, count: 3),
         LayoutField("hasUnifiedMemory", \MADeviceInfo.hasUnifiedMemory, .u32),
-        LayoutField("reserved", \MADeviceInfo.reserved, .u32, count: 9),
+        LayoutField("simdWidth", \MADeviceInfo.simdWidth, .u32),
+        LayoutField("reserved", \MADeviceInfo.reserved, .u32, count: 8),
       ]),
     StructLayout(
       MARun.self,
