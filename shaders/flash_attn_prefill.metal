@@ -15,15 +15,15 @@
 /// its S is a part of the sum, and all parts are added up in order through
 /// threadgroup memory, so that each SIMD group has P.
 ///
-///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane
-///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)
-///   80    32  16  2   1   11,264                      40 + 8
-///   96    32  16  2   1   13,312                      48 + 8
-///   112   32  16  2   1   15,360                      56 + 8
-///   128   32  16  2   1   17,408                      64 + 8
-///   192   32  16  2   2   24,064 = Q + K or V + S     48 + 8
-///   256   32  16  2   2   30,208                      64 + 8
-///   512   16  16  1   4   25,600 = K or V + S         64 + 8, and Q
+///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane    registers (nvptx64, sm_90)
+///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               94
+///   80    32  16  2   1   11,264                      40 + 8                       110
+///   96    32  16  2   1   13,312                      48 + 8                       128
+///   112   32  16  2   1   15,360                      56 + 8                       128
+///   128   32  16  2   1   17,408                      64 + 8                       157; of 128, 16 bytes spilled
+///   192   32  16  2   2   24,064 = Q + K or V + S     48 + 8                       127
+///   256   32  16  2   2   30,208                      64 + 8                       128
+///   512   16  16  1   4   25,600 = K or V + S         64 + 8, and Q                166; of 128, 128 bytes spilled
 /// 64 accumulators leave 24 SIMD groups their registers. K and V have a tile each
 /// where both fit in 32 KiB beside Q, which saves two of four barriers a tile; at
 /// D >= 192 they take turns. At D = 512 no two SIMD groups share a column: each has
@@ -37,8 +37,8 @@
 ///
 /// Work: (2 D + 5 WN) * qL * kL instructions a head (half of it when causal), the 5
 /// being the softmax. Bound by matrix arithmetic, and at D = 64 by what loads,
-/// barriers and the softmax take beside it; each K and V tile is read once per BQ
-/// query rows.
+/// barriers and the softmax take beside it; Q is read and O written once, each K and V
+/// tile read once per BQ query rows.
 ///
 /// A row's arithmetic depends on its own scores and on the order of the keys
 /// only, never on its place in a tile, and a key that is masked out changes

@@ -15,8 +15,9 @@
 /// threadgroup memory, no barriers.
 /// Work: bound by memory bandwidth; an angle a thread and pair, then 4
 /// multiplications a pair of K. 32 lanes read and write two runs of 128 bytes, in
-/// 16 bits one pair at a time of 64. K and V have threads of their own: each head of
-/// a cache is a stream of memory, and half as many at a time are faster.
+/// 16 bits one pair at a time of 64. Each value is read and written once. Registers: 32
+/// (nvptx64, sm_90). K and V have threads of their own: each head of a cache is a stream
+/// of memory, and half as many at a time are faster.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"

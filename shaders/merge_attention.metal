@@ -3,8 +3,9 @@
 /// in the order of the parts. A part with lse = -infinity has seen nothing and is not read.
 ///
 /// Shapes: O_i, O [rows, row_size], lse [rows]; up to 8 parts, all in one dtype, those that are missing bound to the
-/// first. Grid: threads (row_size, rows, 1); any threadgroup size; no threadgroup memory. Work a value: n_parts
-/// exponentials and multiplications; bound by memory.
+/// first. Grid: threads (row_size, rows, 1); any threadgroup size; no threadgroup memory. Registers: 32 (nvptx64,
+/// sm_90). Reads n_parts values and logarithms a value, and writes one. Work a value: n_parts exponentials and
+/// multiplications; bound by memory.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
