@@ -19,10 +19,12 @@ describe("the table of a device", () => {
     test(`${name} is measured`, () => {
       const before = device.info.currentAllocatedSize;
       const [figure] = measureDevice(device, { quick: true, names: [name] }, (_, action) => action());
-      const { time = 0, value, moved, share, rounds } = figure ?? ({} as Partial<DeviceFigure>);
+      const { time = 0, value, moved, share, ofMatrices, rounds } = figure ?? ({} as Partial<DeviceFigure>);
       expect(time).toBeGreaterThan(0);
       expect(time).toBeLessThan(30);
       for (const each of [value, moved, share]) expect(each).toBeGreaterThan(0);
+      expect(ofMatrices !== undefined).toBe(name.startsWith("prefill-"));
+      expect(ofMatrices ?? 1).toBeGreaterThan(0);
       expect(rounds).toBe(11);
       // What decode attention keeps for its splits stays.
       expect(device.info.currentAllocatedSize - device.info.scratchLength - before).toBeLessThan(2 ** 20);
@@ -39,11 +41,17 @@ describe("the table of a device", () => {
       share: 0.5,
       rounds: 11,
     };
-    const lines = formatDeviceTable([figure, { ...figure, name: "token-f16-b1", torch: 1e-3 }]).split("\n");
+    const others = [
+      { ...figure, name: "token-f16-b1", torch: 1e-3 },
+      { ...figure, name: "prefill-d64", ofMatrices: 0.25, torch: 1e-3 },
+    ];
+    const lines = formatDeviceTable([figure, ...others]).split("\n");
     expect(lines[2]?.split(/ {2,}/)).toEqual(["copy-rows-f32", "2.00 ms", "500", "GB/s of source", "1000", "0.50"]);
     expect(lines[3]?.split(/ {2,}/).slice(4)).toEqual(["1000", "0.50", "1.00 ms", "0.50"]);
-    expect(lines.slice(5)).toEqual([
+    expect(lines[4]?.split(/ {2,}/).slice(4)).toEqual(["1000", "0.50", "0.25", "1.00 ms", "0.50"]);
+    expect(lines.slice(6)).toEqual([
       "copy-rows-f32: kvCacheCopy of rows of 1,024 elements, f32.",
+      "prefill-d64: flashAttnPrefill in bf16, causal, 16 heads, D = 64.",
       "token-f16-b1: flashAttnDecode of a token of a sequence, 32 / 8 heads, D = 128, f16.",
     ]);
   });

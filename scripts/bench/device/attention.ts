@@ -15,6 +15,7 @@ function prefill(headDim: number): DeviceRow {
     name: `prefill-d${headDim}`,
     about: `flashAttnPrefill in bf16, causal, ${promptHeads} heads, D = ${headDim}`,
     unit: "TFLOP/s",
+    isOfMatrices: true,
     prepare(room, { tokens }) {
       const shape = [1, promptHeads, tokens, headDim];
       const tensor = () => room.normal("bf16", shape);

@@ -1,4 +1,4 @@
-import type { Device, DType, Pass, Tensor } from "../../../src/index.ts";
+import type { Device, DType, Pass, Pipeline, Tensor } from "../../../src/index.ts";
 import { normalArray } from "../../lib/random.ts";
 
 /** Sizes of the rows: those of a GPU, or a thousandth for a look at the table. */
@@ -24,6 +24,8 @@ export interface DeviceRow {
   readonly about: string;
   /** What a second of the device is worth: `GB/s of source`, `TFLOP/s`. */
   readonly unit: string;
+  /** It is beside what products of matrices reach. */
+  readonly isOfMatrices?: true;
   readonly prepare: (room: DeviceRoom, sizes: DeviceSizes) => PreparedRow & { readonly work: number };
 }
 
@@ -46,6 +48,12 @@ export class DeviceRoom {
     const tensor = this.#device.tensor(dtype, shape, { storage: "private" });
     this.#made.push(tensor);
     return tensor;
+  }
+
+  /** A kernel of a source of the row's own. */
+  kernel(file: string, source: string, name: string): Pipeline {
+    this.#device.registerSource(file, source, { replace: true });
+    return this.#device.pipeline(name);
   }
 
   /** Normal values. */

@@ -4,10 +4,11 @@ import { formatNumber, formatTable, formatTime } from "../../lib/table.ts";
 import { median } from "../benchmark.ts";
 import { attentionRows } from "./attention.ts";
 import { cacheRows } from "./caches.ts";
+import { matrixRow } from "./matrices.ts";
 import { DeviceRoom, type DeviceRow, type DeviceSizes } from "./row.ts";
 import { torchTimes } from "./torch.ts";
 
-export const deviceRows: readonly DeviceRow[] = [...cacheRows, ...attentionRows];
+export const deviceRows: readonly DeviceRow[] = [...cacheRows, matrixRow, ...attentionRows];
 
 const rounds = 11;
 
@@ -28,6 +29,8 @@ export interface DeviceFigure {
   /** `moved` beside that of the device's own copy in the same rounds. */
   readonly share: number;
   readonly rounds: number;
+  /** `value` of a row of matrix products beside that of `matrix-bf16` in the same run. */
+  readonly ofMatrices?: number;
   /** Seconds of torch's attention of the same shape, where Python has it. */
   readonly torch?: number;
 }
@@ -41,10 +44,18 @@ export function measureDevice(
   const chosen = deviceRows.filter(({ name }) => options.names?.includes(name) ?? true);
   const used = options.quick ? quickSizes : sizes;
   const torch = chosen.some((row) => attentionRows.includes(row)) ? torchTimes(used) : {};
+  let peak: DeviceFigure | undefined;
+  const measured = (row: DeviceRow) => run(row.name, () => measureRow(device, row, used));
   return chosen.map((row) => {
-    const figure = run(row.name, () => measureRow(device, row, used));
+    if (row.isOfMatrices) peak ??= measured(matrixRow);
+    const figure = measured(row);
+    if (row === matrixRow) peak = figure;
     const other = torch[row.name];
-    return other === undefined ? figure : { ...figure, torch: other };
+    return {
+      ...figure,
+      ...(row.isOfMatrices && peak && { ofMatrices: figure.value / peak.value }),
+      ...(other !== undefined && { torch: other }),
+    };
   });
 }
 
@@ -86,14 +97,15 @@ function measureRow(device: Device, { name, unit, prepare }: DeviceRow, used: De
 
 /** The figures, then what each row is. */
 export function formatDeviceTable(figures: readonly DeviceFigure[]): string {
-  const header = ["name", "time", "value", "unit", "GB/s moved", "of the copy", "torch", "of torch"];
-  const cells = figures.map(({ name, time, value, unit, moved, share, torch }) => [
+  const header = ["name", "time", "value", "unit", "GB/s moved", "of the copy", "of matrices", "torch", "of torch"];
+  const cells = figures.map(({ name, time, value, unit, moved, share, ofMatrices, torch }) => [
     name,
     formatTime(time),
     formatNumber(value),
     unit,
     formatNumber(moved),
     formatNumber(share),
+    ofMatrices === undefined ? "" : formatNumber(ofMatrices),
     torch === undefined ? "" : formatTime(torch),
     torch === undefined ? "" : formatNumber(torch / time),
   ]);
@@ -101,7 +113,11 @@ export function formatDeviceTable(figures: readonly DeviceFigure[]): string {
     .filter(({ name }) => figures.some((figure) => figure.name === name))
     .map(({ name, about }) => `${name}: ${about}.`);
   return [
-    formatTable(header, cells, ["time", "value", "GB/s moved", "of the copy", "torch", "of torch"]),
+    formatTable(
+      header,
+      cells,
+      header.filter((column) => column !== "name" && column !== "unit"),
+    ),
     notes.join("\n"),
   ].join("\n\n");
 }
