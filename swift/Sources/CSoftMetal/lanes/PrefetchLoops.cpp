@@ -26,8 +26,8 @@ PreservedAnalyses PrefetchLoops::run(Function &function, FunctionAnalysisManager
   MapVector<const Loop *, SmallVector<IntrinsicInst *, 8>> requests;
   for (Instruction &instruction : instructions(function)) {
     auto *call = dyn_cast<IntrinsicInst>(&instruction);
-    if (call && call->getIntrinsicID() == Intrinsic::prefetch)
-      requests[loops.getLoopFor(call->getParent())].push_back(call);
+    if (!call || call->getIntrinsicID() != Intrinsic::prefetch) continue;
+    if (const Loop *loop = loops.getLoopFor(call->getParent())) requests[loop].push_back(call);
   }
   for (auto &[loop, calls] : requests) {
     size_t size = 0;
