@@ -55,10 +55,21 @@ function tokens(from: "f32" | "bf16", to: "f16" | "bf16"): DeviceRow {
 
 type Bits = 2 | 3 | 4 | 5 | 6 | 8;
 
+/** Codes of a width, in its packing unless that is named, as 5 and 6 bits have two. */
+interface Codes {
+  readonly bits: Bits;
+  readonly packing?: "dense";
+}
+
+const namesOf = ({ bits, packing }: Codes) => ({
+  name: packing === undefined ? `${bits}` : `${bits}-${packing}`,
+  text: packing === undefined ? `${bits} bits` : `${bits} bits, ${packing}`,
+});
+
 /** Codes and norms of as many tokens as `source` bytes of f32 have. */
-function quantizedShape(source: number, headDim: number, bits: Bits) {
+function quantizedShape(source: number, headDim: number, codes: Codes) {
   const capacity = source / 4 / (nKvHeads * headDim);
-  const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim, nKvHeads, capacity, bits });
+  const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim, nKvHeads, capacity, ...codes });
   return {
     capacity,
     bytes: nKvHeads * capacity * (bytesPerRow + 4 * normsPerPos),
@@ -67,50 +78,53 @@ function quantizedShape(source: number, headDim: number, bits: Bits) {
   };
 }
 
-function encode(headDim: number, bits: Bits): DeviceRow {
+function encode(headDim: number, codes: Codes): DeviceRow {
+  const { name, text } = namesOf(codes);
   return {
-    name: `encode-${bits}-d${headDim}`,
-    about: `hadamardQuantizeKvSeq of f32 in ${bits} bits, ${nKvHeads} heads, D = ${headDim}`,
+    name: `encode-${name}-d${headDim}`,
+    about: `hadamardQuantizeKvSeq of f32 in ${text}, ${nKvHeads} heads, D = ${headDim}`,
     unit: "GB/s of source",
     prepare(room, { source }) {
-      const shape = quantizedShape(source, headDim, bits);
+      const shape = quantizedShape(source, headDim, codes);
       const src = room.normal("f32", [shape.capacity, nKvHeads, headDim]);
       const [packed, norms] = [room.empty("u8", shape.packed), room.empty("f32", shape.norms)];
       return {
         moved: source + shape.bytes,
         work: source / giga,
-        encode: (pass) => hadamardQuantizeKvSeq(pass, { src, packed, norms, bits, writePosStart: 0 }),
+        encode: (pass) => hadamardQuantizeKvSeq(pass, { src, packed, norms, ...codes, writePosStart: 0 }),
       };
     },
   };
 }
 
-function decode(headDim: number, bits: Bits, to: FloatDType): DeviceRow {
+function decode(headDim: number, codes: Codes, to: FloatDType): DeviceRow {
+  const { name, text } = namesOf(codes);
   return {
-    name: `decode-${bits}-d${headDim}-${to}`,
-    about: `dequantizeKv of ${bits} bits to ${to}, ${nKvHeads} heads, D = ${headDim}`,
+    name: `decode-${name}-d${headDim}-${to}`,
+    about: `dequantizeKv of ${text} to ${to}, ${nKvHeads} heads, D = ${headDim}`,
     unit: "GB/s of values written",
     prepare(room, { source }) {
-      const shape = quantizedShape(source, headDim, bits);
+      const shape = quantizedShape(source, headDim, codes);
       const [packed, norms] = [room.codes(shape.packed), room.norms(shape.norms)];
       const out = room.empty(to, [nKvHeads, shape.capacity, headDim]);
       return {
         moved: out.byteLength + shape.bytes,
         work: out.byteLength / giga,
-        encode: (pass) => dequantizeKv(pass, { packed, norms, out, bits, readPosStart: 0 }),
+        encode: (pass) => dequantizeKv(pass, { packed, norms, out, ...codes, readPosStart: 0 }),
       };
     },
   };
 }
 
-function mask(window: number | undefined): DeviceRow {
+function mask(window: number | undefined, dtype: "bf16" | "bool"): DeviceRow {
+  const name = window === undefined ? "mask-causal" : "mask-window";
   return {
-    name: window === undefined ? "mask-causal" : "mask-window",
-    about: `${window === undefined ? "buildCausalMask" : "buildSlidingWindowMask"} in bf16`,
+    name: dtype === "bf16" ? name : `${name}-${dtype}`,
+    about: `${window === undefined ? "buildCausalMask" : "buildSlidingWindowMask"} in ${dtype}`,
     unit: "GB/s written",
     prepare(room, { source }) {
       const keys = 8192;
-      const mask = room.empty("bf16", [source / 2 / keys, keys]);
+      const mask = room.empty(dtype, [source / dtypeSize(dtype) / keys, keys]);
       return {
         moved: source,
         work: source / giga,
@@ -157,6 +171,12 @@ const append: DeviceRow = {
   },
 };
 
+/** Every width in every packing. */
+const formats: readonly Codes[] = [
+  ...([2, 3, 4, 5, 6, 8] as const).map((bits) => ({ bits })),
+  ...([5, 6] as const).map((bits) => ({ bits, packing: "dense" as const })),
+];
+
 /** Kernels that memory bounds. */
 export const cacheRows: readonly DeviceRow[] = [
   rows("f32"),
@@ -165,11 +185,8 @@ export const cacheRows: readonly DeviceRow[] = [
   tokens("bf16", "bf16"),
   append,
   rope,
-  ...[64, 128, 256, 512].map((headDim) => encode(headDim, 4)),
-  ...([2, 3, 5, 6, 8] as const).map((bits) => encode(128, bits)),
-  ...([2, 3, 4, 5, 6, 8] as const).map((bits) => decode(128, bits, "f32")),
-  decode(128, 4, "bf16"),
-  decode(128, 4, "f16"),
-  mask(undefined),
-  mask(1024),
+  ...[64, 128, 256, 512].map((headDim) => encode(headDim, { bits: 4 })),
+  ...formats.filter(({ bits }) => bits !== 4).map((codes) => encode(128, codes)),
+  ...(["f32", "bf16", "f16"] as const).flatMap((to) => formats.map((codes) => decode(128, codes, to))),
+  ...(["bf16", "bool"] as const).flatMap((dtype) => [mask(undefined, dtype), mask(1024, dtype)]),
 ];
