@@ -39,6 +39,8 @@ export interface ModelOptions {
   readonly sequences?: number;
   /** Without a window: sequences lie in pages, share those of a common beginning, and so many may be full at once. */
   readonly pool?: number;
+  /** Memory of weights and cache: the device's own where the CPU does not share all of it, unless given. */
+  readonly storage?: "shared" | "private";
 }
 
 /** Whose logits of a part are computed. */
@@ -98,8 +100,14 @@ export class Model {
   readonly window: number | undefined;
   readonly #embeddingScale: number;
 
-  private constructor(device: Device, config: ModelConfig, kernels: Kernels, weights: Weights, options: ModelOptions) {
-    const { cache = "k8v4", window, sequences = 1, chunk = 256, pool } = options;
+  private constructor(
+    device: Device,
+    config: ModelConfig,
+    kernels: Kernels,
+    weights: Weights,
+    options: ModelOptions & { readonly storage: "shared" | "private" },
+  ) {
+    const { cache = "k8v4", window, sequences = 1, chunk = 256, pool, storage } = options;
     this.#device = device;
     this.config = config;
     this.#kernels = kernels;
@@ -125,6 +133,7 @@ export class Model {
       k: this.format.k,
       v: this.format.v,
       sequences,
+      storage,
       ...(window !== undefined && { window }),
       ...(pool !== undefined && {
         pages: { tokens: pageTokens, count: pool * Math.ceil(this.context / pageTokens) },
@@ -147,10 +156,11 @@ export class Model {
   ): Promise<Model> {
     const config = await readConfig(folder);
     cacheFormat(options.cache ?? "k8v4"); // Refused before anything is read.
-    const weights = await loadWeights(device, folder, config, onProgress);
+    const storage = options.storage ?? (device.info.hasUnifiedMemory ? "shared" : "private");
+    const weights = await loadWeights(device, folder, config, storage, onProgress);
     const kernels = await Kernels.compile(device);
     try {
-      return new Model(device, config, kernels, weights, options);
+      return new Model(device, config, kernels, weights, { ...options, storage });
     } catch (error) {
       weights.dispose();
       kernels.dispose();

@@ -44,7 +44,7 @@ const dtypes: Partial<Record<SafetensorsDType, FloatDType>> = { F32: "f32", F16:
 
 /**
  * Reads a model's weights into memory of the device: matrices in the dtype of the file, straight to where kernels read
- * them; norms and biases as f32.
+ * them, or from there into memory of the device's own; norms and biases as f32.
  *
  * Errors: `weights` for a tensor that is missing, has another shape or dtype, or that no part of the model reads; nothing
  * is read before all have been checked.
@@ -53,6 +53,7 @@ export async function loadWeights(
   device: Device,
   folder: string,
   config: ModelConfig,
+  storage: "shared" | "private",
   onProgress: OnProgress = () => {},
 ): Promise<Weights> {
   const stored = checkTensors(await findWeights(folder), config, folder);
@@ -66,7 +67,8 @@ export async function loadWeights(
         done += count;
         onProgress(done, total);
       };
-      loaded.set(name, await loadTensor(device, reader, name, tensor, config, onBytes));
+      const read = await loadTensor(device, reader, name, tensor, config, onBytes);
+      loaded.set(name, storage === "private" ? await movedToDevice(device, read) : read);
     }
   } catch (error) {
     for (const tensor of loaded.values()) tensor.dispose();
@@ -120,6 +122,21 @@ async function loadTensor(
   const values = floatValues({ dtype, shape, bytes }, name);
   const isNorm = isGemma && name.endsWith("norm.weight");
   return device.tensor("f32", shape).set(isNorm ? values.map((value) => 1 + value) : values);
+}
+
+/** The same in private storage, in its place. */
+async function movedToDevice(device: Device, shared: Tensor<FloatDType>): Promise<Tensor<FloatDType>> {
+  using from = shared;
+  const to = device.tensor(from.dtype, from.shape, { storage: "private" });
+  try {
+    using pass = device.pass();
+    pass.copy(from, to);
+    await pass.commit();
+    return to;
+  } catch (error) {
+    to.dispose();
+    throw error;
+  }
 }
 
 function assemble(loaded: ReadonlyMap<string, Tensor<FloatDType>>, config: ModelConfig): Weights {

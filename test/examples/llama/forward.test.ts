@@ -45,6 +45,16 @@ describe.each(names)("%s", (name) => {
     expect(await lastOf(model.step([{ sequence: other, ...next }]))).toEqual(afterWhole);
   });
 
+  test("weights and cache in the device's own memory give the bits of those that the CPU shares", async () => {
+    const logitsOf = async (storage: "shared" | "private") => {
+      using model = await load(folderOf(name), { cache: "k8v4", storage });
+      const sequence = model.cache.sequence();
+      await model.prompt(sequence, ids.slice(0, 40));
+      return { logits: await lastOf(model.step([{ sequence, tokens: [7] }])), memory: model.memory };
+    };
+    expect(await logitsOf("private")).toEqual(await logitsOf("shared"));
+  });
+
   test("sequences in a batch have the bits of each by itself", async () => {
     using model = await load(folderOf(name), { cache: "k8v4", sequences: 5 });
     const alone: Float32Array<ArrayBuffer>[] = [];
