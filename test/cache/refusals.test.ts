@@ -1,7 +1,7 @@
 /** What a cache refuses, with what words; that nothing is changed by it. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { KvSequence as KvSequenceOfCache } from "../../src/cache/sequence.ts";
-import { Device, KvCache, type KvCacheOptions, type KvSequence, type Pass, type Tensor } from "../../src/index.ts";
+import { KvSequence } from "../../src/cache/sequence.ts";
+import { Device, KvCache, type KvCacheOptions, type Pass, type Tensor } from "../../src/index.ts";
 import { expectRefusal, rejectionOf } from "../helpers/errors.ts";
 
 const device = Device.open();
@@ -78,7 +78,7 @@ describe("a step", () => {
     const encode = (pass: Pass, count = 1) => cache.append(pass, 0, call(count));
     using _recorded = device.record((pass) => void encode(pass));
     // As after so many tokens.
-    const state = KvSequenceOfCache.use(sequence, cache, "sequence");
+    const state = KvSequence.use(sequence, cache, "sequence");
     state.length = 2 ** 24 - 1;
     using pass = device.pass();
     expectRefusal(() => encode(pass, 3), "overflow", "k", 3, 2 ** 24 - 1, 2 ** 24, "crop");

@@ -100,14 +100,8 @@ export class Model {
   readonly window: number | undefined;
   readonly #embeddingScale: number;
 
-  private constructor(
-    device: Device,
-    config: ModelConfig,
-    kernels: Kernels,
-    weights: Weights,
-    options: ModelOptions & { readonly storage: "shared" | "private" },
-  ) {
-    const { cache = "k8v4", window, sequences = 1, chunk = 256, pool, storage } = options;
+  private constructor(device: Device, config: ModelConfig, kernels: Kernels, weights: Weights, options: ModelOptions) {
+    const { cache = "k8v4", window, sequences = 1, chunk = 256, pool } = options;
     this.#device = device;
     this.config = config;
     this.#kernels = kernels;
@@ -133,7 +127,7 @@ export class Model {
       k: this.format.k,
       v: this.format.v,
       sequences,
-      storage,
+      storage: weights.embedding.storage,
       ...(window !== undefined && { window }),
       ...(pool !== undefined && {
         pages: { tokens: pageTokens, count: pool * Math.ceil(this.context / pageTokens) },
@@ -160,7 +154,7 @@ export class Model {
     const weights = await loadWeights(device, folder, config, storage, onProgress);
     const kernels = await Kernels.compile(device);
     try {
-      return new Model(device, config, kernels, weights, { ...options, storage });
+      return new Model(device, config, kernels, weights, options);
     } catch (error) {
       weights.dispose();
       kernels.dispose();

@@ -1,13 +1,13 @@
 import type { DeviceRow } from "./row.ts";
 
-/** Products between two steps of the loop's counter: of 2 rows of matrices, 2 steps of a sum and 8 columns. */
+/** Matrices of a turn of the loop: rows of the left factor, steps of a sum, columns of the right one. */
 const [rows, steps, columns] = [2, 2, 8];
 const repeats = 64;
 /** SIMD groups of a threadgroup. */
 const groups = 4;
 const flops = repeats * rows * steps * columns * 2 * 8 ** 3;
 
-/** Matrices stay in registers, and each sum waits for its own product before alone. */
+/** All matrices stay in registers; a product waits only for the one before of its own sum. */
 const source = `
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
@@ -44,7 +44,7 @@ kernel void bench_matrix_peak(const device bfloat *in [[buffer(0)]], device floa
 }
 `;
 
-/** What a device's products of 8x8 matrices reach where nothing is loaded: what prefill is beside. */
+/** What products of 8x8 matrices reach where nothing is loaded: prefill's rows are measured against it. */
 export const matrixRow: DeviceRow = {
   name: "matrix-bf16",
   about: "products of 8x8 matrices of bf16 in registers, sums in f32",
