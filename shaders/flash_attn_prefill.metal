@@ -33,7 +33,8 @@
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
-/// pages; flash_attn_prefill_options.h says how. Kernels without any of these have no trace of them.
+/// pages, with their newest keys in a tail of another memory; flash_attn_prefill_options.h says how. Kernels without
+/// any of these have no trace of them.
 ///
 /// Work: (2 D + 5 WN) * qL * kL instructions a head (half of it when causal), the 5
 /// being the softmax. Bound by matrix arithmetic, and at D = 64 by what loads,
@@ -43,7 +44,8 @@
 /// A row's arithmetic depends on its own scores and on the order of the keys
 /// only, never on its place in a tile, and a key that is masked out changes
 /// nothing (P = +0, m stays). So a prompt in chunks, another layout, tiles skipped
-/// or not, a window or a mask that says the same, a ring and pages give the same bits.
+/// or not, a window or a mask that says the same, a ring and pages give the same bits. A
+/// tail changes where a row's sums are cut, by the row's position alone.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 #include <metal_simdgroup_matrix>
@@ -346,6 +348,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     const device int *seq_lens [[buffer(12), function_constant(has_options)]],
     const device int *seq_offsets [[buffer(13), function_constant(has_options)]],
     const device int *block_table [[buffer(14), function_constant(has_options)]],
+    constant AttnTailParams &tail [[buffer(15), function_constant(has_tail)]],
+    const device T *tail_keys [[buffer(16), function_constant(has_tail)]],
+    const device T *tail_values [[buffer(17), function_constant(has_tail)]],
     uint simd_lane [[thread_index_in_simdgroup]], uint simd_group [[simdgroup_index_in_threadgroup]],
     uint3 group [[threadgroup_position_in_grid]]) {
   static_assert(BQ % (8 * WM) == 0 && D % (16 * WN) == 0, "a SIMD group owns blocks of 8 rows, and takes two steps");
@@ -388,6 +393,10 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     if (first_row >= rows) {
       return;
     }
+  }
+  if (has_tail) {
+    prompt.tail = tail;
+    prompt.tail_row = params.H / params.gqa_factor * D;
   }
   const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
   const uint thread_index = simd_group % WM * 32 + simd_lane;
@@ -475,7 +484,18 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   const long k_stride = params.K_strides[2];
   const long v_stride = params.V_strides[2];
   int turn = 0;
-  for (int tile = first_tile; tile < key_tiles; tile++) {
+  for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
+    if (has_tail && tile >= key_tiles) {  // on to the tail
+      prompt.is_in_tail = true;
+      K = tail_keys + kv_head * D + part * DW;
+      V = tail_values + kv_head * D + part * DW;
+      seen = prompt.seen(options, first_row + row_offset, first_row + row_offset + valid_rows - 1);
+      tile = seen.first / BK;
+      key_tiles = (seen.end + BK - 1) / BK;
+      if (tile >= key_tiles) {
+        break;
+      }
+    }
     const uchar tile_class = has_blk ? tile_classes[tile] : kTileMixed;
     if (tile_class == kTileBlocked) {
       continue;

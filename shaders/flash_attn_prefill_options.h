@@ -2,7 +2,8 @@
 /// keys a row sees and where these lie, and what a score and the end of a row have more.
 ///
 /// Row i of a sequence is at position p = row_offset + i and sees the keys j from `first_key` up to `keys`,
-/// causally only j <= p, with a window of these only p - window < j.
+/// causally only j <= p, with a window of these only p - window < j. With a tail it sees the oldest of these in K and
+/// V, and the others in the tail, whose rows lie token-major in a ring.
 #pragma once
 
 #include <metal_stdlib>
@@ -11,6 +12,9 @@
 #include "ShaderTypes.h"
 
 using namespace metal;
+
+/// Buffers 15 to 17 are bound; needs has_options.
+constant bool has_tail [[function_constant(306)]];
 
 /// Positions that kernels count in 32 bits with room for sums.
 constant constexpr int kMostPositions = 1 << 30;
@@ -21,6 +25,12 @@ struct KeyRange {
   int end;
 };
 
+/// The first key that a row at `position` finds in the tail.
+inline int first_of_tail(AttnTailParams tail, int position) {
+  const int left = max(0, position + 1 - tail.tokens) / tail.block * tail.block;
+  return min(max(tail.quantized, left), position + 1);
+}
+
 /// The sequence of a threadgroup, and its rows.
 struct Prompt {
   int batch;
@@ -30,6 +40,9 @@ struct Prompt {
   int first_key;   ///< the oldest that the cache has
   int row_offset;  ///< position of row 0; negative where there are more rows than keys
   int packed_row;  ///< where its rows begin among those of all sequences; -1: it has a batch of its own
+  AttnTailParams tail;  ///< with has_tail, as the next two
+  int tail_row;         ///< elements from a token of the tail to the next
+  bool is_in_tail;      ///< whether what is seen is what lies in the tail, or before it
 
   /// Where its first row lies in q, out or lse.
   long base_of(const constant ma_i64 *strides) const {
@@ -47,7 +60,12 @@ struct Prompt {
   /// The keys that any of the rows at positions `from` to `to` sees.
   KeyRange seen(constant AttnOptionParams &options, int from, int to) const {
     const int first = options.window == 0 ? first_key : max(first_key, from - options.window + 1);
-    return {first, (options.present & MA_ATTN_CAUSAL) != 0 ? min(keys, to + 1) : keys};
+    const int end = (options.present & MA_ATTN_CAUSAL) != 0 ? min(keys, to + 1) : keys;
+    if (!has_tail) {
+      return {first, end};
+    }
+    return is_in_tail ? KeyRange{max(first, first_of_tail(tail, from)), end}
+                      : KeyRange{first, min(end, first_of_tail(tail, to))};
   }
 
   /// Whether all rows at positions `from` to `to` see all keys from `first` to end - 1.
@@ -117,16 +135,20 @@ inline Prompt prompt_of(constant AttnParams &params, constant AttnOptionParams &
     prompt.keys = (options.present & MA_ATTN_PACKED_KEYS) != 0 ? prompt.rows : params.kL;
   }
   prompt.first_key = is_ring ? max(0, prompt.keys - options.capacity) : 0;
+  prompt.is_in_tail = false;
   prompt.row_offset = has_lengths || is_packed ? prompt.keys - prompt.rows : params.qL_off;
   return prompt;
 }
 
 /// Elements from the first row of a head to the row of a position.
 inline long offset_of_key(constant AttnOptionParams &options, const constant ma_i64 *strides,
-                          const device int *block_table, int batch, int key) {
+                          const device int *block_table, Prompt prompt, int key) {
+  if (has_tail && prompt.is_in_tail) {
+    return key % prompt.tail.slots * long(prompt.tail_row);
+  }
   if (options.page_tokens != 0) {
     const int page_of_sequence = key / options.page_tokens;
-    const int given = block_table[batch * (options.capacity / options.page_tokens) + page_of_sequence];
+    const int given = block_table[prompt.batch * (options.capacity / options.page_tokens) + page_of_sequence];
     const int page = clamp(given, 0, options.n_pages - 1);
     return page * strides[0] + (key - page_of_sequence * options.page_tokens) * strides[2];
   }
@@ -147,7 +169,7 @@ inline void load_keys(threadgroup T *tile, const device T *source, const constan
     }
     const int key = first_key + int(row);
     const bool is_seen = key >= seen.first && key < seen.end;
-    const device T *from_row = source + (is_seen ? offset_of_key(options, strides, block_table, prompt.batch, key) : 0);
+    const device T *from_row = source + (is_seen ? offset_of_key(options, strides, block_table, prompt, key) : 0);
     for (uint c = 0; c < D; c += 64) {
       const uint column = thread_index % 8 * 8 + c;
       if (D % 64 != 0 && column >= D) {

@@ -41,6 +41,7 @@ export type {
   PipelineInfo,
 } from "./ffi/records.ts";
 export type { AttentionLayout, AttentionStrides, StridedLayout } from "./ops/attention/attentionLayout.ts";
+export type { AttentionTail } from "./ops/attention/attentionOptions.ts";
 export { type FlashAttnPrefillArgs, flashAttnPrefill } from "./ops/attention/flashAttnPrefill.ts";
 export {
   type AttentionDType,

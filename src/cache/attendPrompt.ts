@@ -4,15 +4,17 @@ import { type AttentionDType, flashAttnPrefillSupport } from "../ops/attention/f
 import type { AttendCall } from "./attend.ts";
 import type { KvMemory } from "./memory.ts";
 import { mostRows } from "./segments.ts";
+import type { SequenceState } from "./state.ts";
 import type { Step, StepEntry } from "./step.ts";
 
 /**
  * @internal Whether `flashAttnPrefill` takes the rows of a sequence: more than decode attention takes at once, over
- * keys of one memory.
+ * keys of one memory, or of one and a tail.
  */
 export function isPrompt({ config }: KvMemory, { q, out }: AttendCall, step: Step, entry: StepEntry): boolean {
   const { kind, k, v, headDim } = config;
-  if (entry.count <= mostRows || step.isRecorded || config.tail > 0 || config.keep > 0) return false;
+  if (entry.count <= mostRows || step.isRecorded || config.keep > 0) return false;
+  if (config.tail > 0 && config.tailDtype !== q.dtype) return false;
   const isServed = (dtype: string | undefined) => dtype === undefined || dtype === q.dtype;
   const [denseK, denseV] = [k, v].map(({ codes, dtype }) => (codes === undefined ? dtype : undefined));
   // Pages are all dense or all codes.
@@ -46,6 +48,20 @@ export function attendPrompt(memory: KvMemory, call: AttendCall, { state, row, c
     ...(window > 0 && { window }),
     ...(config.kind === "ring" && { isSliding: true }),
     ...(isPaged && { blockTable: views.slice(table, state.slot, state.slot + 1) }),
+    ...tailOf(memory, call, state),
     ...scores,
   });
+}
+
+function tailOf(
+  { config, tail }: KvMemory,
+  { layer, views }: AttendCall,
+  { slot, quantized }: SequenceState,
+): Pick<FlashAttnPrefillArgs, "tail"> {
+  if (tail === undefined) return {};
+  const { nKvHeads, headDim, tail: tokens, tailBlock: block } = config;
+  const [k, v] = tail
+    .rings(layer, slot, 1)
+    .map((ring) => views.reshape(ring, [tail.slots, nKvHeads, headDim]) as Tensor<AttentionDType>);
+  return k && v ? { tail: { k, v, tokens, block, quantized } } : {};
 }

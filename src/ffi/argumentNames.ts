@@ -90,6 +90,9 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     page_tokens: "blockTable",
     n_pages: "k",
     packedKeys: "k",
+    tailK: "tail.k",
+    tailV: "tail.v",
+    "tail.slots": "tail.k",
     ...codes,
   },
   ma_flash_attn_decode: {

@@ -124,7 +124,9 @@ describe("which kernel", () => {
     expect(kernelsOf(20, { k: "f16", v: "f16" }, "f16").kernels).toEqual(["kvCacheAppend", "flashAttnPrefill"]);
     expect(kernelsOf(16, { k: "f16", v: "f16" }, "f16").kernels).not.toContain("flashAttnPrefill");
     expect(kernelsOf(20, { k: "f16", v: "bf16" }, "f16").kernels).not.toContain("flashAttnPrefill");
-    expect(kernelsOf(20, { tail: 4, maxAppend: 32 }, "f16").kernels).not.toContain("flashAttnPrefill");
+    expect(kernelsOf(20, { tail: 4, maxAppend: 32, tailDtype: "bf16" }, "f16").kernels).not.toContain(
+      "flashAttnPrefill",
+    );
   });
 
   const dense = { k: "f16", v: "f16" } as const;
@@ -136,6 +138,12 @@ describe("which kernel", () => {
     ["codes in a ring that has wrapped", { window: 20 }, {}],
     ["pages", { ...dense, pages: { tokens: 8, count: 12 } }, {}],
     ["codes in pages", { pages: { tokens: 8, count: 12 } }, {}],
+    ["codes and a tail", { tail: 24 }, {}],
+    ["codes beside a dense line, and a tail", { k: "f16", tail: 33 }, {}],
+    ["codes in a ring that has wrapped, and a tail", { window: 20, tail: 7 }, {}],
+    ["codes in pages, and a tail", { tail: 11, pages: { tokens: 8, count: 12 } }, { softcap: 3 }],
+    ["a tail that takes 8 tokens at once", { tail: 8, maxAppend: 8 }, {}],
+    ["a window over a tail", { tail: 9 }, { window: 13 }],
     ["a line with options", dense, { window: 7, softcap: 3, scale: 0.3 }],
   ])("rows behind others agree with decode: %s", (_, options, attend) => {
     const run = (outDtype: "f16" | "f32") => {

@@ -149,4 +149,7 @@ export const noAttentionOptions = {
   bitsK: 0,
   packingV: 0,
   bitsV: 0,
+  tailK: undefined,
+  tailV: undefined,
+  tail: undefined,
 } as const;

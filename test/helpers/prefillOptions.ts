@@ -15,13 +15,10 @@ import {
   type ElementBits,
   encode,
   headMajorStrides,
-  plainAttention,
-  referenceAttentionWithLogarithms,
   roundTo,
 } from "../../src/reference/index.ts";
 import { StoredCache, vectorOf } from "./decode.ts";
 import { bitsOf } from "./elements.ts";
-import { judgeValues } from "./prefill.ts";
 import { normalDraws, seededRandom } from "./random.ts";
 
 /** Where the keys of a case lie: a slot a position, a ring, pages, or packed as the rows are. */
@@ -57,9 +54,30 @@ export interface OptionCase {
   /** Of codes; K or V is dense where there is none. */
   readonly formatK?: CodeFormat;
   readonly formatV?: CodeFormat;
+  /** Of one sequence: the newest keys apart, as dense vectors that are not those of the codes. */
+  readonly tail?: TailCase;
   readonly seed: number;
 }
 
+/** A tail of a case. */
+export interface TailCase {
+  readonly slots: number;
+  readonly tokens: number;
+  readonly block: number;
+  readonly quantized?: number;
+}
+
+/** The first key that a row at `position` finds in a tail; 2^31 without one. */
+function firstOfTail(tail: TailCase | undefined, position: number): number {
+  if (tail === undefined) return 2 ** 31;
+  const { tokens, block, quantized = 0 } = tail;
+  let first = 0;
+  while (position + 1 - (first + block) >= tokens) first += block;
+  return Math.min(Math.max(first, quantized), position + 1);
+}
+
+/** What is added to the number of K or V for vectors of the tail. */
+const tailSalt = 2;
 const poolLength = (1 << 18) + 5;
 const pools = new Map<AttentionDType, { readonly values: Float64Array; readonly bits: Uint16Array }>();
 
@@ -150,22 +168,23 @@ export class OptionScene {
       const start = startOf(headDim, seed, which, b, head, token);
       bitsOf(tensor).set(pool.bits.subarray(start, start + headDim), to * headDim);
     };
-    for (const [b, { rows: count, keys }] of sequences.entries()) {
+    for (const [b, { rows: count }] of sequences.entries()) {
       for (let head = 0; head < heads; head++) {
         for (let i = 0; i < count; i++) put(q, this.#rowOf(b, head, i), 0, b, head, i);
       }
-      for (let position = this.#firstKey(b, capacity); position < keys; position++) {
+      for (let position = this.#firstKey(b, capacity); position < this.#lastBefore(b); position++) {
         for (let head = 0; head < kvHeads; head++) {
           put(k, keyRow(b, head, position), 1, b, head, position);
           put(v, keyRow(b, head, position), 2, b, head, position);
         }
       }
     }
+    const tail = this.#tailOf(own, put);
     const [codesK, codesV] = [entry.formatK, entry.formatV].map((format) =>
       format === undefined ? undefined : own(new StoredCache(device, format, keyShape, headDim)),
     );
-    for (const [b, { keys }] of sequences.entries()) {
-      for (let position = this.#firstKey(b, capacity); position < keys; position++) {
+    for (const b of sequences.keys()) {
+      for (let position = this.#firstKey(b, capacity); position < this.#lastBefore(b); position++) {
         for (let head = 0; head < kvHeads; head++) {
           codesK?.write(keyRow(b, head, position), this.#codeOf(1, b, head, position));
           codesV?.write(keyRow(b, head, position), this.#codeOf(2, b, head, position));
@@ -210,7 +229,38 @@ export class OptionScene {
       ...(sinks && { sinks }),
       ...(slopes && { alibiSlopes: slopes }),
       ...(entry.hasLse && { lse: this.lse }),
+      ...(tail && { tail }),
     };
+  }
+
+  /** The positions that lie before a tail; those of all keys without one. */
+  #lastBefore(b: number): number {
+    const { sequences, tail } = this.entry;
+    const keys = sequences[b]?.keys as number;
+    return Math.min(keys, firstOfTail(tail, keys - 1));
+  }
+
+  /** The tail with the keys that any row finds there, and nothing else. */
+  #tailOf(
+    own: <T extends { dispose(): void }>(value: T) => T,
+    put: (tensor: Tensor, to: number, which: number, b: number, head: number, token: number) => void,
+  ): FlashAttnPrefillArgs["tail"] {
+    const { tail, row, kvHeads, sequences } = this.entry;
+    if (tail === undefined) return undefined;
+    const { slots, ...rest } = tail;
+    const { device } = this.out;
+    const [k, v] = [1, 2].map((which) => {
+      const tensor = own(device.tensor(row.dtype, [slots, kvHeads, row.headDim]));
+      bitsOf(tensor).fill(encode(row.dtype, Number.NaN));
+      const { rows, keys } = sequences[0] as { rows: number; keys: number };
+      for (let position = firstOfTail(tail, keys - rows); position < keys; position++) {
+        for (let head = 0; head < kvHeads; head++) {
+          put(tensor, (position % slots) * kvHeads + head, which + tailSalt, 0, head, position);
+        }
+      }
+      return tensor;
+    }) as [Tensor<AttentionDType>, Tensor<AttentionDType>];
+    return { k, v, ...rest };
   }
 
   /** A head vector of K (1) or V (2) as codes. */
@@ -226,36 +276,42 @@ export class OptionScene {
     return storage === "ring" ? Math.max(0, (sequences[b]?.keys as number) - capacity) : 0;
   }
 
-  /** A sequence for the oracles. */
-  problemOf(b: number, mask?: AttentionMask): AttentionProblem {
+  /** A sequence for the oracles; with a tail a row of it, since each has keys of its own. */
+  problemOf(b: number, mask?: AttentionMask, ofRow?: number): AttentionProblem {
     const { row, heads, kvHeads, sequences, causal, window, softcap, seed, capacity = 0, spread = 1 } = this.entry;
     const { rows, keys } = sequences[b] as { rows: number; keys: number };
     const { headDim, dtype } = row;
     const pool = poolOf(dtype).values;
     const { formatK, formatV } = this.entry;
     const isCoded = (which: number) => (which === 1 && formatK !== undefined) || (which === 2 && formatV !== undefined);
-    const gather = (which: number, count: number, tokens: number) => {
+    const firstRow = ofRow ?? 0;
+    const rowCount = ofRow === undefined ? rows : 1;
+    const left = firstOfTail(this.entry.tail, keys - rows + firstRow);
+    const gather = (which: number, count: number, tokens: number, first = 0) => {
       const values = new Float64Array(count * tokens * headDim);
       for (let head = 0; head < count; head++) {
-        for (let token = 0; token < tokens; token++) {
-          const start = startOf(headDim, seed, which, b, head, token);
+        for (let at = 0; at < tokens; at++) {
+          const token = first + at;
+          const isInTail = which > 0 && token >= left;
+          const start = startOf(headDim, seed, which + (isInTail ? tailSalt : 0), b, head, token);
           // Codes stand for what a dense cache of the dtype would hold.
-          const vector = isCoded(which)
-            ? this.#codeOf(which, b, head, token).values.map((value) => roundTo(dtype, value))
-            : pool.subarray(start, start + headDim);
-          values.set(vector, (head * tokens + token) * headDim);
+          const vector =
+            !isInTail && isCoded(which)
+              ? this.#codeOf(which, b, head, token).values.map((value) => roundTo(dtype, value))
+              : pool.subarray(start, start + headDim);
+          values.set(vector, (head * tokens + at) * headDim);
         }
       }
       return { values, strides: headMajorStrides(count, tokens, headDim) };
     };
     return {
-      ...{ batch: 1, heads, kvHeads, seqLenQ: rows, seqLenK: keys, headDim, causal, window, softcap, mask },
+      ...{ batch: 1, heads, kvHeads, seqLenQ: rowCount, seqLenK: keys, headDim, causal, window, softcap, mask },
       scale: Math.fround(spread / Math.sqrt(headDim)),
-      qOffsetInK: keys - rows,
+      qOffsetInK: keys - rows + firstRow,
       firstKey: this.#firstKey(b, capacity),
       sinks: this.#sinks,
       alibiSlopes: this.#slopes,
-      q: gather(0, heads, rows),
+      q: gather(0, heads, rowCount, firstRow),
       k: gather(1, kvHeads, keys),
       v: gather(2, kvHeads, keys),
     };
@@ -322,41 +378,4 @@ export function runOptions(device: Device, { args }: OptionScene, more: Partial<
   using pass = device.pass();
   flashAttnPrefill(pass, { ...args, ...more });
   pass.commitAndWait();
-}
-
-/** What is wrong with a result, in words; undefined where nothing is. */
-export function judgeOptions(scene: OptionScene, mask?: AttentionMask): string | undefined {
-  const { row, sequences, hasLse, formatK } = scene.entry;
-  // A decoded key may round to the other neighbour where it lies between two.
-  const slack = formatK === undefined ? 0 : row.dtype === "bf16" ? 2 ** -8 : 2 ** -11;
-  const [exact, plain, actual]: number[][] = [[], [], []];
-  for (const b of sequences.keys()) {
-    const problem = scene.problemOf(b, mask);
-    const { out, lse } = referenceAttentionWithLogarithms(problem);
-    const got = Float64Array.from(scene.bitsOfSequence(b), (bits) => decode(row.dtype, bits));
-    for (let start = 0; start < out.length; start += row.headDim) {
-      const isEmpty = out.subarray(start, start + row.headDim).every((value) => value === 0);
-      if (isEmpty && !got.subarray(start, start + row.headDim).every((value) => Object.is(value, 0))) {
-        return `row ${start / row.headDim} of sequence ${b} attends nothing, but is not 0`;
-      }
-    }
-    exact?.push(...out);
-    plain?.push(...plainAttention(problem, row.dtype));
-    actual?.push(...got);
-    const logarithms = scene.logarithmsOfSequence(b);
-    for (const [i, expected] of lse.entries()) {
-      const value = logarithms[i] as number;
-      if (hasLse ? value === expected : Number.isNaN(value)) continue;
-      if (!hasLse) return "logarithms were written that nobody asked for";
-      if (
-        !Number.isFinite(expected) ||
-        !(Math.abs(value - expected) <= slack + 1e-5 * Math.max(1, Math.abs(expected)))
-      ) {
-        return `lse ${i} of sequence ${b} is ${value}, not ${expected}`;
-      }
-    }
-  }
-  const nan = encode(row.dtype, Number.NaN);
-  if (!scene.unowned().every((bits) => bits === nan)) return "rows were written that no sequence has";
-  return judgeValues(row, exact as number[], plain as number[], actual as number[]);
 }

@@ -8,7 +8,8 @@ import {
   flashAttnPrefillSupport,
 } from "../../src/index.ts";
 import type { CodeFormat } from "../../src/reference/index.ts";
-import { judgeOptions, type OptionCase, OptionScene, randomMask, runOptions } from "../helpers/prefillOptions.ts";
+import { judgeOptions } from "../helpers/prefillJudgement.ts";
+import { type OptionCase, OptionScene, randomMask, runOptions } from "../helpers/prefillOptions.ts";
 import { testTable } from "../helpers/table.ts";
 import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
 

@@ -7,7 +7,8 @@ import {
   type FlashAttnPrefillSupport,
   flashAttnPrefillSupport,
 } from "../../src/index.ts";
-import { judgeOptions, type OptionCase, OptionScene, randomMask, runOptions } from "../helpers/prefillOptions.ts";
+import { judgeOptions } from "../helpers/prefillJudgement.ts";
+import { type OptionCase, OptionScene, randomMask, runOptions } from "../helpers/prefillOptions.ts";
 
 // Window, soft cap, sinks, ALiBi, logarithms, and sequences of lengths of their own, packed or not, over linear caches,
 // rings and pages: every subset of the scores' options with every kind of sequence.

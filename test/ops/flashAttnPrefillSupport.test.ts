@@ -41,7 +41,7 @@ describe("the support table", () => {
   test.each(table.filter(({ mask }) => mask !== "none").map((row) => [row.kernel, row] as const))(
     "%s takes the threadgroup memory and the threads that its row says",
     (kernel, { threadgroupMemory, simdgroups }) => {
-      const indices = [200, 201, 300, 301, 303, 304, 305];
+      const indices = [200, 201, 300, 301, 303, 304, 305, 306];
       const constants = indices.map((index) => ({ index, dtype: "bool", value: true }) as const);
       using pipeline = device.pipeline(kernel, { constants });
       expect(pipeline.info.staticThreadgroupMemoryLength).toBe(threadgroupMemory);

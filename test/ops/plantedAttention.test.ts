@@ -101,6 +101,7 @@ function failures(name: string): string[] {
       [303, classes !== undefined],
       [304, false],
       [305, false],
+      [306, false],
     ] as const;
     using pipeline = device.pipeline(name, {
       constants: flags.map(([index, value]) => ({ index, dtype: "bool", value })),

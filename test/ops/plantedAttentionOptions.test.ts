@@ -2,7 +2,8 @@ import { afterAll, expect } from "bun:test";
 import { Pass } from "../../src/device/pass.ts";
 import { Device, flashAttnPrefill, flashAttnPrefillSupport, type Tensor } from "../../src/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
-import { judgeOptions, type OptionCase, OptionScene } from "../helpers/prefillOptions.ts";
+import { judgeOptions } from "../helpers/prefillJudgement.ts";
+import { type OptionCase, OptionScene } from "../helpers/prefillOptions.ts";
 import { type Mistake, oneMistake, plant } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -23,6 +24,8 @@ const linear: OptionCase = {
 };
 const ragged = [33, 1, 20].map((rows) => ({ rows, keys: rows }));
 
+const tailed: OptionCase = { ...linear, sequences: [{ rows: 37, keys: 60 }] };
+
 /** What every mistake runs on. */
 const battery: readonly OptionCase[] = [
   { ...linear, window: 20 },
@@ -36,13 +39,27 @@ const battery: readonly OptionCase[] = [
   { ...linear, storage: "ring", capacity: 45, window: 30 },
   { ...linear, storage: "ring", capacity: 45, hasLengths: true, causal: false },
   { ...linear, storage: "pages", pageTokens: 7 },
+  { ...tailed, tail: { slots: 50, tokens: 12, block: 5 } },
+  { ...tailed, window: 7, tail: { slots: 44, tokens: 6, block: 4, quantized: 30 } },
 ];
 
 /** What the judgement says of a kernel, for each case of the battery that fails. */
 function failures(name: string): string[] {
   return battery.flatMap((entry) => {
     const scene = new OptionScene(device, entry);
-    const { q, k, v, out, lse, sinks = q, alibiSlopes = q, seqLens = q, seqOffsets = q, blockTable = q } = scene.args;
+    const {
+      q,
+      k,
+      v,
+      out,
+      lse,
+      sinks = q,
+      alibiSlopes = q,
+      seqLens = q,
+      seqOffsets = q,
+      blockTable = q,
+      tail,
+    } = scene.args;
     using encoded = device.pass();
     flashAttnPrefill(encoded, scene.args);
     const { native, handle } = Pass.use(encoded);
@@ -50,13 +67,19 @@ function failures(name: string): string[] {
     const [dispatch] = encoded.describe();
     if (dispatch === undefined) throw new Error("nothing was encoded");
     using pipeline = device.pipeline(name, {
-      constants: [200, 201, 300, 301, 303, 304, 305].map((index) => ({ index, dtype: "bool", value: index === 304 })),
+      constants: [200, 201, 300, 301, 303, 304, 305, 306].map((index) => ({
+        ...{ index, dtype: "bool" as const },
+        value: index === 304 || (index === 306 && tail !== undefined),
+      })),
     });
     using pass = device.pass();
     const buffers: Record<number, Tensor> = { 0: q, 1: k as Tensor, 2: v as Tensor, 3: out, 9: sinks, 10: alibiSlopes };
     pass.dispatch(pipeline, {
-      buffers: { ...buffers, 11: lse ?? out, 12: seqLens, 13: seqOffsets, 14: blockTable },
-      bytes: { 4: bytes(4), 8: bytes(8) },
+      buffers: {
+        ...{ ...buffers, 11: lse ?? out, 12: seqLens, 13: seqOffsets, 14: blockTable },
+        ...(tail && { 16: tail.k, 17: tail.v }),
+      },
+      bytes: { 4: bytes(4), 8: bytes(8), ...(tail && { 15: bytes(15) }) },
       form: "threadgroups",
       grid: dispatch.grid,
       threads: dispatch.threadsPerThreadgroup,
@@ -118,7 +141,22 @@ const mistakes: readonly Mistake[] = [
     /clamp\(given, 0, options\.n_pages - 1\)/,
     "clamp(page_of_sequence, 0, options.n_pages - 1)",
   ),
-  oneMistake("the table of the first sequence", /block_table\[batch \*/, "block_table[0 *"),
+  oneMistake("the table of the first sequence", /block_table\[prompt\.batch \*/, "block_table[0 *"),
+  oneMistake("a key too many in the tail", /position \+ 1 - tail\.tokens/, "position - tail.tokens"),
+  oneMistake("a tail of so many tokens at most", /position \+ 1 - tail\.tokens/, "position + tail.block - tail.tokens"),
+  oneMistake("tokens that leave the tail one by one", /\/ tail\.block \* tail\.block/, ""),
+  oneMistake("quantized tokens that come back", /max\(tail\.quantized, left\)/, "left"),
+  oneMistake("the tail of the last row for all", /first_of_tail\(tail, from\)/, "first_of_tail(tail, to)"),
+  oneMistake("codes up to those of the first row", /first_of_tail\(tail, to\)/, "first_of_tail(tail, from)"),
+  oneMistake(
+    "a tail seen from before the window",
+    /max\(first, first_of_tail\(tail, from\)\)/,
+    "first_of_tail(tail, from)",
+  ),
+  oneMistake("a tail that does not wrap", /key % prompt\.tail\.slots/, "min(key, prompt.tail.slots - 1)"),
+  oneMistake("the tail of the first head", /tail_keys \+ kv_head \* D/, "tail_keys"),
+  oneMistake("keys of the tail for values", /V = tail_values/, "V = tail_keys"),
+  oneMistake("no tail at all", /\|\| \(has_tail && !prompt\.is_in_tail\)/, ""),
 ];
 
 testTable("the kernel as it is", [{ name: "passes" }], () => {

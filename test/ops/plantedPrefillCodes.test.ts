@@ -5,7 +5,8 @@ import { type CodeFormat, encode } from "../../src/reference/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
 import { bitsOf } from "../helpers/elements.ts";
 import { struct } from "../helpers/packed.ts";
-import { judgeOptions, type OptionCase, OptionScene } from "../helpers/prefillOptions.ts";
+import { judgeOptions } from "../helpers/prefillJudgement.ts";
+import { type OptionCase, OptionScene } from "../helpers/prefillOptions.ts";
 import { plant, type ShaderPatch } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 

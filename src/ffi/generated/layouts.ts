@@ -24,6 +24,7 @@ export const layouts = {
   AttnMaskParams: "24 M_strides:0",
   AttnOptionParams:
     "56 window:0 softcap:4 present:8 capacity:12 is_sliding:16 page_tokens:20 n_pages:24 _pad:28 L_strides:32",
+  AttnTailParams: "16 slots:0 tokens:4 block:8 quantized:12",
   AttnCodeParams:
     "48 capacity:0 scale_factor_d512:4 n_kv_heads:8 n_slots:12 is_sliding:16 has_pages:20 max_pages:24 n_pages:28 seq_len:32 has_lengths:36 keys_seen:40 out_dtype:44",
   BuildMaskParams: "16 qL:0 kL:4 qL_off:8 window:12",
@@ -60,7 +61,7 @@ export const layouts = {
   MAKvCacheAppendArgs:
     "224 srcK:0 cacheK:24 srcV:48 cacheV:72 positions:96 blockTable:120 params:144 pairing:200 reserved:204 invFreq:208 invFreqCount:216",
   MAFlashAttnPrefillArgs:
-    "656 q:0 k:24 v:48 out:72 mask:96 tileClasses:120 params:144 maskParams:304 nKvHeads:328 causal:332 packedKeys:336 reserved:340 lse:344 sinks:368 alibiSlopes:392 seqLens:416 seqOffsets:440 blockTable:464 options:488 normsK:544 normsV:568 codes:592 packingK:640 bitsK:644 packingV:648 bitsV:652",
+    "720 q:0 k:24 v:48 out:72 mask:96 tileClasses:120 params:144 maskParams:304 nKvHeads:328 causal:332 packedKeys:336 reserved:340 lse:344 sinks:368 alibiSlopes:392 seqLens:416 seqOffsets:440 blockTable:464 options:488 normsK:544 normsV:568 codes:592 packingK:640 bitsK:644 packingV:648 bitsV:652 tailK:656 tailV:680 tail:704",
   MAFlashAttnDecodeArgs:
     "392 q:0 k:24 normsK:48 v:72 normsV:96 out:120 lse:144 seqLens:168 blockTable:192 sinks:216 alibiSlopes:240 treeMask:264 params:288 batch:368 packingK:372 bitsK:376 packingV:380 bitsV:384 reserved:388",
   MAMergeAttentionArgs:

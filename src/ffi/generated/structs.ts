@@ -18,6 +18,7 @@ export const structSizes = {
   AttnParams: 160,
   AttnMaskParams: 24,
   AttnOptionParams: 56,
+  AttnTailParams: 16,
   AttnCodeParams: 48,
   BuildMaskParams: 16,
   ClassifyMaskParams: 48,
@@ -43,7 +44,7 @@ export const structSizes = {
   MAHadamardDequantizeKvArgs: 192,
   MAApplyRopeArgs: 184,
   MAKvCacheAppendArgs: 224,
-  MAFlashAttnPrefillArgs: 656,
+  MAFlashAttnPrefillArgs: 720,
   MAFlashAttnDecodeArgs: 392,
   MAMergeAttentionArgs: 456,
   MABuildMaskArgs: 40,
@@ -533,6 +534,31 @@ export function packAttnOptionParams(block: Block, at: number, record: Readonly<
   block.setU64(at + 8, record.L_strides[0] as number);
   block.setU64(at + 10, record.L_strides[1] as number);
   block.setU64(at + 12, record.L_strides[2] as number);
+}
+
+/** `flash_attn_prefill_*`, buffer 15: the newest keys apart from the others. 16 bytes. A row at position p sees the keys from f(p) on in the tail and those before in K and V, with f(p) = max(quantized, floor(max(0, p + 1 - tokens) / block) * block), p + 1 at most. */
+export interface AttnTailParams {
+  /** of the tail: position p lies in slot p mod slots */
+  slots: number;
+  /** keys that a row finds in the tail, and less than `block` more */
+  tokens: number;
+  /** keys that leave the tail together */
+  block: number;
+  /** keys that no row finds in the tail */
+  quantized: number;
+}
+
+/** Packs `AttnTailParams` at 32-bit word `at`; undefined packs zeros. */
+export function packAttnTailParams(block: Block, at: number, record: Readonly<AttnTailParams> | undefined): void {
+  if (record === undefined) {
+    for (let word = at; word < at + 4; word++) block.u32[word] = 0;
+    return;
+  }
+  const { u32 } = block;
+  u32[at] = record.slots;
+  u32[at + 1] = record.tokens;
+  u32[at + 2] = record.block;
+  u32[at + 3] = record.quantized;
 }
 
 /** `flash_attn_prefill_decode_*`: codes of a cache to rows of scratch [B, n_kv_heads, n_slots, D]. 48 bytes. */
@@ -1234,7 +1260,7 @@ export function packMAKvCacheAppendArgs(
   block.setU64(at + 54, record.invFreqCount);
 }
 
-/** Arguments of `ma_flash_attn_prefill`. 656 bytes. `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. All that follows `reserved` may be absent, or 0: lse f32 by L_strides, sinks and alibiSlopes f32 [H], seqLens i32 [B] in place of kL. With seqOffsets i32 [B + 1] q and out are [qL, H, D], the rows seqOffsets[b] to seqOffsets[b + 1] - 1 being those of sequence b, and with packedKeys so are K and V, kL being qL. With a blockTable i32 [B, capacity / page_tokens] K and V are pages, whose strides are (page, head, token). K and V may be codes u8 with norms f32, as `ma_flash_attn_decode` has them, in place of which K_strides and V_strides are not read. */
+/** Arguments of `ma_flash_attn_prefill`. 720 bytes. `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. All that follows `reserved` may be absent, or 0: lse f32 by L_strides, sinks and alibiSlopes f32 [H], seqLens i32 [B] in place of kL. With seqOffsets i32 [B + 1] q and out are [qL, H, D], the rows seqOffsets[b] to seqOffsets[b + 1] - 1 being those of sequence b, and with packedKeys so are K and V, kL being qL. With a blockTable i32 [B, capacity / page_tokens] K and V are pages, whose strides are (page, head, token). K and V may be codes u8 with norms f32, as `ma_flash_attn_decode` has them, in place of which K_strides and V_strides are not read. With a tail, tailK and tailV [slots, nKvHeads, D] in the dtype of q, K and V hold the older keys of the one sequence; `tail` is read only with it. */
 export interface MAFlashAttnPrefillArgs {
   q: Readonly<MATensor> | undefined;
   k: Readonly<MATensor> | undefined;
@@ -1265,6 +1291,9 @@ export interface MAFlashAttnPrefillArgs {
   bitsK: number;
   packingV: number;
   bitsV: number;
+  tailK: Readonly<MATensor> | undefined;
+  tailV: Readonly<MATensor> | undefined;
+  tail: Readonly<AttnTailParams> | undefined;
 }
 
 /** Packs `MAFlashAttnPrefillArgs` at 32-bit word `at`; undefined packs zeros. */
@@ -1274,7 +1303,7 @@ export function packMAFlashAttnPrefillArgs(
   record: Readonly<MAFlashAttnPrefillArgs> | undefined,
 ): void {
   if (record === undefined) {
-    for (let word = at; word < at + 164; word++) block.u32[word] = 0;
+    for (let word = at; word < at + 180; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1303,6 +1332,9 @@ export function packMAFlashAttnPrefillArgs(
   u32[at + 161] = record.bitsK;
   u32[at + 162] = record.packingV;
   u32[at + 163] = record.bitsV;
+  packMATensor(block, at + 164, record.tailK);
+  packMATensor(block, at + 170, record.tailV);
+  packAttnTailParams(block, at + 176, record.tail);
 }
 
 /** Arguments of `ma_flash_attn_decode`. 392 bytes. q, out [batch, n_heads, n_q, head_dim], each f32, f16 or bf16. K and V, each dense [batch, n_kv_heads, capacity, head_dim] of f32, f16 or bf16, or codes u8 [batch, n_kv_heads, capacity, bytes of a row] with norms f32 [batch, n_kv_heads, capacity, max(1, head_dim / 256)]; with a blockTable i32 [batch, capacity / page_tokens] pages [n_pages, n_kv_heads, page_tokens, ...] instead. With head_dim 576, f16 or bf16, v is absent: V is the first 512 columns of K, which out has. All else may be absent: lse f32 [batch, n_heads, n_q], seqLens i32 [batch] in place of seq_len, sinks and alibiSlopes f32 [n_heads], treeMask u32 [batch, n_q]. */

@@ -1,7 +1,27 @@
-import { checkFlag, checkPositive, checkWindow, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkPositive, checkU32, checkWindow, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { OptionNames } from "../../optionNames.ts";
 import { batchOf, checkAxis, checkI32, fromEnd, useBatched, useTensor } from "../shapes.ts";
+import type { AttentionDType } from "./flashAttnPrefillSupport.ts";
+
+/**
+ * The newest tokens of a cache in full precision, before they go to it a block at a time. A row at position p sees the
+ * keys from f(p) on here and those before in `k` and `v` of the call, with
+ * f(p) = max(quantized, floor(max(0, p + 1 - tokens) / block) * block), p + 1 at most.
+ */
+export interface AttentionTail {
+  /** [slots, Hkv, D] in the dtype of q: position p lies in slot p mod slots. */
+  readonly k: Tensor<AttentionDType>;
+  /** Of the same shape. */
+  readonly v: Tensor<AttentionDType>;
+  /** Keys that a row finds in it, and less than `block` more. */
+  readonly tokens: number;
+  /** Keys that leave it together. */
+  readonly block: number;
+  /** Keys, from position 0 on, that no row finds in it; 0 unless given. */
+  readonly quantized?: number;
+}
 
 /** What {@link flashAttnPrefill} takes beside queries, keys, values and a mask. */
 export interface AttentionOptionArgs {
@@ -37,6 +57,8 @@ export interface AttentionOptionArgs {
    * outside of the pool are taken for the nearest page.
    */
   readonly blockTable?: Tensor<"i32">;
+  /** The newest tokens of one sequence, where they are not in `k` and `v`; with `causal`. */
+  readonly tail?: AttentionTail;
 }
 
 /** @internal They, checked apart from other arguments. */
@@ -50,7 +72,25 @@ export interface AttentionOptions {
   readonly seqOffsets: TensorRange | undefined;
   readonly isSliding: 0 | 1;
   readonly blockTable: TensorRange | undefined;
+  readonly tail: TailOption | undefined;
 }
+
+/** @internal A tail, checked apart from other arguments. */
+export interface TailOption {
+  readonly k: TensorRange;
+  readonly v: TensorRange;
+  readonly tokens: number;
+  readonly block: number;
+  readonly quantized: number;
+}
+
+const tailNames = new OptionNames<AttentionTail>("a tail", {
+  k: true,
+  v: true,
+  tokens: true,
+  block: true,
+  quantized: true,
+});
 
 const noOptions: AttentionOptions = {
   window: 0,
@@ -62,14 +102,16 @@ const noOptions: AttentionOptions = {
   seqOffsets: undefined,
   isSliding: 0,
   blockTable: undefined,
+  tail: undefined,
 };
 
 /** @internal Reads and checks the options of a call. */
 export function useOptions(args: AttentionOptionArgs, device: DeviceLifetime): AttentionOptions {
-  const { window, softcap, sinks, alibiSlopes, lse, seqLens, seqOffsets, isSliding, blockTable } = args;
+  const { window, softcap, sinks, alibiSlopes, lse, seqLens, seqOffsets, isSliding, blockTable, tail } = args;
   const hasScores = window !== undefined || softcap !== undefined || sinks !== undefined || alibiSlopes !== undefined;
   const hasSequences = seqLens !== undefined || seqOffsets !== undefined || blockTable !== undefined;
-  if (!hasScores && !hasSequences && lse === undefined && isSliding === undefined) return noOptions;
+  const isPlain = !hasScores && !hasSequences && lse === undefined && isSliding === undefined && tail === undefined;
+  if (isPlain) return noOptions;
   const vector = (value: unknown, name: string, axes: string) =>
     value === undefined ? undefined : useTensor(value, device, name, 1, axes);
   return {
@@ -82,17 +124,46 @@ export function useOptions(args: AttentionOptionArgs, device: DeviceLifetime): A
     seqOffsets: vector(seqOffsets, "seqOffsets", "[B + 1]"),
     isSliding: checkFlag(isSliding, "isSliding"),
     blockTable: blockTable === undefined ? undefined : useBatched(blockTable, device, "blockTable", 1, "[maxPages]"),
+    tail: tail === undefined ? undefined : useTail(tail, device),
   };
 }
 
+function useTail(given: AttentionTail, device: DeviceLifetime): TailOption {
+  tailNames.check(checkObject(given, "tail"), "tail.");
+  const { k, v, tokens, block, quantized } = given;
+  const count = (value: unknown, name: string) => checkI32(checkU32(value, name), name, "the value");
+  return {
+    k: useTensor(k, device, "tail.k", 3, "[slots, Hkv, D]"),
+    v: useTensor(v, device, "tail.v", 3, "[slots, Hkv, D]"),
+    tokens: count(tokens, "tail.tokens"),
+    block: count(block, "tail.block"),
+    quantized: quantized === undefined ? 0 : count(quantized, "tail.quantized"),
+  };
+}
+
+/** @internal Heads of a call, and what has as many. */
+export interface OptionAxes {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly sequences: number;
+}
+
 /** @internal Refuses options whose shapes do not fit the heads and sequences of a call. */
-export function checkOptionShapes(options: AttentionOptions, heads: number, sequences: number): void {
-  const { sinks, alibiSlopes, seqLens, blockTable } = options;
+export function checkOptionShapes(options: AttentionOptions, axes: OptionAxes): void {
+  const { sinks, alibiSlopes, seqLens, blockTable, tail } = options;
+  const { heads, kvHeads, headDim, sequences } = axes;
   if (sinks !== undefined) checkAxis("sinks", "H", fromEnd(sinks, 1), heads, "q");
   if (alibiSlopes !== undefined) checkAxis("alibiSlopes", "H", fromEnd(alibiSlopes, 1), heads, "q");
   const where = options.seqOffsets === undefined ? "q" : "seqOffsets";
   if (seqLens !== undefined) checkAxis("seqLens", "B", fromEnd(seqLens, 1), sequences, where);
   if (blockTable !== undefined) checkAxis("blockTable", "B", batchOf(blockTable, 1), sequences, where);
+  if (tail === undefined) return;
+  for (const [name, range] of [["tail.k", tail.k] as const, ["tail.v", tail.v] as const]) {
+    checkAxis(name, "Hkv", fromEnd(range, 2), kvHeads, "k");
+    checkAxis(name, "D", fromEnd(range, 1), headDim, "q");
+    checkAxis(name, "slots", fromEnd(range, 3), fromEnd(tail.k, 3), "tail.k");
+  }
 }
 
 /** @internal Refuses `lse` unless it has the shape `expected`, that of the output without D. */

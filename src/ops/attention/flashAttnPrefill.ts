@@ -94,6 +94,7 @@ const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
   seqOffsets: true,
   isSliding: true,
   blockTable: true,
+  tail: true,
 });
 
 const block = new Block(structSizes.MAFlashAttnPrefillArgs);
@@ -112,7 +113,8 @@ const block = new Block(structSizes.MAFlashAttnPrefillArgs);
  * A window, a soft cap, sinks, ALiBi and logarithms of the rows' sums need no mask
  * and go with any. Sequences may have lengths of their own, `seqLens`, and be packed,
  * `seqOffsets`; keys may lie in a ring or in pages. Neither changes a bit of what
- * the same keys in a line give.
+ * the same keys in a line give. The newest keys may lie apart from the others, `tail`,
+ * as those that a cache has yet to quantize.
  *
  * Errors: `invalid-argument` for shapes that disagree, H not a multiple of
  * Hkv, a scale that is no positive number, qOffsetInK + qL > kL where qOffsetInK
@@ -120,7 +122,7 @@ const block = new Block(structSizes.MAFlashAttnPrefillArgs);
  * input, tile classes without a mask, of another one or of an earlier state of it,
  * a window of 0 or without `causal`, a softcap that is no positive number;
  * `overflow` for more than 2^30 positions; `unsupported` for another dtype or head
- * size, with those supported, and for a mask with sequences, a ring or pages;
+ * size, with those supported, and for a mask with sequences, a ring, pages or a tail;
  * `buffer-too-small` for strides that leave a tensor.
  *
  * @example
@@ -170,8 +172,8 @@ export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
     if (qLayout !== undefined) throw refused("qLayout", "with seqOffsets q and out are [total, H, D]; leave it out");
     fillPacked(q, k, v, out, isTokenMajorKv, kvCapacity, seqLenK, options);
   } else fillDense(q, k, v, out, isTokenMajorQ, isTokenMajorKv, kvCapacity, seqLenK, options);
-  checkOptionShapes(options, params.H, params.B);
   const { D, H } = params;
+  checkOptionShapes(options, { heads: H, kvHeads: record.nKvHeads, headDim: D, sequences: params.B });
   if (H % record.nKvHeads !== 0) {
     const argument = isStrided ? "layout.kvHeads" : "k";
     throw refused(argument, `${record.nKvHeads} key heads do not divide the ${H} query heads of q`);

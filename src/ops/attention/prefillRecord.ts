@@ -5,7 +5,7 @@ import { noRange, type TensorRange } from "../../device/tensor.ts";
 import { checkSameRows, type DecodeStream } from "../decode/decodeCache.ts";
 import { batchOf, checkAxis, checkI32, checkPlanes, fromEnd } from "../shapes.ts";
 import type { AttentionStrides, StridedLayout } from "./attentionLayout.ts";
-import { type AttentionOptions, checkLseShape } from "./attentionOptions.ts";
+import { type AttentionOptions, checkLseShape, type TailOption } from "./attentionOptions.ts";
 
 /** @internal Filled again by each call, so that a call allocates nothing. Strides are (batch, head, token). */
 export const params = {
@@ -34,6 +34,7 @@ const optionParams = {
   L_strides: [0, 0, 0] as Strides,
 };
 const codeParams = { capacity: 0, scale_factor_d512: 1 };
+const tailParams = { slots: 0, tokens: 0, block: 0, quantized: 0 };
 /** @internal */
 export const record = {
   q: noRange,
@@ -61,6 +62,9 @@ export const record = {
   bitsK: 0,
   packingV: 0,
   bitsV: 0,
+  tailK: undefined as TensorRange | undefined,
+  tailV: undefined as TensorRange | undefined,
+  tail: tailParams,
 };
 
 type Strides = [batch: number, head: number, token: number];
@@ -259,6 +263,16 @@ export function fillOptions(options: AttentionOptions): void {
   record.seqLens = options.seqLens;
   record.seqOffsets = options.seqOffsets;
   record.blockTable = options.blockTable;
+  fillTail(options.tail);
+}
+
+function fillTail(tail: TailOption | undefined): void {
+  record.tailK = tail?.k;
+  record.tailV = tail?.v;
+  tailParams.slots = tail === undefined ? 0 : checkI32(fromEnd(tail.k, 3), "tail.k", "its slots");
+  tailParams.tokens = tail?.tokens ?? 0;
+  tailParams.block = tail?.block ?? 0;
+  tailParams.quantized = tail?.quantized ?? 0;
 }
 
 function checkExtent(extent: number, argument: string, axis: string): number {

@@ -331,6 +331,17 @@ export const samples = [
     },
   },
   {
+    struct: "AttnTailParams",
+    pack: (block: Block) =>
+      structs.packAttnTailParams(block, 0, {
+        slots: 1073741825,
+        tokens: 1073741826,
+        block: 1073741827,
+        quantized: 1073741828,
+      }),
+    fields: { slots: 1073741825, tokens: 1073741826, block: 1073741827, quantized: 1073741828 },
+  },
+  {
     struct: "AttnCodeParams",
     pack: (block: Block) => structs.packAttnCodeParams(block, 0, { capacity: 2147483649, scale_factor_d512: 2.25 }),
     fields: {
@@ -1622,6 +1633,23 @@ export const samples = [
         bitsK: 2147483743,
         packingV: 2147483744,
         bitsV: 2147483745,
+        tailK: {
+          buffer: 2147483746,
+          dtype: 2147483747,
+          offsetLow: 2147483748,
+          offsetHigh: 4196,
+          lengthLow: 2147483749,
+          lengthHigh: 4197,
+        },
+        tailV: {
+          buffer: 2147483750,
+          dtype: 2147483751,
+          offsetLow: 2147483752,
+          offsetHigh: 4200,
+          lengthLow: 2147483753,
+          lengthHigh: 4201,
+        },
+        tail: { slots: 1073741930, tokens: 1073741931, block: 1073741932, quantized: 1073741933 },
       }),
     fields: {
       "q.buffer": 2147483649,
@@ -1739,6 +1767,18 @@ export const samples = [
       bitsK: 2147483743,
       packingV: 2147483744,
       bitsV: 2147483745,
+      "tailK.buffer": 2147483746,
+      "tailK.dtype": 2147483747,
+      "tailK.offset": 18023830257764,
+      "tailK.length": 18028125225061,
+      "tailV.buffer": 2147483750,
+      "tailV.dtype": 2147483751,
+      "tailV.offset": 18041010126952,
+      "tailV.length": 18045305094249,
+      "tail.slots": 1073741930,
+      "tail.tokens": 1073741931,
+      "tail.block": 1073741932,
+      "tail.quantized": 1073741933,
     },
   },
   {

@@ -140,6 +140,11 @@ static_assert(offsetof(AttnOptionParams, page_tokens) == 20, "AttnOptionParams.p
 static_assert(offsetof(AttnOptionParams, n_pages) == 24, "AttnOptionParams.n_pages");
 static_assert(offsetof(AttnOptionParams, _pad) == 28, "AttnOptionParams._pad");
 static_assert(offsetof(AttnOptionParams, L_strides) == 32, "AttnOptionParams.L_strides");
+static_assert(sizeof(AttnTailParams) == 16, "AttnTailParams");
+static_assert(offsetof(AttnTailParams, slots) == 0, "AttnTailParams.slots");
+static_assert(offsetof(AttnTailParams, tokens) == 4, "AttnTailParams.tokens");
+static_assert(offsetof(AttnTailParams, block) == 8, "AttnTailParams.block");
+static_assert(offsetof(AttnTailParams, quantized) == 12, "AttnTailParams.quantized");
 static_assert(sizeof(AttnCodeParams) == 48, "AttnCodeParams");
 static_assert(offsetof(AttnCodeParams, capacity) == 0, "AttnCodeParams.capacity");
 static_assert(offsetof(AttnCodeParams, scale_factor_d512) == 4, "AttnCodeParams.scale_factor_d512");
@@ -361,7 +366,7 @@ static_assert(offsetof(MAKvCacheAppendArgs, pairing) == 200, "MAKvCacheAppendArg
 static_assert(offsetof(MAKvCacheAppendArgs, reserved) == 204, "MAKvCacheAppendArgs.reserved");
 static_assert(offsetof(MAKvCacheAppendArgs, invFreq) == 208, "MAKvCacheAppendArgs.invFreq");
 static_assert(offsetof(MAKvCacheAppendArgs, invFreqCount) == 216, "MAKvCacheAppendArgs.invFreqCount");
-static_assert(sizeof(MAFlashAttnPrefillArgs) == 656, "MAFlashAttnPrefillArgs");
+static_assert(sizeof(MAFlashAttnPrefillArgs) == 720, "MAFlashAttnPrefillArgs");
 static_assert(offsetof(MAFlashAttnPrefillArgs, q) == 0, "MAFlashAttnPrefillArgs.q");
 static_assert(offsetof(MAFlashAttnPrefillArgs, k) == 24, "MAFlashAttnPrefillArgs.k");
 static_assert(offsetof(MAFlashAttnPrefillArgs, v) == 48, "MAFlashAttnPrefillArgs.v");
@@ -388,6 +393,9 @@ static_assert(offsetof(MAFlashAttnPrefillArgs, packingK) == 640, "MAFlashAttnPre
 static_assert(offsetof(MAFlashAttnPrefillArgs, bitsK) == 644, "MAFlashAttnPrefillArgs.bitsK");
 static_assert(offsetof(MAFlashAttnPrefillArgs, packingV) == 648, "MAFlashAttnPrefillArgs.packingV");
 static_assert(offsetof(MAFlashAttnPrefillArgs, bitsV) == 652, "MAFlashAttnPrefillArgs.bitsV");
+static_assert(offsetof(MAFlashAttnPrefillArgs, tailK) == 656, "MAFlashAttnPrefillArgs.tailK");
+static_assert(offsetof(MAFlashAttnPrefillArgs, tailV) == 680, "MAFlashAttnPrefillArgs.tailV");
+static_assert(offsetof(MAFlashAttnPrefillArgs, tail) == 704, "MAFlashAttnPrefillArgs.tail");
 static_assert(sizeof(MAFlashAttnDecodeArgs) == 392, "MAFlashAttnDecodeArgs");
 static_assert(offsetof(MAFlashAttnDecodeArgs, q) == 0, "MAFlashAttnDecodeArgs.q");
 static_assert(offsetof(MAFlashAttnDecodeArgs, k) == 24, "MAFlashAttnDecodeArgs.k");

@@ -224,6 +224,16 @@ typedef struct AttnOptionParams {
   ma_i64 L_strides[3];  ///< of lse (batch, head, token)
 } AttnOptionParams;
 
+/// `flash_attn_prefill_*`, buffer 15: the newest keys apart from the others. 16 bytes.
+/// A row at position p sees the keys from f(p) on in the tail and those before in K and V, with
+///   f(p) = max(quantized, floor(max(0, p + 1 - tokens) / block) * block), p + 1 at most.
+typedef struct AttnTailParams {
+  ma_i32 slots;      ///< of the tail: position p lies in slot p mod slots
+  ma_i32 tokens;     ///< keys that a row finds in the tail, and less than `block` more
+  ma_i32 block;      ///< keys that leave the tail together
+  ma_i32 quantized;  ///< keys that no row finds in the tail
+} AttnTailParams;
+
 /// `flash_attn_prefill_decode_*`: codes of a cache to rows of scratch [B, n_kv_heads, n_slots, D]. 48 bytes.
 typedef struct AttnCodeParams {
   ma_u32 capacity;           ///< slots per head of the codes; of a page where there are pages
@@ -234,9 +244,9 @@ typedef struct AttnCodeParams {
   ma_u32 has_pages;     ///< derived: 1 with pages
   ma_u32 max_pages;     ///< derived: pages of a sequence
   ma_u32 n_pages;       ///< derived: pages of the pool
-  ma_u32 seq_len;       ///< derived: keys of each sequence
+  ma_u32 seq_len;       ///< derived: keys of each sequence; before a tail those that any row sees as codes
   ma_u32 has_lengths;   ///< derived: seqLens in place of seq_len
-  ma_u32 keys_seen;     ///< derived: keys at the end of a sequence that any row sees; 0: all
+  ma_u32 keys_seen;     ///< derived: of these the last that any row sees; 0: all
   ma_u32 out_dtype;     ///< derived: MA_DTYPE_* of q
 } AttnCodeParams;
 

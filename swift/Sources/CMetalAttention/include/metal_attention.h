@@ -380,13 +380,14 @@ typedef struct MAKvCacheAppendArgs {
   uint64_t invFreqCount;  ///< elements of it, rotaryDim / 2
 } MAKvCacheAppendArgs;
 
-/// Arguments of `ma_flash_attn_prefill`. 656 bytes.
+/// Arguments of `ma_flash_attn_prefill`. 720 bytes.
 /// `mask` and `tileClasses` may be absent; `maskParams` is read only with a mask. All that follows `reserved` may be
 /// absent, or 0: lse f32 by L_strides, sinks and alibiSlopes f32 [H], seqLens i32 [B] in place of kL. With seqOffsets
 /// i32 [B + 1] q and out are [qL, H, D], the rows seqOffsets[b] to seqOffsets[b + 1] - 1 being those of sequence b, and
 /// with packedKeys so are K and V, kL being qL. With a blockTable i32 [B, capacity / page_tokens] K and V are pages,
 /// whose strides are (page, head, token). K and V may be codes u8 with norms f32, as `ma_flash_attn_decode` has them,
-/// in place of which K_strides and V_strides are not read.
+/// in place of which K_strides and V_strides are not read. With a tail, tailK and tailV [slots, nKvHeads, D] in the
+/// dtype of q, K and V hold the older keys of the one sequence; `tail` is read only with it.
 typedef struct MAFlashAttnPrefillArgs {
   MATensor q;
   MATensor k;
@@ -414,6 +415,9 @@ typedef struct MAFlashAttnPrefillArgs {
   uint32_t bitsK;  ///< of a code; 0: K is dense
   uint32_t packingV;
   uint32_t bitsV;
+  MATensor tailK;
+  MATensor tailV;
+  AttnTailParams tail;
 } MAFlashAttnPrefillArgs;
 
 /// Arguments of `ma_flash_attn_decode`. 392 bytes.

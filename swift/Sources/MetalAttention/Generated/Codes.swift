@@ -177,6 +177,8 @@ enum TensorName: UInt8 {
   case alibiSlopes
   case seqLens
   case seqOffsets
+  case tailK
+  case tailV
   case treeMask
   case out0
   case lse0

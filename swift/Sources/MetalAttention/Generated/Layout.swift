@@ -183,6 +183,14 @@ extension LayoutTable {
         LayoutField("L_strides", \AttnOptionParams.L_strides, .i64, count: 3),
       ]),
     StructLayout(
+      AttnTailParams.self,
+      [
+        LayoutField("slots", \AttnTailParams.slots, .i32),
+        LayoutField("tokens", \AttnTailParams.tokens, .i32),
+        LayoutField("block", \AttnTailParams.block, .i32),
+        LayoutField("quantized", \AttnTailParams.quantized, .i32),
+      ]),
+    StructLayout(
       AttnCodeParams.self,
       [
         LayoutField("capacity", \AttnCodeParams.capacity, .u32),
@@ -507,6 +515,9 @@ extension LayoutTable {
         LayoutField("bitsK", \MAFlashAttnPrefillArgs.bitsK, .u32),
         LayoutField("packingV", \MAFlashAttnPrefillArgs.packingV, .u32),
         LayoutField("bitsV", \MAFlashAttnPrefillArgs.bitsV, .u32),
+        LayoutField("tailK", \MAFlashAttnPrefillArgs.tailK, .structure("MATensor")),
+        LayoutField("tailV", \MAFlashAttnPrefillArgs.tailV, .structure("MATensor")),
+        LayoutField("tail", \MAFlashAttnPrefillArgs.tail, .structure("AttnTailParams")),
       ]),
     StructLayout(
       MAFlashAttnDecodeArgs.self,

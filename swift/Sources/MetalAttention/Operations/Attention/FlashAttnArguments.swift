@@ -14,6 +14,8 @@ struct FlashAttnArguments<Each> {
   let seqLens: Each?
   let seqOffsets: Each?
   let blockTable: Each?
+  let tailK: Each?
+  let tailV: Each?
 }
 
 /// The tensors of a prefill, each checked on its own.
@@ -34,9 +36,13 @@ extension FlashAttnArguments where Each == Tensor {
     seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, of: device)
     seqOffsets = try Tensor.optional(args.seqOffsets, .seqOffsets, .i32, of: device)
     blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, of: device)
+    tailK = try Tensor.isPresent(args.tailK) ? Tensor(args.tailK, .tailK, of: device) : nil
+    tailV = try Tensor.isPresent(args.tailV) ? Tensor(args.tailV, .tailV, of: device) : nil
     if args.bitsK == 0 { try requireDType(of: k) }
     if args.bitsV == 0 { try requireDType(of: v) }
     try requireDType(of: out)
+    if let tailK { try requireDType(of: tailK) }
+    if let tailV { try requireDType(of: tailV) }
     if let mask {
       try require(
         mask.dtype == q.dtype || mask.dtype == .bool, StatusCode.unsupported,
@@ -53,10 +59,10 @@ extension FlashAttnArguments where Each == Tensor {
   func with(k newK: Tensor?, v newV: Tensor?) -> FlashAttnTensors {
     FlashAttnTensors(
       q: q, k: newK ?? k, v: newV ?? v, out: out, mask: mask, tileClasses: tileClasses, lse: lse, sinks: sinks,
-      alibiSlopes: alibiSlopes, seqLens: seqLens, seqOffsets: seqOffsets, blockTable: newK == nil ? blockTable : nil)
+      alibiSlopes: alibiSlopes, seqLens: seqLens, seqOffsets: seqOffsets, blockTable: newK == nil ? blockTable : nil, tailK: tailK, tailV: tailV)
   }
 
-  /// Whether there is a tensor of those that a kernel with options takes.
+  /// Whether there is a tensor of those that a kernel with options takes beside a tail.
   @inline(__always)
   var hasOptions: Bool {
     lse != nil || sinks != nil || alibiSlopes != nil || seqLens != nil || seqOffsets != nil || blockTable != nil
@@ -114,6 +120,13 @@ extension FlashAttnArguments where Each == Access {
     blockTable = try Self.vector(
       tensors.blockTable, Count(sequences) * pages, "\(arg: "B") \(sequences) x \(pages) pages")
 
+    let ofTail = Count(UInt32(bitPattern: args.tail.slots)) * args.nKvHeads * UInt32(bitPattern: params.D)
+    func tailFormula() -> Sentence {
+      "\(arg: "tail.slots") \(args.tail.slots) x \(arg: "nKvHeads") \(args.nKvHeads) x \(arg: "D") \(params.D)"
+    }
+    tailK = try Self.vector(tensors.tailK, ofTail, tailFormula())
+    tailV = try Self.vector(tensors.tailV, ofTail, tailFormula())
+
     if let tensor = tensors.mask {
       mask = try Self.access(tensor, AttnExtent("M_strides", shapes.queries, args.maskParams.M_strides, params.kL))
     } else {
@@ -148,6 +161,8 @@ extension FlashAttnArguments where Each == Access {
     if let seqLens { try written.requireApart(name, from: seqLens, .seqLens) }
     if let seqOffsets { try written.requireApart(name, from: seqOffsets, .seqOffsets) }
     if let blockTable { try written.requireApart(name, from: blockTable, .blockTable) }
+    if let tailK { try written.requireApart(name, from: tailK, .tailK) }
+    if let tailV { try written.requireApart(name, from: tailV, .tailV) }
   }
 
   /// What is read of a vector of so many elements.

@@ -19,7 +19,9 @@ struct FlashAttnCodes {
 
   /// Checks the codes and gives `args` the layout of scratch. The numbers of `args` and its options have been checked;
   /// of the layout they describe here, pages are gone.
-  init(_ args: inout MAFlashAttnPrefillArgs, _ tensors: FlashAttnTensors, in pass: Pass) throws(StatusError) {
+  init(
+    _ args: inout MAFlashAttnPrefillArgs, _ tensors: FlashAttnTensors, _ tail: FlashAttnTail?, in pass: Pass
+  ) throws(StatusError) {
     let params = args.params
     let options = args.options
     let device = pass.deviceIdentity
@@ -45,7 +47,7 @@ struct FlashAttnCodes {
     batch = UInt32(bitPattern: params.B)
     headDim = params.D
     let slots = UInt32(bitPattern: options.is_sliding != 0 ? options.capacity : params.kL)
-    self.params = try Self.complete(args, slots: slots, tensors)
+    self.params = try Self.complete(args, slots: slots, tensors, tail)
     let source = self.params
     let rows = Count(isPaged ? source.n_pages : batch) * args.nKvHeads * source.capacity
     func formula() -> Sentence {
@@ -90,7 +92,7 @@ struct FlashAttnCodes {
   }
 
   private static func complete(
-    _ args: MAFlashAttnPrefillArgs, slots: UInt32, _ tensors: FlashAttnTensors
+    _ args: MAFlashAttnPrefillArgs, slots: UInt32, _ tensors: FlashAttnTensors, _ tail: FlashAttnTail?
   ) throws(StatusError) -> AttnCodeParams {
     let (params, options) = (args.params, args.options)
     let isPaged = options.page_tokens != 0
@@ -107,7 +109,8 @@ struct FlashAttnCodes {
     let hasLengths = tensors.seqLens != nil
     let reach = Int64(options.window) - 1
     let rowsBack = hasLengths || tensors.seqOffsets != nil ? Int64(params.qL) : Int64(params.kL) - Int64(params.qL_off)
-    let seen = options.window == 0 ? 0 : min(Int64(params.kL), rowsBack + reach)
+    let inUse = tail?.keysBefore(params) ?? params.kL
+    let seen = options.window == 0 ? Int64(inUse) : min(Int64(params.kL), rowsBack + reach) - Int64(params.kL - inUse)
     codes.n_kv_heads = try Derived.fill(codes.n_kv_heads, "n_kv_heads", args.nKvHeads, "nKvHeads")
     codes.n_slots = try Derived.fill(codes.n_slots, "n_slots", slots, "kL, or the slots of a ring")
     codes.is_sliding = try Derived.fill(codes.is_sliding, "is_sliding", isRing ? 1 : 0, "that of the options")
@@ -116,10 +119,11 @@ struct FlashAttnCodes {
     codes.max_pages = try Derived.fill(codes.max_pages, "max_pages", pages, "the pages of a sequence")
     codes.n_pages = try Derived.fill(
       codes.n_pages, "n_pages", UInt32(bitPattern: options.n_pages), "that of the options")
-    codes.seq_len = try Derived.fill(codes.seq_len, "seq_len", UInt32(bitPattern: params.kL), "kL")
+    codes.seq_len = try Derived.fill(
+      codes.seq_len, "seq_len", seen > 0 ? UInt32(bitPattern: inUse) : 0, "kL, or the keys before a tail")
     codes.has_lengths = try Derived.fill(codes.has_lengths, "has_lengths", hasLengths ? 1 : 0, "1 with seqLens")
     codes.keys_seen = try Derived.fill(
-      codes.keys_seen, "keys_seen", UInt32(max(0, seen)), "window and rows")
+      codes.keys_seen, "keys_seen", options.window == 0 ? 0 : UInt32(max(0, seen)), "window and rows")
     codes.out_dtype = try Derived.fill(codes.out_dtype, "out_dtype", tensors.q.dtype.rawValue, "the dtype of q")
     return codes
   }

@@ -3,14 +3,14 @@ import CMetalAttention
 /// What a prefill has beside a mask: checks of `AttnOptionParams`, whose tensors are checked elsewhere.
 enum FlashAttnOptions {
   /// Positions that kernels count in 32 bits with room for sums.
-  private static let mostPositions: Int32 = 1 << 30
+  static let mostPositions: Int32 = 1 << 30
 
   /// Whether there is anything that the kernels without options cannot do.
   @inline(__always)
   static func arePresent(_ args: MAFlashAttnPrefillArgs, _ tensors: FlashAttnTensors) -> Bool {
     let options = args.options
     return options.window != 0 || options.softcap != 0 || options.is_sliding != 0 || args.packedKeys != 0
-      || options.page_tokens != 0 || options.capacity != 0 || tensors.hasOptions
+      || options.page_tokens != 0 || options.capacity != 0 || tensors.hasOptions || FlashAttnTail.isGiven(args)
   }
 
   /// Checks them and fills the fields that follow from others.

@@ -13,7 +13,8 @@ enum FlashAttnPrefill {
     try FlashAttnParams.fill(&args.params, nKvHeads: args.nKvHeads, tiles)
     let hasOptions = FlashAttnOptions.arePresent(args, tensors)
     if hasOptions { try FlashAttnOptions.complete(&args, tensors) }
-    let codes = try FlashAttnCodes.areGiven(args) ? FlashAttnCodes(&args, tensors, in: pass) : nil
+    let tail = try FlashAttnTail.isGiven(args) ? FlashAttnTail(args, tensors) : nil
+    let codes = try FlashAttnCodes.areGiven(args) ? FlashAttnCodes(&args, tensors, tail, in: pass) : nil
     let given = tensors
     if let codes { tensors = tensors.with(k: codes.scratchK, v: codes.scratchV) }
     let params = args.params
@@ -36,7 +37,7 @@ enum FlashAttnPrefill {
       ? 32 : (params.qL_rem == 0 ? 1 : 0) | (params.kL_rem == 0 ? 2 : 0) | (args.causal == 1 ? 8 : 0)
     let variant =
       shape | (tensors.mask != nil ? 4 : 0) | (tensors.tileClasses != nil ? 16 : 0)
-      | (isAligned(tensors, params) ? 64 : 0)
+      | (isAligned(tensors, params) ? 64 : 0) | (tail != nil ? 128 : 0)
     let slot = PipelineSlot(kernel: kernel, variant: variant)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     if let codes {
@@ -60,6 +61,13 @@ enum FlashAttnPrefill {
       if let usedClasses { pass.usedTileClasses.append(usedClasses) }
     }
     if hasOptions { bindOptions(args.options, tensors, accesses, in: encoder) }
+    if let tail, let tailK = tensors.tailK, let tailV = tensors.tailV, let readK = accesses.tailK,
+      let readV = accesses.tailV
+    {
+      encoder.bind(tail.params, at: 15)
+      bind(tailK, readK, at: 16, in: encoder)
+      bind(tailV, readV, at: 17, in: encoder)
+    }
     // Packed sequences have a tile more than their rows fill, at most.
     let isPacked = tensors.seqOffsets != nil
     let sequences = UInt32(bitPattern: params.B)
