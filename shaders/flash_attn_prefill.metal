@@ -481,14 +481,16 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     score_options = score_options_of(options, alibi_slopes, head);
   }
 
-  const long k_stride = params.K_strides[2];
-  const long v_stride = params.V_strides[2];
+  long k_stride = params.K_strides[2];
+  long v_stride = params.V_strides[2];
   int turn = 0;
   for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
     if (has_tail && tile >= key_tiles) {  // on to the tail
       prompt.is_in_tail = true;
       K = tail_keys + kv_head * D + part * DW;
       V = tail_values + kv_head * D + part * DW;
+      k_stride = prompt.tail_row;
+      v_stride = prompt.tail_row;
       seen = prompt.seen(options, first_row + row_offset, first_row + row_offset + valid_rows - 1);
       tile = seen.first / BK;
       key_tiles = (seen.end + BK - 1) / BK;
@@ -510,9 +512,14 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     }
 
     // Two ways: whole tiles of aligned rows have all loads under way together.
-    const bool is_whole = is_aligned && !has_options && valid_keys == BK;
+    const bool is_run = !has_options || is_run_of_keys(options, prompt, first_key, BK, seen);
+    const bool is_whole = is_aligned && is_run && valid_keys == BK;
     const device T *k_rows = K + first_key * k_stride;
     const device T *v_rows = V + first_key * v_stride;
+    if (has_options && is_whole) {
+      k_rows = K + offset_of_key(options, params.K_strides, block_table, prompt, first_key);
+      v_rows = V + offset_of_key(options, params.V_strides, block_table, prompt, first_key);
+    }
     if (is_whole && kSeparateTiles) {
       WholeTile<T, BK, DW, LD, THREADS> k_whole;
       WholeTile<T, BK, DW, LD, THREADS> v_whole;

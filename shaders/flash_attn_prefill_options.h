@@ -155,6 +155,23 @@ inline long offset_of_key(constant AttnOptionParams &options, const constant ma_
   return (options.is_sliding != 0 ? key % options.capacity : key) * strides[2];
 }
 
+/// Whether `count` keys from `first_key` on lie one after another, and all are seen by some row.
+inline bool is_run_of_keys(constant AttnOptionParams &options, Prompt prompt, int first_key, int count, KeyRange seen) {
+  int place = first_key;
+  int slots = first_key + count;  // of a line, which goes on
+  if (has_tail && prompt.is_in_tail) {
+    slots = prompt.tail.slots;
+    place = first_key % slots;
+  } else if (options.page_tokens != 0) {
+    slots = options.page_tokens;
+    place = first_key % slots;
+  } else if (options.is_sliding != 0) {
+    slots = options.capacity;
+    place = first_key % slots;
+  }
+  return first_key >= seen.first && first_key + count <= seen.end && place + count <= slots;
+}
+
 /// load_tile of the keys from `first_key` on, wherever they lie. Those outside of `seen` become 0 and are not read:
 /// a page that no row sees may hold anything.
 template <typename T, short BK, short D, short LD, short THREADS>

@@ -27,8 +27,15 @@ function quantized(device: Device, tokens: number, bits: QuantizedBits, seed: nu
   return { packed, norms, bits };
 }
 
-/** Prefill over 8-bit keys and 4-bit values beside a dense cache: `rows` queries, the last of `tokens` keys. */
-function besideDense(name: string, rows: number, tokens: number, text: string): Benchmark {
+/** The tail of a cache that takes 256 tokens at once: 128 stay in it, and 32 leave it together. */
+const tail = { tokens: 128, block: 32 };
+const tailSlots = tail.tokens + tail.block - 1 + 256;
+
+/**
+ * Prefill over 8-bit keys and 4-bit values beside a dense cache: `rows` queries, the last of `tokens` keys, the newest of
+ * them in a tail where `hasTail` says so.
+ */
+function besideDense(name: string, rows: number, tokens: number, text: string, hasTail = false): Benchmark {
   return {
     name,
     unit: "ms",
@@ -46,11 +53,19 @@ function besideDense(name: string, rows: number, tokens: number, text: string): 
       const [q, k, v] = [dense(heads, nQ, 1), dense(nKvHeads, nK, 2), dense(nKvHeads, nK, 3)];
       const out = device.tensor("f16", [1, heads, nQ, headDim]);
       const codes = { k: quantized(device, nK, 8, 2), v: quantized(device, nK, 4, 3) };
+      const newest = (seed: number) => {
+        const values = normalArray(tailSlots * headDim, 1, seed);
+        return device.tensor("f16", [tailSlots, nKvHeads, headDim]).set(values);
+      };
+      const options = hasTail ? { tail: { k: newest(4), v: newest(5), ...tail } } : {};
       const milliseconds = (cache: { k: typeof k; v: typeof v } | typeof codes) =>
         1000 *
         secondsOf(() => {
           using pass = device.pass();
-          flashAttnPrefill(pass, { q, ...cache, out, causal: true, qOffsetInK: nK - nQ });
+          flashAttnPrefill(pass, {
+            ...{ q, ...cache, out, causal: true, qOffsetInK: nK - nQ },
+            ...(cache === codes && options),
+          });
           pass.commitAndWait();
         });
       // The other way to read codes: decoded as they are loaded, by each call anew, and never written.
@@ -83,4 +98,11 @@ export const prefillCodes: readonly Benchmark[] = [
   besideDense("prefill-k8v4", 4096, 4096, "4,096 tokens (1,024 in a quick run)"),
   besideDense("prefill-k8v4-rows", 64, 4096, "a chunk of 64 behind 4,032 tokens (a quarter of both in a quick run)"),
   besideDense("prefill-k8v4-chunk", 256, 4096, "a chunk of 256 behind 3,840 tokens (a quarter of both in a quick run)"),
+  besideDense(
+    "prefill-k8v4-tail",
+    256,
+    4096,
+    "a chunk of 256 behind 3,840 tokens (a quarter of both in a quick run), the last 128 of each row and up to 31 more in a tail,",
+    true,
+  ),
 ];

@@ -59,7 +59,8 @@ extension FlashAttnArguments where Each == Tensor {
   func with(k newK: Tensor?, v newV: Tensor?) -> FlashAttnTensors {
     FlashAttnTensors(
       q: q, k: newK ?? k, v: newV ?? v, out: out, mask: mask, tileClasses: tileClasses, lse: lse, sinks: sinks,
-      alibiSlopes: alibiSlopes, seqLens: seqLens, seqOffsets: seqOffsets, blockTable: newK == nil ? blockTable : nil, tailK: tailK, tailV: tailV)
+      alibiSlopes: alibiSlopes, seqLens: seqLens, seqOffsets: seqOffsets, blockTable: newK == nil ? blockTable : nil,
+      tailK: tailK, tailV: tailV)
   }
 
   /// Whether there is a tensor of those that a kernel with options takes beside a tail.

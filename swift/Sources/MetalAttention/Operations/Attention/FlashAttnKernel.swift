@@ -18,7 +18,8 @@ enum FlashAttnKernel {
     headDims: headDims.map(UInt32.init),
     operations: [.flashAttnPrefill],
     tensors: [
-      .q, .k, .v, .out, .mask, .tileClasses, .lse, .sinks, .alibiSlopes, .seqLens, .seqOffsets, .blockTable, .tailK, .tailV,
+      .q, .k, .v, .out, .mask, .tileClasses, .lse, .sinks, .alibiSlopes, .seqLens, .seqOffsets, .blockTable, .tailK,
+      .tailV,
     ])
 
   static let dtypes: [DType] = [.bf16, .f16]

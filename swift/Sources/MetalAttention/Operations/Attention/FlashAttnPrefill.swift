@@ -80,11 +80,12 @@ enum FlashAttnPrefill {
     return nil
   }
 
-  /// Whether every 8 elements of a row of q, k and v begin at a multiple of 16 bytes.
+  /// Whether every 8 elements of a row of q, k, v and a tail begin at a multiple of 16 bytes.
   @inline(__always)
   private static func isAligned(_ tensors: FlashAttnTensors, _ params: AttnParams) -> Bool {
     let (q, k, v) = (params.Q_strides, params.K_strides, params.V_strides)
-    return (tensors.q.offset | tensors.k.offset | tensors.v.offset) % 16 == 0
+    let tail = (tensors.tailK?.offset ?? 0) | (tensors.tailV?.offset ?? 0)
+    return (tensors.q.offset | tensors.k.offset | tensors.v.offset | tail) % 16 == 0
       && (q.0 | q.1 | q.2 | k.0 | k.1 | k.2 | v.0 | v.1 | v.2) % 8 == 0
   }
 

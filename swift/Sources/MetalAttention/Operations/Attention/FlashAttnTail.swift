@@ -23,7 +23,8 @@ struct FlashAttnTail {
       "\(TensorName.tailK) is given with \(arg: "B") \(args.params.B), \(TensorName.seqLens) or \(TensorName.seqOffsets); a tail is that of one sequence"
     )
     try require(
-      tensors.mask == nil, StatusCode.unsupported, "\(TensorName.mask) is given with \(TensorName.tailK); leave one out")
+      tensors.mask == nil, StatusCode.unsupported, "\(TensorName.mask) is given with \(TensorName.tailK); leave one out"
+    )
     try Self.check(params.slots, "tail.slots", atLeast: 1)
     try Self.check(params.tokens, "tail.tokens", atLeast: 1)
     try Self.check(params.block, "tail.block", atLeast: 1)
