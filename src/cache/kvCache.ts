@@ -154,7 +154,9 @@ export class KvCache {
       lifetime.isWatched = true;
       step.passes.add(lifetime);
       using views = new Views(undefined);
-      appendStep(step.long?.memory ?? this.#memory, { pass, layer, views, k, v, rope }, step);
+      const call = { pass, layer, views, k, v, rope };
+      if (step.long === undefined) appendStep(this.#memory, call, step);
+      else step.long.append(call, step);
       step.layers.add(layer);
     } catch (error) {
       if (before === undefined) this.#underWay.end(isEncoding);
@@ -168,8 +170,9 @@ export class KvCache {
   /**
    * Attention of the step's tokens over a layer, each over what its sequence has up to itself.
    *
-   * Errors: `invalid-state` before the layer's append; `invalid-argument` for shapes that disagree and a window larger
-   * than the ring's.
+   * Errors: `invalid-state` before the layer's append, and for a second attend of a layer after another layer's append in a
+   * step of more tokens than a ring or a tail takes at once, which has memory of one layer; `invalid-argument` for shapes
+   * that disagree and a window larger than the ring's.
    *
    * @example
    * cache.attend(pass, layer, { q, out, softcap: 50 });
@@ -190,7 +193,8 @@ export class KvCache {
       recorded.attend(call);
       return;
     }
-    attendStep(step.long?.memory ?? this.#memory, call, step);
+    if (step.long === undefined) attendStep(this.#memory, call, step);
+    else step.long.attend(call, step);
     lifetime.isWatched = true;
     step.passes.add(lifetime);
   }

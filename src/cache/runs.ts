@@ -1,4 +1,5 @@
 import { dtypeSize } from "../device/dtypes.ts";
+import type { Pass } from "../device/pass.ts";
 import { Tensor } from "../device/tensor.ts";
 
 // What a cache moves besides its dispatches: for forks, for steps longer than a ring, and for files. The CPU does it where
@@ -24,12 +25,17 @@ export function copyRuns(pairs: readonly (readonly [from: Run, to: Run])[]): voi
   for (let first = 0; first < hidden.length; first += mostCopies) {
     const some = hidden.slice(first, first + mostCopies);
     using pass = (some[0] as (typeof some)[0])[0].tensor.device.pass();
-    for (const [from, to] of some) {
-      using source = partOf(from);
-      using target = partOf(to);
-      pass.copy(source, target);
-    }
+    encodeCopies(pass, some);
     pass.commitAndWait();
+  }
+}
+
+/** @internal Encodes copies of runs to others of the same dtypes and lengths. */
+export function encodeCopies(pass: Pass, pairs: readonly (readonly [from: Run, to: Run])[]): void {
+  for (const [from, to] of pairs) {
+    using source = partOf(from);
+    using target = partOf(to);
+    pass.copy(source, target);
   }
 }
 

@@ -79,12 +79,17 @@ export class Store {
 
   /** All pages of a layer. */
   layer(layer: number): PageView {
-    return (this.#layers[layer] as { readonly whole: PageView }).whole;
+    return this.#pagesOf(layer).whole;
+  }
+
+  /** What has one layer is that of whichever is asked for. */
+  #pagesOf(layer: number): LayerPages {
+    return this.#layers[this.#layers.length === 1 ? 0 : layer] as LayerPages;
   }
 
   /** `count` pages of a layer, from `page` on. */
   pages(layer: number, page: number, count = 1): PageView {
-    const { whole, views } = this.#layers[layer] as LayerPages;
+    const { whole, views } = this.#pagesOf(layer);
     const start = page - this.#first;
     const key = start * (this.pageCount + 1) + count;
     let view = views.get(key);
@@ -136,6 +141,14 @@ export class Store {
     const slots = this.pageTokens;
     const rows = this.#rowsOf(tensor, page);
     return Array.from({ length: tensor.shape[1] as number }, (_, head) => ({ ...rows, slots, first: head * slots }));
+  }
+
+  /** The tensors that hold tokens of a layer, or of all. */
+  tensorsOf(layer?: number): Tensor[] {
+    const layers = layer === undefined ? this.#layers : [this.#pagesOf(layer)];
+    return layers.flatMap(({ whole: { k, v } }) =>
+      [k.rows, k.norms, v.rows, v.norms].filter((tensor) => tensor !== undefined),
+    );
   }
 
   /** Calls `visit` with each tensor that holds tokens; `name` is one for files. */

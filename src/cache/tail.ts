@@ -58,7 +58,9 @@ export class Tail {
   }
 
   layer(layer: number): { readonly k: TailStream; readonly v: TailStream } {
-    return this.#layers[layer] as { readonly k: TailStream; readonly v: TailStream };
+    // What has one layer is that of whichever is asked for.
+    const index = this.#layers.length === 1 ? 0 : layer;
+    return this.#layers[index] as { readonly k: TailStream; readonly v: TailStream };
   }
 
   /** K and V of `count` sequences from `slot` on, [count, 1, slots, nKvHeads * headDim]. */
@@ -113,6 +115,12 @@ export class Tail {
   ringsOf(tensor: Tensor, slot: number): RingRows[] {
     const { start, length } = this.runOf(tensor, slot);
     return [{ tensor, start, rowLength: length / this.slots, slots: this.slots, first: 0 }];
+  }
+
+  /** The tensors that hold tokens of a layer, or of all. */
+  tensorsOf(layer?: number): Tensor[] {
+    const layers = layer === undefined ? this.#layers : [this.layer(layer)];
+    return layers.flatMap(({ k, v }) => [k.tokens, v.tokens]);
   }
 
   forEachTensor(visit: (tensor: Tensor, name: string) => void): void {

@@ -1,6 +1,7 @@
 /** Appends that are longer than a ring or a tail: memory for the time of the step, and nothing changed until it ends. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Device, KvCache, type KvCacheOptions, type KvSequence } from "../../src/index.ts";
+import { expectRefusal } from "../helpers/errors.ts";
 import { normalDraws } from "../helpers/random.ts";
 
 const device = Device.open();
@@ -47,6 +48,88 @@ function step(
 }
 
 describe("an append longer than the cache takes at once", () => {
+  test("a ring has a ring of one layer for the step, one of all for what stays, a table, and no more", () => {
+    using cache = new KvCache(device, { ...base, layers: 5, k: "f16", v: "f16", window: 9 });
+    const sequences = [cache.sequence(), cache.sequence()];
+    const k = tensor(0, 30, 2);
+    const [q, out] = [tensor(0, 30, 4), device.tensor("f32", [30, 4, 64])];
+    // K and V of two heads.
+    const ofSlots = (slots: number) => 2 * 2 * slots * 64 * 2;
+    for (let layer = 0; layer < 5; layer++) {
+      using pass = device.pass();
+      cache.append(pass, layer, { k, v: k, sequences: sequences.slice(1) });
+      cache.attend(pass, layer, { q, out });
+      pass.commitAndWait();
+    }
+    const { bytes } = cache;
+    cache.advance();
+    expect(bytes - cache.bytes).toBe(ofSlots(9 - 1 + 30) + 5 * ofSlots(16) + 2 * 4);
+  });
+
+  test("a prompt of 4,096 tokens over a tail takes memory of a layer, not of all", () => {
+    const layers = 8;
+    using cache = new KvCache(device, { layers, nKvHeads: 1, headDim: 64, capacity: 4200, tail: 128 });
+    const x = device.tensor("f16", [4096, 1, 64]);
+    x.set(Float32Array.from({ length: x.length }, draw));
+    const out = device.tensor("f16", [4096, 1, 64]);
+    for (let layer = 0; layer < layers; layer++) {
+      using pass = device.pass();
+      cache.append(pass, layer, { k: x, v: x });
+      cache.attend(pass, layer, { q: x, out });
+      pass.commitAndWait();
+    }
+    const { bytes } = cache;
+    cache.advance();
+    const most = bytes - cache.bytes;
+    // K and V of a token in f16, and two words of a table.
+    const ofTokens = 2 * 64 * 2;
+    const slots = 128 + 31 + 256;
+    expect(most).toBe((ofTokens + 8) * (slots - 256 + 4096) + (layers * ofTokens + 8) * slots);
+    expect(most).toBeLessThan(0.5 * layers * ofTokens * 4096);
+    expect(cache.length).toBe(4096);
+  });
+
+  test("layers that are appended to before any is attended have memory each, and the same results", () => {
+    const run = (isInTurn: boolean) => {
+      using cache = new KvCache(device, { ...base, capacity: 90, tail: 3, maxAppend: 4 });
+      const rows = [0, 1].map((layer) => tensor(40 * layer, 40, 2));
+      const outs = rows.map(() => device.tensor("f32", [40, 4, 64]));
+      using pass = device.pass();
+      const attend = (layer: number) =>
+        cache.attend(pass, layer, { q: tensor(0, 40, 4), out: outs[layer] as (typeof outs)[0] });
+      for (const [layer, k] of rows.entries()) {
+        cache.append(pass, layer, { k, v: k });
+        if (isInTurn) attend(layer);
+      }
+      if (!isInTurn) for (const layer of rows.keys()) attend(layer);
+      pass.commitAndWait();
+      cache.advance();
+      return outs.map((out) => out.toFloat32Array());
+    };
+    expect(run(false)).toEqual(run(true));
+  });
+
+  test("a layer is attended again until the next one is appended to, and refused after", () => {
+    using cache = new KvCache(device, { ...base, capacity: 90, tail: 3, maxAppend: 4 });
+    const k = tensor(0, 40, 2);
+    const outs = [0, 1, 2].map(() => device.tensor("f32", [40, 4, 64]));
+    const q = tensor(0, 40, 4);
+    using pass = device.pass();
+    const attend = (layer: number, i: number) => cache.attend(pass, layer, { q, out: outs[i] as (typeof outs)[0] });
+    cache.append(pass, 0, { k, v: k });
+    attend(0, 0);
+    attend(0, 1);
+    cache.append(pass, 1, { k, v: k });
+    const before = pass.describe().length;
+    expectRefusal(() => attend(0, 2), "invalid-state", "cache", "layer 0", "layer 1");
+    expect(pass.describe().length).toBe(before);
+    attend(1, 2);
+    pass.commitAndWait();
+    cache.advance();
+    expect(outs[1]?.toFloat32Array()).toEqual(outs[0]?.toFloat32Array());
+    expect(outs[2]?.toFloat32Array()).toEqual(outs[0]?.toFloat32Array());
+  });
+
   for (const [name, options] of kinds) {
     test(`${name}: goes on as after short ones, and memory comes back`, () => {
       const run = (counts: readonly number[]) => {
