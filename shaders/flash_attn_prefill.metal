@@ -16,7 +16,7 @@
 /// threadgroup memory, so that each SIMD group has P.
 ///
 ///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane    registers (nvptx64, sm_90)
-///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               94
+///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               94, and 16 of the next tile
 ///   80    32  16  2   1   11,264                      40 + 8                       110
 ///   96    32  16  2   1   13,312                      48 + 8                       128
 ///   112   32  16  2   1   15,360                      56 + 8                       128
@@ -29,7 +29,9 @@
 /// D >= 192 they take turns. At D = 512 no two SIMD groups share a column: each has
 /// its Q in registers, and waits for its own tile alone. Rows are padded by 16 bytes
 /// so that the 8 rows of a matrix fall into different banks. Whole tiles of rows at
-/// multiples of 16 bytes have all loads of a thread under way together.
+/// multiples of 16 bytes have all loads of a thread under way together; at D = 64,
+/// without options, they are under way while the tile before is multiplied, which at
+/// D = 128 takes more registers than it saves time (1.09 of it on an H200).
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
@@ -367,6 +369,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   static_assert(!kAlone || BQ <= BK, "Q passes through the tile of keys");
   constexpr bool kSeparateTiles = !kParts && (BQ + 2 * BK) * LD * sizeof(T) <= 32768;
   constexpr short kTiles = kSeparateTiles ? 2 : 1;
+  // The next tile is on its way during this one's products where a thread has the registers for it.
+  constexpr bool kLoadsAhead = kSeparateTiles && D <= 64;
   constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
   constexpr int kQueries = kAlone ? 0 : WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
   // Alone, those that are late still read the last tile's scores.
@@ -484,6 +488,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   long k_stride = params.K_strides[2];
   long v_stride = params.V_strides[2];
   int turn = 0;
+  WholeTile<T, BK, DW, LD, THREADS> k_whole;
+  WholeTile<T, BK, DW, LD, THREADS> v_whole;
+  int loaded_tile = -1;
   for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
     if (has_tail && tile >= key_tiles) {  // on to the tail
       prompt.is_in_tail = true;
@@ -521,10 +528,10 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       v_rows = V + offset_of_key(options, params.V_strides, block_table, prompt, first_key);
     }
     if (is_whole && kSeparateTiles) {
-      WholeTile<T, BK, DW, LD, THREADS> k_whole;
-      WholeTile<T, BK, DW, LD, THREADS> v_whole;
-      k_whole.load(k_rows, k_stride, thread_index);
-      v_whole.load(v_rows, v_stride, thread_index);
+      if (!kLoadsAhead || loaded_tile != tile) {
+        k_whole.load(k_rows, k_stride, thread_index);
+        v_whole.load(v_rows, v_stride, thread_index);
+      }
       wait_for_tile<kAlone>();  // the last one has been used
       k_whole.store(k_tile, thread_index);
       v_whole.store(v_tile, thread_index);
@@ -547,6 +554,12 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       }
     }
     wait_for_tile<kAlone>();
+    if (kLoadsAhead && is_aligned && !has_options && tile + 1 < key_tiles && valid_keys == BK &&
+        keys - first_key >= 2 * BK) {
+      loaded_tile = tile + 1;
+      k_whole.load(k_rows + BK * k_stride, k_stride, thread_index);
+      v_whole.load(v_rows + BK * v_stride, v_stride, thread_index);
+    }
 
     Accumulator scores[R * TK];  // then P, in the same registers
     if (contributes) {

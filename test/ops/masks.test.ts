@@ -29,6 +29,7 @@ const shapes = [
   [33, 47],
   [64, 64],
   [100, 9],
+  [3, 516],
 ] as const;
 
 const buildCases: readonly BuildCase[] = dtypes.flatMap((dtype) =>
@@ -59,6 +60,22 @@ testTable("builders against the oracle", buildCases, ({ dtype, qL, kL, window, o
   const around = new Array<number>(kL).fill(1);
   const expected = [...around, ...attends.map((attend) => element[dtype][attend ? 1 : 0]), ...around];
   expect([...whole.toFloat32Array()]).toEqual(expected);
+});
+
+test("a bool mask that begins between words is written byte by byte, and nothing around it", () => {
+  for (const start of [1, 2, 3, 4]) {
+    using whole = device.tensor("bool", [5 * 300 + 8]);
+    whole.set(new Float32Array(whole.length).fill(1));
+    using part = whole.slice(start, start + 5 * 300);
+    using mask = part.reshape([5, 300]);
+    using pass = device.pass();
+    buildSlidingWindowMask(pass, { mask, window: 7, qOffsetInK: 250 });
+    pass.commitAndWait();
+    const attends = referenceSlidingWindowMask({ seqLenQ: 5, seqLenK: 300, qOffsetInK: 250, window: 7 });
+    const around = (count: number) => new Array<number>(count).fill(1);
+    const expected = [...around(start), ...attends.map((attend) => (attend ? 1 : 0)), ...around(8 - start)];
+    expect([...whole.toFloat32Array()]).toEqual(expected);
+  }
 });
 
 describe("what the builders encode", () => {
