@@ -55,9 +55,10 @@ inline void dequantize_quads(DecodedStream row, uint lane, float scale_factor_d5
   }
 }
 
-/// Stores 4 elements E from element `first` on; `Quad` is a vector of 4 of them.
-template <typename E, typename Quad>
+/// Stores 4 elements E from element `first` on.
+template <typename E>
 inline void store_quad(device uchar *tensor, ulong first, float4 quad) {
+  typedef typename ElementQuad<E>::Bits Quad;
   device typename E::Bits *to = (device typename E::Bits *)tensor + first;
   if (whole_words) {
     *reinterpret_cast<device Quad *>(to) =
@@ -70,12 +71,12 @@ inline void store_quad(device uchar *tensor, ulong first, float4 quad) {
 }
 
 /// Stores this lane's quads of a vector of D elements E.
-template <uint D, typename E, typename Quad>
+template <uint D, typename E>
 inline void store_quads(device uchar *out, ulong row, uint lane, const thread float4 *quads) {
   typedef LaneQuads<D> Q;
 #pragma clang loop unroll(full)
   for (uint i = 0; i < Q::count; i++) {
-    store_quad<E, Quad>(out, row * D + 4 * (i * Q::lanes + lane), quads[i]);
+    store_quad<E>(out, row * D + 4 * (i * Q::lanes + lane), quads[i]);
   }
 }
 
@@ -102,11 +103,11 @@ template <uint D, typename Format>
   float4 quads[Q::count];
   dequantize_quads<D, Format>(stored, lane, params.scale_factor_d512, params.codebook_bits, quads);
   if (params.out_dtype == 1) {
-    store_quads<D, Float32, float4>(stored.out, row, lane, quads);
+    store_quads<D, Float32>(stored.out, row, lane, quads);
   } else if (params.out_dtype == 2) {
-    store_quads<D, Float16, half4>(stored.out, row, lane, quads);
+    store_quads<D, Float16>(stored.out, row, lane, quads);
   } else {
-    store_quads<D, Bfloat16, ushort4>(stored.out, row, lane, quads);
+    store_quads<D, Bfloat16>(stored.out, row, lane, quads);
   }
 }
 

@@ -7,8 +7,8 @@
 /// rows = heads * tokens, y the stream; up to head_dim threads, each of which
 /// takes every thread_count-th item; 8 * head_dim bytes of threadgroup memory,
 /// half for the coordinates and half for the sums of their squares.
-/// Registers: 31 to 33 (nvptx64, sm_90). Bytes moved per vector: 4 head_dim read,
-/// head_dim * width / 8 and the norms written.
+/// Registers: 31 to 33 (nvptx64, sm_90; f32 source). Bytes moved per vector: 4 head_dim read, 2 head_dim of 16-bit
+/// sources, head_dim * width / 8 and the norms written.
 /// Work: head_dim log2(head_dim) additions; bound by the barriers.
 #include <metal_stdlib>
 
@@ -29,13 +29,12 @@ inline uchar byte_of_row(const threadgroup float *codes, uint byte, uint width) 
   return uchar(result);
 }
 
-/// Writes a head vector, with codes of `bits` bits that take `width` bits of the
-/// row. All threads of the threadgroup call it. `probe` gets the
-/// scaled coordinates.
-inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor_d512, uint bits, uint width,
-                            Probe probe, threadgroup float *values, uint thread_index, uint thread_count) {
+/// Writes a head vector, with codes that take `width` bits of the row. All threads of the threadgroup call it. `probe`
+/// gets the scaled coordinates.
+inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor_d512, uint width, Probe probe,
+                            threadgroup float *values, uint thread_index, uint thread_count) {
   for (uint i = thread_index; i < head_dim; i += thread_count) {
-    values[i] = row.x[i] * sign_of(i);
+    values[i] = load_element(row.x, i, source_dtype) * sign_of(i);
   }
   transform(values, head_dim, thread_index, thread_count);
   // Of y, since the squares of sqrt(head_dim) y leave f32 earlier.
@@ -60,7 +59,7 @@ inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor
       row.norms[i / group] = scale.norm;
     }
     const float z = values[i] * scale.factor;
-    values[i] = as_type<float>(code_search_of(bits).code(z));
+    values[i] = as_type<float>(code_search_of(row.bits).code(z));
     probe.store(i, z, head_dim);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -70,11 +69,11 @@ inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor
 }
 
 /// Many tokens.
-template <typename Format>
-[[kernel]] void quantize_run(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+template <typename Packings>
+[[kernel]] void quantize_run(const device uchar *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
                              device float *norms_k [[buffer(2)]],
                              constant HadamardQuantizeSeqParams &params [[buffer(3)]],
-                             const device float *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
+                             const device uchar *source_v [[buffer(4)]], device uchar *packed_v [[buffer(5)]],
                              device float *norms_v [[buffer(6)]], const device int *positions [[buffer(7)]],
                              const device int *block_table [[buffer(8)]], threadgroup float *values [[threadgroup(0)]],
                              uint3 position [[threadgroup_position_in_grid]],
@@ -87,19 +86,20 @@ template <typename Format>
   if (cache_row < 0) {
     return;
   }
-  const EncodedStream k = {source_k, packed_k, norms_k};
-  const EncodedStream v = {source_v, packed_v, norms_v};
-  const uint width = Format::width(params.codebook_bits);
-  quantize_vector((position.y != 0 ? v : k).at(source_row, ulong(cache_row), params.head_dim, width), params.head_dim,
-                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index, threads.x);
+  const EncodedStream k = {source_k, packed_k, norms_k, params.codebook_bits, false};
+  const EncodedStream v = {source_v, packed_v, norms_v, params.codebook_bits_v, true};
+  const EncodedStream stream = position.y != 0 ? v : k;
+  const uint width = Packings::width(stream);
+  quantize_vector(stream.at(source_row, ulong(cache_row), params.head_dim, width), params.head_dim,
+                  params.scale_factor_d512, width, no_probe(), values, thread_index, threads.x);
 }
 
 /// One token, 4 bits; `scratch` gets the scaled coordinates [heads, head_dim] of K if asked for.
 template <typename Format>
-[[kernel]] void quantize_nibbles(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+[[kernel]] void quantize_nibbles(const device uchar *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
                                  device float *norms_k [[buffer(2)]],
                                  constant HadamardQuantizeParams &params [[buffer(3)]],
-                                 device float *scratch [[buffer(4)]], const device float *source_v [[buffer(5)]],
+                                 device float *scratch [[buffer(4)]], const device uchar *source_v [[buffer(5)]],
                                  device uchar *packed_v [[buffer(6)]], device float *norms_v [[buffer(7)]],
                                  threadgroup float *values [[threadgroup(0)]],
                                  uint3 position [[threadgroup_position_in_grid]],
@@ -108,31 +108,31 @@ template <typename Format>
   const uint head = position.x;
   const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
   const bool is_v = position.y != 0;
-  const EncodedStream k = {source_k, packed_k, norms_k};
-  const EncodedStream v = {source_v, packed_v, norms_v};
+  const EncodedStream k = {source_k, packed_k, norms_k, 4, false};
+  const EncodedStream v = {source_v, packed_v, norms_v, 4, true};
   const uint width = Format::width(4);
   const Probe probe = {params.rms_probe_enabled != 0 && !is_v ? scratch : nullptr, params.rms_probe_enabled};
   quantize_vector((is_v ? v : k).at(head, cache_row, params.head_dim, width), params.head_dim, params.scale_factor_d512,
-                  4, width, probe.at(head, params.head_dim), values, thread_index, threads.x);
+                  width, probe.at(head, params.head_dim), values, thread_index, threads.x);
 }
 
 /// One token, any other format.
 template <typename Format>
-[[kernel]] void quantize_codes(const device float *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
+[[kernel]] void quantize_codes(const device uchar *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
                                device float *norms_k [[buffer(2)]],
                                constant HadamardQuantizeHbParams &params [[buffer(3)]],
-                               const device float *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
+                               const device uchar *source_v [[buffer(5)]], device uchar *packed_v [[buffer(6)]],
                                device float *norms_v [[buffer(7)]], threadgroup float *values [[threadgroup(0)]],
                                uint3 position [[threadgroup_position_in_grid]],
                                uint thread_index [[thread_index_in_threadgroup]],
                                uint3 threads [[threads_per_threadgroup]]) {
   const uint head = position.x;
   const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
-  const EncodedStream k = {source_k, packed_k, norms_k};
-  const EncodedStream v = {source_v, packed_v, norms_v};
+  const EncodedStream k = {source_k, packed_k, norms_k, params.codebook_bits, false};
+  const EncodedStream v = {source_v, packed_v, norms_v, params.codebook_bits, true};
   const uint width = Format::width(params.codebook_bits);
   quantize_vector((position.y != 0 ? v : k).at(head, cache_row, params.head_dim, width), params.head_dim,
-                  params.scale_factor_d512, params.codebook_bits, width, no_probe(), values, thread_index, threads.x);
+                  params.scale_factor_d512, width, no_probe(), values, thread_index, threads.x);
 }
 
 // Entry points.
@@ -140,6 +140,7 @@ template <typename Format>
 instantiate_kernel("hadamard_quantize_kv", quantize_nibbles, NibblePacking);
 instantiate_kernel("hadamard_quantize_kv_hb", quantize_codes, BytePacking);
 instantiate_kernel("hadamard_quantize_kv_dense", quantize_codes, DensePacking);
-instantiate_kernel("hadamard_quantize_kv_seq", quantize_run, NibblePacking);
-instantiate_kernel("hadamard_quantize_kv_seq_hb", quantize_run, BytePacking);
-instantiate_kernel("hadamard_quantize_kv_seq_dense", quantize_run, DensePacking);
+instantiate_kernel("hadamard_quantize_kv_seq", quantize_run, Alike<NibblePacking>);
+instantiate_kernel("hadamard_quantize_kv_seq_hb", quantize_run, Alike<BytePacking>);
+instantiate_kernel("hadamard_quantize_kv_seq_dense", quantize_run, Alike<DensePacking>);
+instantiate_kernel("hadamard_quantize_kv_seq_mixed", quantize_run, Unlike);

@@ -2,8 +2,12 @@
 /// kernels have names in common, and a kernel's K and V share all but memory.
 #pragma once
 
+#include "common/element.h"
 #include "common/ring.h"
 #include "hadamard_transform.h"
+
+/// What encoders read, MA_DTYPE_F32 (1), F16 (2) or BF16 (3).
+constant uint source_dtype [[function_constant(6)]];
 
 /// The row of a token of a head in sources [B, n_src_tokens, num_kv_heads, head_dim].
 inline ulong source_row_of(constant HadamardQuantizeSeqParams &params, uint batch, uint head, uint token) {
@@ -63,14 +67,17 @@ inline long written_row_of(constant HadamardQuantizeSeqParams &params, TokenPlac
 
 /// What is encoded of K or V, and where to.
 struct EncodedStream {
-  const device float *x;
+  const device uchar *x;  ///< elements of source_dtype
   device uchar *packed;
   device float *norms;
+  uint bits;  ///< of a code
+  bool is_v;
 
   /// At a row of the source and one of the cache, whose codes take `width` bits each.
   EncodedStream at(ulong source_row, ulong cache_row, uint head_dim, uint width) const {
-    return {x + source_row * head_dim, packed + cache_row * (head_dim * width / 8),
-            norms + cache_row * norms_of(head_dim)};
+    const uint element_size = source_dtype == 1 ? 4 : 2;
+    return {x + source_row * (head_dim * element_size), packed + cache_row * (head_dim * width / 8),
+            norms + cache_row * norms_of(head_dim), bits, is_v};
   }
 };
 

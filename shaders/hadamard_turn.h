@@ -88,19 +88,25 @@ struct Turn {
   }
 
   /// The other coordinates of the pairs of a quad from `first` on, out of memory.
-  float4 others(const device float *x, uint first) const {
+  template <typename E>
+  float4 others(const device uchar *x, uint first) const {
     float4 quad;
 #pragma clang loop unroll(full)
     for (uint j = 0; j < 4; j++) {
       const uint coordinate = first + j;
       const uint other = coordinate < half_dim ? coordinate + half_dim : coordinate - half_dim;
-      quad[j] = x[coordinate < 2 * half_dim ? other : coordinate];
+      quad[j] = load_element<E>(x, coordinate < 2 * half_dim ? other : coordinate);
     }
     return quad;
   }
+  float4 others(const device uchar *x, uint first) const {
+    return source_dtype == 1   ? others<Float32>(x, first)
+           : source_dtype == 2 ? others<Float16>(x, first)
+                               : others<Bfloat16>(x, first);
+  }
 
   /// Turns the quads of a lane, which are those of the vector at `x`.
-  void apply(thread float4 *quads, const device float *x, uint lane) const {
+  void apply(thread float4 *quads, const device uchar *x, uint lane) const {
     float4 turned[Q::count];
 #pragma clang loop unroll(full)
     for (uint i = 0; i < Q::count; i++) {
@@ -123,5 +129,5 @@ struct Turn {
 
 /// In place of one, where nothing turns.
 struct NoTurn {
-  void apply(thread float4 *, const device float *, uint) const {}
+  void apply(thread float4 *, const device uchar *, uint) const {}
 };

@@ -12,8 +12,8 @@ export type { KvFormat } from "./cache/format.ts";
 export { KvCache } from "./cache/kvCache.ts";
 export type { KvCacheMemory } from "./cache/memory.ts";
 export type { KvCacheOptions, KvCachePages } from "./cache/options.ts";
-export type { KvSequence } from "./cache/sequence.ts";
 export type { KvRope } from "./cache/stage.ts";
+export type { KvSequence } from "./cache/sequence.ts";
 export {
   bfloat16ToFloat32,
   float16ToFloat32,
@@ -80,6 +80,8 @@ export type {
   DequantizeStream,
   DequantizeStreams,
   QuantizedCache,
+  QuantizeRunStream,
+  QuantizeRuns,
   QuantizeStream,
   QuantizeStreams,
 } from "./ops/quantizedCache/quantizedStreams.ts";

@@ -23,6 +23,8 @@ const quantized = {
   num_kv_heads: "nKvHeads",
   cache_capacity: "capacity",
   codebook_bits: "bits",
+  packingV: "v.packing",
+  bitsV: "v.bits",
   is_sliding: "isSliding",
   scale_factor_d512: "scaleFactorD512",
   write_pos: "writePos",

@@ -110,7 +110,10 @@ export const operations: readonly FuzzedOperation[] = [
     valid: quantizeRun,
     refused: [
       ["packing", 4],
+      ["packingV", 4],
+      ["bitsV", 7],
       ["params.codebook_bits", 7],
+      ["params.codebook_bits_v", most],
       ["params.n_tokens", most],
       ["params.head_dim", 63],
       ["params.src_tok_offset", most],
@@ -314,32 +317,47 @@ function headMajor(pass: LivePass, random: Random): Fields | undefined {
   return tensors && { ...tensors, ...params(numbers), isSliding, batch: batches };
 }
 
-/** A quantized cache of 64 values a row: its format, and the tensors of K alone or of K and V. */
+/** Bits and packing of codes, and the bits that one takes. */
+const codeFormats = [
+  [4, 1, 4],
+  [8, 2, 8],
+  [5, 2, 8],
+  [2, 3, 2],
+  [6, 3, 6],
+] as const;
+
+/**
+ * A quantized cache of 64 values a row: its format, and the tensors of K alone or of K and V, in a format of its own where
+ * `mayDiffer`.
+ */
 function quantized(
   pass: LivePass,
   random: Random,
   values: readonly [name: string, dtype: DType, tokens: number],
   nHeads: number,
   capacity: number,
-): { readonly tensors: Fields; readonly bits: number; readonly packing: number } | undefined {
+  mayDiffer = false,
+): { readonly tensors: Fields; readonly bits: number; readonly packing: number; readonly ofV: Fields } | undefined {
   const headDim = 64;
-  const [bits, packing, width] = random.pick<readonly [number, number, number]>([
-    [4, 1, 4],
-    [8, 2, 8],
-    [5, 2, 8],
-    [2, 3, 2],
-    [6, 3, 6],
-  ]);
+  const [bits, packing, width] = random.pick<readonly [number, number, number]>(codeFormats);
+  const hasV = random.chance(0.5);
+  const own =
+    hasV && mayDiffer && random.chance(0.7) ? random.pick<readonly [number, number, number]>(codeFormats) : undefined;
   const [name, dtype, tokens] = values;
   const tensors = new Places(pass, random).tensors(
-    ...(random.chance(0.5) ? ["K", "V"] : ["K"]).flatMap((stream) => [
-      [`${name}${stream}`, dtype, tokens * nHeads * headDim] as const,
-      [`packed${stream}`, "u8", (nHeads * capacity * headDim * width) / 8] as const,
-      [`norms${stream}`, "f32", nHeads * capacity] as const,
-    ]),
+    ...(hasV ? (["K", "V"] as const) : (["K"] as const)).flatMap((stream) => {
+      const codeWidth = stream === "V" && own !== undefined ? own[2] : width;
+      return [
+        [`${name}${stream}`, dtype, tokens * nHeads * headDim] as const,
+        [`packed${stream}`, "u8", (nHeads * capacity * headDim * codeWidth) / 8] as const,
+        [`norms${stream}`, "f32", nHeads * capacity] as const,
+      ];
+    }),
   );
-  return tensors && { tensors, bits, packing };
+  return tensors && { tensors, bits, packing, ofV: { bitsV: own?.[0] ?? 0, packingV: own?.[1] ?? 0 } };
 }
+
+const sourceDTypes = ["f32", "f16", "bf16"] as const;
 
 /** The parameters that every call of the quantized cache has. */
 const quantizedParams = (num_kv_heads: number, cache_capacity: number, codebook_bits: number) => ({
@@ -354,7 +372,7 @@ const quantizedParams = (num_kv_heads: number, cache_capacity: number, codebook_
 function quantizeToken(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, capacity, write_pos] = [random.between(1, 3), random.between(1, 6), random.below(1000)];
   const batches = random.between(1, 2);
-  const cache = quantized(pass, random, ["src", "f32", 1], batches * nHeads, capacity);
+  const cache = quantized(pass, random, ["src", random.pick(sourceDTypes), 1], batches * nHeads, capacity);
   if (cache === undefined) return undefined;
   const { codebook_bits, ...shared } = { ...quantizedParams(nHeads, capacity, cache.bits), write_pos };
   // Codes of 4 bits have parameters of their own, the others state their width.
@@ -367,7 +385,8 @@ function quantizeToken(pass: LivePass, random: Random): Fields | undefined {
 function quantizeRun(pass: LivePass, random: Random): Fields | undefined {
   const [nHeads, capacity, src_tok_offset] = [random.between(1, 3), random.between(1, 6), random.below(4)];
   const n_tokens = random.between(1, capacity);
-  const cache = quantized(pass, random, ["src", "f32", src_tok_offset + n_tokens], nHeads, capacity);
+  const source = ["src", random.pick(sourceDTypes), src_tok_offset + n_tokens] as const;
+  const cache = quantized(pass, random, source, nHeads, capacity, true);
   const rotaryDim = random.chance(0.5) ? 0 : 2 * random.between(1, 32);
   const run = {
     write_pos_start: random.below(1000),
@@ -382,6 +401,7 @@ function quantizeRun(pass: LivePass, random: Random): Fields | undefined {
     cache && {
       ...cache.tensors,
       ...params({ ...quantizedParams(nHeads, capacity, cache.bits), ...run }),
+      ...cache.ofV,
       packing: cache.packing,
       batch: 1,
       pairing: rotaryDim === 0 ? 0 : random.between(1, 2),

@@ -28,7 +28,8 @@ export class EditedHadamard {
     const planted = plant(this.#device, `${files[call]}.metal`, kernel, patches);
     // The caches begin at any byte; rows do not turn.
     const constants = [2, 3, 4, 5].map((index) => ({ index, dtype: "bool", value: false }) as const);
-    const pipeline = this.#device.pipeline(planted, { constants });
+    const ofFloats = { index: 6, dtype: "u32", value: 1 } as const;
+    const pipeline = this.#device.pipeline(planted, { constants: [...constants, ofFloats] });
     if (patch === undefined) this.#unchanged.set(kernel, pipeline);
     return pipeline;
   }
@@ -49,7 +50,7 @@ export class EditedHadamard {
     const { packed, norms } = cache;
     using pass = this.#device.pass();
     for (let token = 0; token < (call === "token" ? nTokens : 1); token++) {
-      const rest = { token: [0], tokens: [4, nTokens, 0, nTokens, ...Array(8).fill(0)], decode: [4, nTokens, 1] }[call];
+      const rest = { token: [0], tokens: [4, nTokens, 0, nTokens, ...Array(9).fill(0)], decode: [4, nTokens, 1] }[call];
       const params = new Uint32Array([headDim, nKvHeads, start + token, capacity, isSliding ? 1 : 0, 0, ...rest]);
       new Float32Array(params.buffer)[5] = 1;
       const source = call === "token" ? vectors.slice(token, token + 1) : vectors;

@@ -36,6 +36,9 @@ export interface CallArgs {
   readonly batch: number;
   readonly bits: number;
   readonly packing: number;
+  /** Of V, where it has a format of its own; 0 unless given. */
+  readonly bitsV?: number;
+  readonly packingV?: number;
   readonly nTokens: number;
   readonly srcTokOffset: number;
   readonly nSrcTokens: number;
@@ -79,7 +82,7 @@ export const hadamardCalls: Readonly<Record<"token" | "tokens" | "decode", Send>
     return native.ma_hadamard_quantize_kv(pass, block.bytes);
   },
   tokens: (pass, args, poke) => {
-    const { k, v, packing, batch } = args;
+    const { k, v, packing, batch, packingV = 0, bitsV = 0 } = args;
     const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
     const params = {
       ...common(args),
@@ -96,7 +99,7 @@ export const hadamardCalls: Readonly<Record<"token" | "tokens" | "decode", Send>
     };
     const tensors = { ...stored(args), srcK: k.vectors, srcV: v.vectors, positions: undefined, blockTable: undefined };
     const still = { pairing: 0, invFreq: 0, invFreqCount: 0 };
-    packMAHadamardQuantizeKvSeqArgs(block, 0, { ...tensors, params, packing, batch, ...still });
+    packMAHadamardQuantizeKvSeqArgs(block, 0, { ...tensors, params, packing, packingV, bitsV, batch, ...still });
     poke?.(block);
     return native.ma_hadamard_quantize_kv_seq(pass, block.bytes);
   },

@@ -71,8 +71,23 @@ export const checked = {
     hadamardQuantizeKvSeq(pass, { src: f32, packed: i8, norms: f32, bits: 4, writePosStart: 0 });
     // @ts-expect-error: norms are f32
     dequantizeKv(pass, { packed: u8, norms: f16, out: bf16, bits: 2 });
-    // @ts-expect-error: sources are f32
     hadamardQuantizeKvSeq(pass, { src: bf16, packed: u8, norms: f32, bits: 4, writePosStart: 0 });
+    const [k, v] = [
+      { src: f16, packed: u8, norms: f32 },
+      { src: f16, packed: u8, norms: f32 },
+    ];
+    hadamardQuantizeKvSeq(pass, { k: { ...k, bits: 8 }, v, bits: 4, writePosStart: 0 });
+    hadamardQuantizeKvSeq(pass, { k: { ...k, bits: 5, packing: "byte" }, v: { ...v, bits: 4 }, writePosStart: 0 });
+    // @ts-expect-error: V has no format
+    hadamardQuantizeKvSeq(pass, { k: { ...k, bits: 8 }, v, writePosStart: 0 });
+    // @ts-expect-error: nor has a stream alone
+    hadamardQuantizeKvSeq(pass, { ...k, writePosStart: 0 });
+    // @ts-expect-error: no codebook has 7 bits
+    hadamardQuantizeKvSeq(pass, { k: { ...k, bits: 7 }, v, bits: 4, writePosStart: 0 });
+    // @ts-expect-error: K and V of one token have one format
+    hadamardQuantizeKv(pass, { k: { ...k, bits: 8 }, v, bits: 4, writePos: 0 });
+    // @ts-expect-error: no source is u8
+    hadamardQuantizeKvSeq(pass, { src: u8, packed: u8, norms: f32, bits: 4, writePosStart: 0 });
     // @ts-expect-error: no result is u8
     dequantizeKv(pass, { packed: u8, norms: f32, out: u8, bits: 2 });
     // @ts-expect-error: the probe is f32

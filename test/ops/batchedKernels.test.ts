@@ -98,7 +98,8 @@ function quantized(headDim: number, lanes: number | undefined): Family {
       new Float32Array(params.buffer)[5] = 1;
       // Rows that begin at whole words, which do not turn.
       const constants = [2, 3, 4, 5].map((index) => ({ index, dtype: "bool", value: index === 2 }) as const);
-      using pipeline = device.pipeline(kernel, { constants });
+      const ofFloats = { index: 6, dtype: "u32", value: 1 } as const;
+      using pipeline = device.pipeline(kernel, { constants: [...constants, ofFloats] });
       using pass = device.pass();
       const [packed, norms] = outputs as [Tensor, Tensor];
       const source = { tensor: src, access: "read" } as const;

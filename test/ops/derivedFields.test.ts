@@ -236,7 +236,7 @@ const plainSamples: readonly PlainSample[] = [
       src_tok_offset: 1,
       n_src_tokens: 4,
       ...{ positions_per_batch: 0, page_tokens: 0, n_pages: 0, has_positions: 0 },
-      ...{ rotaryDim: 0, ropeOffset: 0, attentionScale: 0, heads_of_thread: 1 },
+      ...{ rotaryDim: 0, ropeOffset: 0, attentionScale: 0, heads_of_thread: 1, codebook_bits_v: 4 },
     },
   },
   {

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import type { Block } from "../../src/ffi/block.ts";
+import { packingCodes } from "../../src/ffi/generated/codes.ts";
 import { structSizes } from "../../src/ffi/generated/structs.ts";
 import { dtypeCodes, NativeScene, statusCodes, tensorRecord } from "../helpers/abi.ts";
 import { expectOk } from "../helpers/abiRefusals.ts";
@@ -22,6 +23,8 @@ const maxU32 = 2 ** 32 - 1;
 const tensorWords = structSizes.MATensor / 4;
 const outDtypeWord = 6 * tensorWords + 8;
 const probeWord = 7 * tensorWords + 6;
+/** Behind eight tensors. */
+const bitsOfVWord = 8 * tensorWords + 18;
 
 /** What the package calls the head vectors of a call. */
 const vectorName = (call: CallName) => (call === "decode" ? "out" : "src");
@@ -135,6 +138,16 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
     refused(call, "packed of i8", { k: { packed: { ...k.packed, dtype: i8 } } }, "unsupported", "packed", "i8", "u8"),
     refused(call, "norms of f16", { k: { norms: { ...k.norms, dtype: f16 } } }, "unsupported", "norms", "f16", "f32"),
     refused(call, "vectors of u8", { k: { vectors: { ...k.vectors, dtype: u8 } } }, "unsupported", nameK, "u8", "f32"),
+    refused(
+      call,
+      "V of another type",
+      both({ vectors: { ...v.vectors, dtype: f16 } }),
+      "invalidArgument",
+      nameV,
+      "f16",
+      `k.${nameK}`,
+      "f32",
+    ),
     refused(call, "V without its norms", { v: { ...v, norms: undefined as never } }, "invalidArgument", "v.norms"),
     refused(call, "V without its codes", { v: { ...v, packed: undefined as never } }, "invalidArgument", "v.packed"),
     refused(call, "V's norms alone", { v: { norms: v.norms } }, "invalidArgument", nameV),
@@ -174,16 +187,6 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
               u32[outDtypeWord] = bf16;
             },
           },
-          refused(
-            call,
-            "V of another type",
-            both({ vectors: { ...v.vectors, dtype: f16 } }),
-            "invalidArgument",
-            "v.out",
-            "f16",
-            "k.out",
-            "f32",
-          ),
         ]
       : [
           refused(call, "one packed", both({ packed: k.packed }), "invalidArgument", "k.packed", "v.packed", "overlap"),
@@ -245,7 +248,24 @@ const probeCases: readonly HadamardRefusal[] = [
   refused("token", "7 coordinates", { ...probe, rmsCoordinates: 7 }, "invalidArgument", "rmsCoordinates", 7, 16),
 ];
 
+const bytesOfV = { v, bitsV: 8, packingV: packingCodes.byte };
+const formatCases: readonly HadamardRefusal[] = [
+  refused("tokens", "a packing of V that is none", { ...bytesOfV, packingV: 4 }, "unsupported", "v.bits", 8, 4),
+  refused("tokens", "V of 7 bits", { ...bytesOfV, bitsV: 7 }, "unsupported", "v.bits", 7, "5, 6, 8"),
+  refused("tokens", "V's packing without bits", { ...bytesOfV, bitsV: 0 }, "unsupported", "v.bits", 0, 2),
+  refused("tokens", "V's bits without a packing", { ...bytesOfV, packingV: 0 }, "unsupported", "v.bits", 8, 0),
+  refused("tokens", "a format of V without V", { ...bytesOfV, v: {} }, "invalidArgument", "v.packing", 2, 8, "v.src"),
+  refused("tokens", "V's codes too small for its format", bytesOfV, "bufferTooSmall", "v.packed", 320, 640),
+  {
+    ...refused("tokens", "other bits of V than it has", { v }, "invalidArgument", "codebook_bits_v", 8, 4),
+    poke: ({ u32 }) => {
+      u32[bitsOfVWord] = 8;
+    },
+  },
+];
+
 testTable("refused: tensors", tensorCases, abi.check);
+testTable("refused: formats of V", formatCases, abi.check);
 testTable("refused: the probe", probeCases, abi.check);
 
 describe("nothing to do", () => {

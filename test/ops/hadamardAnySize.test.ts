@@ -27,8 +27,12 @@ function dispatch(
   const params = new Uint32Array([headDim, nKvHeads, start, capacity, 1, 0, bits, nTokens, ...last]);
   new Float32Array(params.buffer)[5] = 1;
   using pass = device.pass();
-  // A constant of the headers that these kernels share with those for a head size.
-  const constants = [{ index: 2, dtype: "bool", value: true }] as const;
+  const constants = [
+    // Of the headers that these kernels share with those for a head size.
+    { index: 2, dtype: "bool", value: true },
+    // Vectors of f32.
+    { index: 6, dtype: "u32", value: 1 },
+  ] as const;
   pass.dispatch(device.pipeline(kernel, { constants }), {
     buffers: { 0: first, 1: second, 2: third, 4: first, 5: second, 6: third, ...more },
     bytes: { 3: params },
@@ -46,7 +50,7 @@ testTable("kernels for any size", cases, ({ headDim, format }) => {
   using src = device.tensor("f32", [nTokens, nKvHeads, headDim]).set(values);
   const suffix = suffixes[format.packing];
   // Nothing turns, so that a thread has one head.
-  const consecutive = [0, nTokens, 0, 0, 0, 0, 0, 0, 0, 1];
+  const consecutive = [0, nTokens, 0, 0, 0, 0, 0, 0, 0, 1, format.bits];
   // Neither positions nor a block table are read.
   const places = { 7: cache.norms, 8: cache.norms };
   dispatch(`hadamard_quantize_kv_seq${suffix}`, [src, cache.packed, cache.norms], headDim, format, consecutive, places);

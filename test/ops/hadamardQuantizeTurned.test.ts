@@ -1,4 +1,4 @@
-/** K turned on its way into codes: the bytes of a rotation into f32 and the encoding of that. */
+/** K turned on its way into codes: the bytes of a rotation into f32 and the encoding of that, whatever the source's dtype. */
 import { afterAll, describe, expect, test } from "bun:test";
 import {
   type AppendRope,
@@ -35,6 +35,10 @@ interface Case {
   readonly pageTokens?: number;
   readonly srcTokOffset?: number;
   readonly hasV?: boolean;
+  /** Of V where it is another. */
+  readonly formatV?: Format;
+  /** f32 unless given. */
+  readonly dtype?: "f32" | "f16" | "bf16";
   /** Elements that the source lies off from a whole word. */
   readonly shift?: number;
 }
@@ -44,28 +48,31 @@ const capacity = 24;
 /** Codes and norms of K, and of V where there is one, after the write; `isFused` or by way of `applyRope`. */
 function written(entry: Case, isFused: boolean): { bytes: Uint8Array[]; norms: Float32Array[]; source: Float32Array } {
   const { headDim, format = { bits: 4 }, heads = 3, tokens = 5, batch = 1, rope, at = 3, hasV = false } = entry;
-  const { isSliding = false, pageTokens, srcTokOffset = 0, shift = 0 } = entry;
-  const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim, nKvHeads: heads, capacity, ...format });
+  const { isSliding = false, pageTokens, srcTokOffset = 0, shift = 0, dtype = "f32", formatV = format } = entry;
   const nSrc = tokens + srcTokOffset;
   const draw = normalDraws(headDim + heads);
-  const source = (): Tensor<"f32"> => {
+  const source = (): Tensor<"f32" | "f16" | "bf16"> => {
     const length = batch * nSrc * heads * headDim;
-    const all = device.tensor("f32", [length + shift]);
+    const all: Tensor<"f32" | "f16" | "bf16"> = device.tensor(dtype, [length + shift]);
     all.set(Float32Array.from({ length: all.length }, draw));
-    return all.slice(shift, shift + length).reshape([batch, nSrc, heads, headDim]);
+    const part = all.slice(shift, shift + length).reshape([batch, nSrc, heads, headDim]);
+    return isFused ? part : device.tensor("f32", part.shape).set(part.toFloat32Array());
   };
   const pages = pageTokens === undefined ? undefined : (batch * capacity) / pageTokens;
   const planes = pages ?? batch;
   const slots = pageTokens ?? capacity;
-  const cache = () => ({
-    packed: device
-      .tensor("u8", [planes, heads, slots, bytesPerRow])
-      .set(Uint8Array.from({ length: planes * heads * slots * bytesPerRow }, (_, i) => (i * 7) % 4)),
-    norms: device.tensor("f32", [planes, heads, slots, normsPerPos]),
-  });
+  const cache = (own: Format) => {
+    const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim, nKvHeads: heads, capacity, ...own });
+    return {
+      packed: device
+        .tensor("u8", [planes, heads, slots, bytesPerRow])
+        .set(Uint8Array.from({ length: planes * heads * slots * bytesPerRow }, (_, i) => (i * 7) % 4)),
+      norms: device.tensor("f32", [planes, heads, slots, normsPerPos]),
+    };
+  };
   const [k, v] = [
-    { src: source(), ...cache() },
-    { src: source(), ...cache() },
+    { src: source(), ...cache(format) },
+    { src: source(), ...cache(formatV), ...(hasV && entry.formatV) },
   ];
   const values = k.src.toFloat32Array();
   const positions = typeof at === "number" ? undefined : device.tensor("i32", [batch, tokens]).set(Int32Array.from(at));
@@ -125,6 +132,23 @@ describe("the bytes of applyRope into f32 and the encoding of that", () => {
       for (const format of [{ bits: 8 }, { bits: 3 }, { bits: 5, packing: "byte" }] as const) {
         expectSame({ headDim, format, rope: half() });
         expectSame({ headDim, format, rope: neighbours(), shift: 1 });
+      }
+    });
+
+    test(`D = ${headDim}, from 16 bits, V in a format of its own`, () => {
+      for (const dtype of ["f16", "bf16"] as const) {
+        for (const rotaryDim of [headDim, headDim / 2, 6]) {
+          for (const rope of [half({ rotaryDim }), neighbours({ rotaryDim })]) {
+            expectSame({ headDim, rope, dtype });
+            expectSame({ headDim, rope, dtype, format: { bits: 8 }, hasV: true, formatV: { bits: 4 } });
+            expectSame({ headDim, rope, dtype, shift: 1, hasV: true, formatV: { bits: 3 } });
+          }
+        }
+        const rope = half({ offset: 5, attentionScale: 1.25 });
+        const at = [7, 8, 30, 9, -1, 23, 22, 0, 5, 6];
+        const more = { format: { bits: 5 }, hasV: true, formatV: { bits: 6, packing: "dense" } } as const;
+        expectSame({ headDim, rope, dtype, at, batch: 2, pageTokens: 8, ...more });
+        expectSame({ headDim, rope, dtype, at: 1000, isSliding: true, srcTokOffset: 2, heads: 7, ...more });
       }
     });
   }

@@ -66,7 +66,10 @@ function encoded({ headDim, rope }: Scene, mistake: Mistake | undefined, isFused
   const flags = [true, true, rope.pairing === "interleaved", rope.pairing === "half" && rope.rotaryDim === undefined];
   const kernel = plant(device, "hadamard_quantize_kv_seq.metal", dispatch.kernel, mistake?.patches ?? []);
   const pipeline = device.pipeline(kernel, {
-    constants: flags.map((value, i) => ({ index: 2 + i, dtype: "bool", value }) as const),
+    constants: [
+      ...flags.map((value, i) => ({ index: 2 + i, dtype: "bool", value }) as const),
+      { index: 6, dtype: "u32", value: 1 },
+    ],
   });
   const read = (tensor: Tensor) => ({ tensor, access: "read" }) as const;
   using pass = device.pass();
@@ -91,8 +94,8 @@ function isRight(mistake?: Mistake): boolean {
 }
 
 const mistakes: readonly Mistake[] = [
-  oneMistake("V turns", /does_turn = position\.y == 0/, "does_turn = true"),
-  oneMistake("nothing turns", /does_turn = position\.y == 0/, "does_turn = false"),
+  oneMistake("V turns", /does_turn = !stream\.is_v/, "does_turn = true"),
+  oneMistake("nothing turns", /does_turn = !stream\.is_v/, "does_turn = false"),
   oneMistake("no offset", / \+ params\.ropeOffset/, ""),
   oneMistake("no scale", /scale \* rotation\(position, inv_freq\[min/, "rotation(position, inv_freq[min"),
   oneMistake("one frequency for all", /inv_freq\[min\(pair, half_dim - 1\)\]/, "inv_freq[0]"),

@@ -19,11 +19,9 @@ const scene = new QuantizedScene();
 const dtypeCases = allOps.flatMap((op): RefusalCase[] => {
   const name = vectorName(op);
   const shape = vectorShapes[op](2, 64);
-  const vectors =
-    op === "dequantizeKv" ? (["u8", "i32", "u32", "bool"] as const) : (["f16", "bf16", "i32", "u8"] as const);
-  const served = op === "dequantizeKv" ? ["f32", "f16", "bf16"] : ["f32"];
+  const served = ["f32", "f16", "bf16"];
   return [
-    ...vectors.map((dtype) =>
+    ...(["u8", "i32", "u32", "bool"] as const).map((dtype) =>
       refused(op, `${name} of ${dtype}`, { [name]: scene.tensor(dtype, shape) }, "unsupported", name, dtype, ...served),
     ),
     ...(["i8", "bool", "f32"] as const).map((dtype) =>
@@ -184,25 +182,16 @@ const streamCases = allOps.flatMap((op): RefusalCase[] => {
       "u8",
     ),
     refused(op, "V's norms disposed", withV({ norms: scene.disposed("f32", [2, 5, 1]) }), "disposed", "v.norms"),
-    op === "dequantizeKv"
-      ? refused(
-          op,
-          "V in another dtype",
-          withV({ out: scene.tensor("f16", [2, 3, 64]) }),
-          "invalid-argument",
-          "v.out",
-          "f16",
-          1,
-        )
-      : refused(
-          op,
-          "V's source of f16",
-          withV({ src: scene.tensor("f16", vectorShapes[op](2, 64)) }),
-          "unsupported",
-          "v.src",
-          "f16",
-          "f32",
-        ),
+    refused(
+      op,
+      "V in another dtype",
+      withV({ [name]: scene.tensor("f16", vectorShapes[op](2, 64)) }),
+      "invalid-argument",
+      `v.${name}`,
+      "f16",
+      `k.${name}`,
+      "f32",
+    ),
     op === "dequantizeKv"
       ? refused(op, "one result for both", withV({ out: k["out"] }), "invalid-argument", "k.out", "v.out", "overlap")
       : refused(

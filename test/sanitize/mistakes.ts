@@ -103,8 +103,11 @@ function libraryMistake(tool: Tool, says: RegExp, patch: ShaderPatch): Mistake {
       using pass = device.pass();
       const stream = { tensor: src, access: "read" } as const;
       const { packed, norms } = given;
-      // Which this kernel asks for and does not use.
-      const constants = [{ name: "whole_words", dtype: "bool", value: true }] as const;
+      const constants = [
+        // Which this kernel asks for and does not use.
+        { name: "whole_words", dtype: "bool", value: true },
+        { name: "source_dtype", dtype: "u32", value: 1 },
+      ] as const;
       pass.dispatch(device.pipeline(kernel, { constants }), {
         // K, what its scaled coordinates would go to, and V: one stream runs.
         buffers: { 0: stream, 1: packed, 2: norms, 4: norms, 5: stream, 6: packed, 7: norms },

@@ -12,7 +12,7 @@ export const layouts = {
   HadamardQuantizeHbParams:
     "28 head_dim:0 num_kv_heads:4 write_pos:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24",
   HadamardQuantizeSeqParams:
-    "72 head_dim:0 num_kv_heads:4 write_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 src_tok_offset:32 n_src_tokens:36 positions_per_batch:40 page_tokens:44 n_pages:48 has_positions:52 rotaryDim:56 ropeOffset:60 attentionScale:64 heads_of_thread:68",
+    "76 head_dim:0 num_kv_heads:4 write_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 src_tok_offset:32 n_src_tokens:36 positions_per_batch:40 page_tokens:44 n_pages:48 has_positions:52 rotaryDim:56 ropeOffset:60 attentionScale:64 heads_of_thread:68 codebook_bits_v:72",
   HadamardDequantizeParams:
     "36 head_dim:0 num_kv_heads:4 read_pos_start:8 cache_capacity:12 is_sliding:16 scale_factor_d512:20 codebook_bits:24 n_tokens:28 out_dtype:32",
   RopeParams:
@@ -53,7 +53,7 @@ export const layouts = {
   MAHadamardQuantizeKvArgs:
     "240 srcK:0 packedK:24 normsK:48 srcV:72 packedV:96 normsV:120 rmsScratch:144 params:168 hbParams:196 packing:224 batch:228 rmsCoordinates:232 reserved:236",
   MAHadamardQuantizeKvSeqArgs:
-    "296 srcK:0 packedK:24 normsK:48 srcV:72 packedV:96 normsV:120 positions:144 blockTable:168 params:192 packing:264 batch:268 pairing:272 reserved:276 invFreq:280 invFreqCount:288",
+    "304 srcK:0 packedK:24 normsK:48 srcV:72 packedV:96 normsV:120 positions:144 blockTable:168 params:192 packing:268 batch:272 pairing:276 packingV:280 bitsV:284 invFreq:288 invFreqCount:296",
   MAHadamardDequantizeKvArgs:
     "192 packedK:0 normsK:24 outK:48 packedV:72 normsV:96 outV:120 params:144 packing:180 batch:184 reserved:188",
   MAApplyRopeArgs:

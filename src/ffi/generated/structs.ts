@@ -11,7 +11,7 @@ export const structSizes = {
   KvCacheCopyHeadMajorParams: 28,
   HadamardQuantizeParams: 28,
   HadamardQuantizeHbParams: 28,
-  HadamardQuantizeSeqParams: 72,
+  HadamardQuantizeSeqParams: 76,
   HadamardDequantizeParams: 36,
   RopeParams: 40,
   KvCacheAppendParams: 56,
@@ -40,7 +40,7 @@ export const structSizes = {
   MAKvCacheCopySeqArgs: 136,
   MAKvCacheCopyHeadMajorArgs: 88,
   MAHadamardQuantizeKvArgs: 240,
-  MAHadamardQuantizeKvSeqArgs: 296,
+  MAHadamardQuantizeKvSeqArgs: 304,
   MAHadamardDequantizeKvArgs: 192,
   MAApplyRopeArgs: 184,
   MAKvCacheAppendArgs: 224,
@@ -238,7 +238,7 @@ export function packHadamardQuantizeHbParams(
   u32[at + 6] = record.codebook_bits;
 }
 
-/** `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 72 bytes. A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out. */
+/** `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of [B, n_src_tokens, num_kv_heads, head_dim] f32, f16 or bf16 into a cache, at most cache_capacity. 76 bytes. A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out. */
 export interface HadamardQuantizeSeqParams {
   head_dim: number;
   num_kv_heads: number;
@@ -277,7 +277,7 @@ export function packHadamardQuantizeSeqParams(
   record: Readonly<HadamardQuantizeSeqParams> | undefined,
 ): void {
   if (record === undefined) {
-    for (let word = at; word < at + 18; word++) block.u32[word] = 0;
+    for (let word = at; word < at + 19; word++) block.u32[word] = 0;
     return;
   }
   const { u32, f32 } = block;
@@ -1053,7 +1053,7 @@ export function packMAKvCacheCopyHeadMajorArgs(
   u32[at + 20] = record.batch;
 }
 
-/** Arguments of `ma_hadamard_quantize_kv`. 240 bytes. One token, src f32 [batch, num_kv_heads, head_dim], of K or of K and V (srcV, packedV and normsV zeroed mean K alone), into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and norms f32 [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)]. rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and NIBBLE: all of them, [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch, num_kv_heads, norms, rmsCoordinates]. */
+/** Arguments of `ma_hadamard_quantize_kv`. 240 bytes. One token, src f32, f16 or bf16 [batch, num_kv_heads, head_dim], of K or of K and V in one dtype (srcV, packedV and normsV zeroed mean K alone), into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and norms f32 [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)]. 16-bit values are those of f32 that they are. rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and NIBBLE: all of them, [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch, num_kv_heads, norms, rmsCoordinates]. */
 export interface MAHadamardQuantizeKvArgs {
   srcK: Readonly<MATensor> | undefined;
   packedK: Readonly<MATensor> | undefined;
@@ -1099,7 +1099,7 @@ export function packMAHadamardQuantizeKvArgs(
   u32[at + 58] = record.rmsCoordinates;
 }
 
-/** Arguments of `ma_hadamard_quantize_kv_seq`. 296 bytes. src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages, num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent. K turns as in `ma_apply_rope` where rotaryDim is above 0, at head sizes with kernels of their own; else pairing and invFreq are zeroed. */
+/** Arguments of `ma_hadamard_quantize_kv_seq`. 304 bytes. src [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages, num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. V may have a format of its own: packingV and bitsV, both given, or both 0 for that of K. positions i32 may be absent. K turns as in `ma_apply_rope` to f32 where rotaryDim is above 0, at head sizes with kernels of their own; else pairing and invFreq are zeroed. */
 export interface MAHadamardQuantizeKvSeqArgs {
   srcK: Readonly<MATensor> | undefined;
   packedK: Readonly<MATensor> | undefined;
@@ -1116,6 +1116,10 @@ export interface MAHadamardQuantizeKvSeqArgs {
   batch: number;
   /** MA_PAIRING_*, or 0 where K does not turn */
   pairing: number;
+  /** MA_PACKING_* of V's codes; 0: those of K */
+  packingV: number;
+  /** of a code of V; 0: those of K */
+  bitsV: number;
   /** f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied */
   invFreq: number;
   /** elements of it, rotaryDim / 2 */
@@ -1129,7 +1133,7 @@ export function packMAHadamardQuantizeKvSeqArgs(
   record: Readonly<MAHadamardQuantizeKvSeqArgs> | undefined,
 ): void {
   if (record === undefined) {
-    for (let word = at; word < at + 74; word++) block.u32[word] = 0;
+    for (let word = at; word < at + 76; word++) block.u32[word] = 0;
     return;
   }
   const { u32 } = block;
@@ -1142,11 +1146,13 @@ export function packMAHadamardQuantizeKvSeqArgs(
   packMATensor(block, at + 36, record.positions);
   packMATensor(block, at + 42, record.blockTable);
   packHadamardQuantizeSeqParams(block, at + 48, record.params);
-  u32[at + 66] = record.packing;
-  u32[at + 67] = record.batch;
-  u32[at + 68] = record.pairing;
-  block.setU64(at + 70, record.invFreq);
-  block.setU64(at + 72, record.invFreqCount);
+  u32[at + 67] = record.packing;
+  u32[at + 68] = record.batch;
+  u32[at + 69] = record.pairing;
+  u32[at + 70] = record.packingV;
+  u32[at + 71] = record.bitsV;
+  block.setU64(at + 72, record.invFreq);
+  block.setU64(at + 74, record.invFreqCount);
 }
 
 /** Arguments of `ma_hadamard_dequantize_kv`. 192 bytes. out [batch, num_kv_heads, n_tokens, head_dim], f32, f16 or bf16; streams and caches as above. */

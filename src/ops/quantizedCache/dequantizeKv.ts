@@ -75,10 +75,10 @@ export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
     params: {
       ...cacheParams(call),
       read_pos_start: position,
-      codebook_bits: call.format.bits,
+      codebook_bits: call.k.format.bits,
       n_tokens: nTokens,
     },
-    packing: call.format.packingCode,
+    packing: call.k.format.packingCode,
     batch: call.batch,
   });
   checkStatus(native, native.ma_hadamard_dequantize_kv(handle, block.address));

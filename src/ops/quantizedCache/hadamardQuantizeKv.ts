@@ -21,7 +21,7 @@ import {
 } from "./quantizedStreams.ts";
 
 /**
- * Arguments of {@link hadamardQuantizeKv}. Each `src` is f32 [nKvHeads, headDim],
+ * Arguments of {@link hadamardQuantizeKv}. Each `src` is f32, f16 or bf16 [nKvHeads, headDim],
  * each `packed` u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32 [nKvHeads, capacity, normsPerPos], or all
  * with a batch axis before these.
  */
@@ -65,7 +65,7 @@ const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
  * Errors: `unsupported` for a width, packing, head size or dtype that no kernel
  * serves, with those that are, and for `rmsScratch` beside K and V or with
  * another width than 4; `overflow` when a linear cache ends before writePos;
- * `invalid-argument` when shapes disagree, tensors overlap or the capacity is 0.
+ * `invalid-argument` when shapes or the dtypes of both sources disagree, tensors overlap or the capacity is 0.
  *
  * @example
  * const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim: 128, nKvHeads: 8, capacity: 4096, bits: 4 });
@@ -81,14 +81,14 @@ export function hadamardQuantizeKv(pass: Pass, args: HadamardQuantizeKvArgs): vo
   const call = useQuantizedCall(args, device, source);
   const rmsScratch = givenScratch === undefined ? undefined : useScratch(givenScratch, device, call);
 
-  const isNibble = call.format.packing === "nibble";
+  const isNibble = call.k.format.packing === "nibble";
   const params = { ...cacheParams(call), write_pos };
   packMAHadamardQuantizeKvArgs(block, 0, {
     ...encodedTensors(call),
     rmsScratch,
     params: isNibble ? params : undefined,
-    hbParams: isNibble ? undefined : { ...params, codebook_bits: call.format.bits },
-    packing: call.format.packingCode,
+    hbParams: isNibble ? undefined : { ...params, codebook_bits: call.k.format.bits },
+    packing: call.k.format.packingCode,
     batch: call.batch,
     rmsCoordinates: rmsScratch !== undefined && fromEnd(rmsScratch, 1) !== call.headDim ? probeCoordinates : 0,
   });

@@ -12,21 +12,21 @@ import { batchOf, checkAxis, checkTokens, fromEnd, useBatched } from "../shapes.
 import {
   cacheParams,
   encodedTensors,
-  type QuantizedCacheArgs,
-  type QuantizeStreams,
+  type QuantizedWalkArgs,
+  type QuantizeRuns,
   quantizedNames,
-  quantizeStreamNames,
+  quantizeRunNames,
   useQuantizedCall,
   vectorsArgument,
 } from "./quantizedStreams.ts";
 
 /**
- * Arguments of {@link hadamardQuantizeKvSeq}. Each `src` is f32 [nSrcTokens, nKvHeads, headDim],
+ * Arguments of {@link hadamardQuantizeKvSeq}. Each `src` is f32, f16 or bf16 [nSrcTokens, nKvHeads, headDim],
  * each `packed` u8 [nKvHeads, capacity, bytesPerRow], each `norms` f32 [nKvHeads, capacity, normsPerPos], or all
  * with a batch axis before these. With `blockTable` the caches are pools of pages, [nPages, nKvHeads, pageTokens, ...].
  */
-export type HadamardQuantizeKvSeqArgs = QuantizeStreams &
-  QuantizedCacheArgs & {
+export type HadamardQuantizeKvSeqArgs = QuantizeRuns &
+  QuantizedWalkArgs & {
     /** Position of the first token written, before wrapping. Either this or `positions`. */
     readonly writePosStart?: number;
     /**
@@ -58,14 +58,14 @@ const argNames = new OptionNames<HadamardQuantizeKvSeqArgs>("hadamardQuantizeKvS
   ...quantizedNames,
 });
 
-const source = vectorsArgument("src", ["nSrcTokens", "nKvHeads", "headDim"], quantizeStreamNames);
+const source = vectorsArgument("src", ["nSrcTokens", "nKvHeads", "headDim"], quantizeRunNames);
 const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
 
 /**
  * Writes a run of tokens of all heads into a Hadamard-quantized cache in one
- * dispatch, with `k` and `v` both in it: the prefill step. The bytes are those
- * of {@link hadamardQuantizeKv} called for each token, whose formats and method these are; with `rope` those of
- * {@link applyRope} of K into f32 before.
+ * dispatch, with `k` and `v` both in it, each in a format of its own where it says one: the prefill step. The bytes
+ * are those of {@link hadamardQuantizeKv} called for each token, whose formats and method these are; with `rope` those of
+ * {@link applyRope} of K into f32 before. A source of f16 or bf16 gives those of its values in f32.
  *
  * A prompt longer than a ring keeps its last `capacity` tokens: pass
  * srcTokOffset = writePosStart = nSrcTokens - capacity and nTokens = capacity.
@@ -75,20 +75,19 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
  * serves, with those that are; `overflow` when nTokens exceeds the capacity, a
  * linear cache ends before writePosStart + nTokens, or that sum leaves 32 bits
  * (wrap it first); `buffer-too-small` when the source ends before srcTokOffset +
- * nTokens; `invalid-argument` when shapes disagree or tensors overlap. (The
+ * nTokens; `invalid-argument` when shapes or the dtypes of both sources disagree or tensors overlap. (The
  * probe `rmsScratch` is of one token: {@link hadamardQuantizeKv}.)
  *
  * @example
- * const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim, nKvHeads, capacity, bits: 4 });
- * const cache = () => ({
- *   packed: device.tensor("u8", [nKvHeads, capacity, bytesPerRow]),
- *   norms: device.tensor("f32", [nKvHeads, capacity, normsPerPos]),
- * });
- * const [cacheK, cacheV] = [cache(), cache()];
+ * const cache = (bits: 4 | 8) => {
+ *   const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim, nKvHeads, capacity, bits });
+ *   const packed = device.tensor("u8", [nKvHeads, capacity, bytesPerRow]);
+ *   return { packed, norms: device.tensor("f32", [nKvHeads, capacity, normsPerPos]), bits };
+ * };
+ * const [cacheK, cacheV] = [cache(8), cache(4)];
  * hadamardQuantizeKvSeq(pass, {
  *   k: { src: promptK, ...cacheK },
  *   v: { src: promptV, ...cacheV },
- *   bits: 4,
  *   writePosStart: 0,
  * });
  */
@@ -104,7 +103,8 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
   const givenTokens = args.nTokens;
   const hasPages = givenTable !== undefined;
   const call = useQuantizedCall(args, device, source, hasPages);
-  const nSrcTokens = fromEnd(call.k.vectors, 3);
+  const { k, v } = call;
+  const nSrcTokens = fromEnd(k.vectors, 3);
   const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset);
 
   const positions =
@@ -123,10 +123,10 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
       cache_capacity: blockTable === undefined ? slots : slots * fromEnd(blockTable, 1),
       positions_per_batch: positions?.shape.length === 2 ? 1 : 0,
       page_tokens: hasPages ? slots : 0,
-      n_pages: hasPages ? batchOf(call.k.packed, 3) : 0,
+      n_pages: hasPages ? batchOf(k.packed, 3) : 0,
       has_positions: 0,
       write_pos_start: position,
-      codebook_bits: call.format.bits,
+      codebook_bits: k.format.bits,
       n_tokens: nTokens,
       src_tok_offset: srcTokOffset,
       n_src_tokens: nSrcTokens,
@@ -134,9 +134,11 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
       ropeOffset: angles.offset,
       attentionScale: angles.attentionScale,
     },
-    packing: call.format.packingCode,
+    packing: k.format.packingCode,
     batch: call.batch,
     pairing: angles.pairing,
+    packingV: v === undefined ? 0 : v.format.packingCode,
+    bitsV: v === undefined ? 0 : v.format.bits,
     invFreq: angles.invFreq === undefined ? 0 : ptr(angles.invFreq),
     invFreqCount: angles.invFreq?.length ?? 0,
   });

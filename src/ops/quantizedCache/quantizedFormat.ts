@@ -44,22 +44,26 @@ export const quantizedFormats = perSupport<readonly QuantizedFormat[]>(({ quanti
   ),
 );
 
-/** The format that a caller asks for; `unsupported` with the list of those there are. */
-export function useFormat(bits: unknown, packing: unknown): QuantizedFormat {
+/**
+ * The format that a caller asks for; `unsupported` with the list of those there are. The paths stand before `bits` and
+ * `packing` in errors, such as `k.`.
+ */
+export function useFormat(bits: unknown, packing: unknown, bitsPath = "", packingPath = ""): QuantizedFormat {
   for (const format of quantizedFormats()) {
     if (format.bits === bits && (packing === undefined || format.packing === packing)) return format;
   }
-  checkU32(bits, "bits");
+  checkU32(bits, `${bitsPath}bits`);
+  const packingName = `${packingPath}packing`;
   if (packing !== undefined && typeof packing !== "string") {
-    throw refused("packing", `expected "nibble", "byte" or "dense", got ${display(packing)}`);
+    throw refused(packingName, `expected "nibble", "byte" or "dense", got ${display(packing)}`);
   }
   const supported = quantizedFormats()
     .map((format) => `${format.bits} ${format.packing}`)
     .join(", ");
   const isWidth = quantizedFormats().some((format) => format.bits === bits);
   throw isWidth
-    ? refused("packing", `${display(packing)} is not for ${bits} bits; supported: ${supported}`, "unsupported")
-    : refused("bits", `${bits} has no codebook; supported: ${supported}`, "unsupported");
+    ? refused(packingName, `${display(packing)} is not for ${bits} bits; supported: ${supported}`, "unsupported")
+    : refused(`${bitsPath}bits`, `${bits} has no codebook; supported: ${supported}`, "unsupported");
 }
 
 /** Bytes of a row of `headDim` codes; `unsupported` with the sizes there are. */

@@ -22,9 +22,15 @@ export interface QuantizedCache {
 
 /** Head vectors and the cache that they go to. */
 export interface QuantizeStream extends QuantizedCache {
-  /** f32: [nKvHeads, headDim] for one token, [nSrcTokens, nKvHeads, headDim] for a run, with a batch before it or not. */
-  readonly src: Tensor<"f32">;
+  /**
+   * [nKvHeads, headDim] for one token, [nSrcTokens, nKvHeads, headDim] for a run, with a batch before it or not. f32, or
+   * f16 or bf16, which are encoded as the f32 values that they are.
+   */
+  readonly src: Tensor<"f32" | "f16" | "bf16">;
 }
+
+/** Head vectors of a run and the cache that they go to, whose `bits` and `packing` are those of the call unless given. */
+export interface QuantizeRunStream extends QuantizeStream, Partial<QuantizedFormatArgs> {}
 
 /** A cache and where its head vectors go. */
 export interface DequantizeStream extends QuantizedCache {
@@ -32,14 +38,24 @@ export interface DequantizeStream extends QuantizedCache {
   readonly out: Tensor<"f32" | "f16" | "bf16">;
 }
 
-/** One stream to encode, or K and V of the same shapes in one dispatch. */
+/** One stream to encode, or K and V of the same shapes and dtypes in one dispatch. */
 export type QuantizeStreams = OneOrBoth<QuantizeStream>;
+
+type BothRuns<Stream> = { readonly k: Stream; readonly v: Stream } & {
+  readonly [Name in keyof QuantizeStream]?: undefined;
+};
+
+/** One run to encode, or K and V in one dispatch, each in a format of its own or in that of the call. */
+export type QuantizeRuns =
+  | (QuantizeStream & QuantizedFormatArgs & { readonly k?: undefined; readonly v?: undefined })
+  | (BothRuns<QuantizeRunStream> & QuantizedFormatArgs)
+  | (BothRuns<QuantizeStream & QuantizedFormatArgs> & Partial<QuantizedFormatArgs>);
 
 /** One stream to decode, or K and V of the same shapes and dtypes in one dispatch. */
 export type DequantizeStreams = OneOrBoth<DequantizeStream>;
 
-/** How the cache of a call is quantized and walked. */
-export interface QuantizedCacheArgs extends QuantizedFormatArgs {
+/** How the cache of a call is walked, and its coordinates are scaled. */
+export interface QuantizedWalkArgs {
   /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
   readonly isSliding?: boolean;
   /**
@@ -49,6 +65,9 @@ export interface QuantizedCacheArgs extends QuantizedFormatArgs {
   readonly scaleFactorD512?: number;
 }
 
+/** How the cache of a call is quantized and walked. */
+export interface QuantizedCacheArgs extends QuantizedFormatArgs, QuantizedWalkArgs {}
+
 /** The argument of an operation that holds head vectors, and the axes it has. */
 export interface VectorsArgument {
   readonly name: "src" | "out";
@@ -56,7 +75,7 @@ export interface VectorsArgument {
   /** Which of them is nKvHeads, counted from the last, which is headDim and 1. */
   readonly headAxis: number;
   /** The names inside `k` and `v`. */
-  readonly names: OptionNames<QuantizeStream> | OptionNames<DequantizeStream>;
+  readonly names: OptionNames<QuantizeStream> | OptionNames<QuantizeRunStream> | OptionNames<DequantizeStream>;
 }
 
 /** The argument `name` with such axes, batch apart. */
@@ -73,6 +92,15 @@ export const quantizeStreamNames = new OptionNames<QuantizeStream>("a stream", {
   src: true,
   packed: true,
   norms: true,
+});
+
+/** The names inside `k` and `v` of the encoding of a run. */
+export const quantizeRunNames = new OptionNames<QuantizeRunStream>("a stream", {
+  src: true,
+  packed: true,
+  norms: true,
+  bits: true,
+  packing: true,
 });
 
 /** The names inside `k` and `v` of a decoding. */
@@ -94,16 +122,16 @@ export const quantizedNames = {
   scaleFactorD512: true,
 } as const;
 
-/** @internal A stream's tensors, checked. */
+/** @internal A stream's format and tensors, checked. */
 interface StreamRanges {
+  readonly format: QuantizedFormat;
   readonly vectors: TensorRange;
   readonly packed: TensorRange;
   readonly norms: TensorRange;
 }
 
-/** @internal The format and the tensors of a call, checked, and what their shapes say. */
+/** @internal The formats and the tensors of a call, checked, and what their shapes say. */
 export interface QuantizedCall {
-  readonly format: QuantizedFormat;
   readonly isSliding: number;
   readonly scaleFactorD512: number;
   readonly k: StreamRanges;
@@ -116,19 +144,18 @@ export interface QuantizedCall {
   readonly capacity: number;
 }
 
-/** @internal Checks the format and the tensors that `args` names. */
+/** @internal Checks the formats and the tensors that `args` names. */
 export function useQuantizedCall(
-  args: (QuantizeStreams | DequantizeStreams) & QuantizedCacheArgs,
+  args: (QuantizeStreams | QuantizeRuns | DequantizeStreams) & QuantizedWalkArgs,
   device: DeviceLifetime,
   argument: VectorsArgument,
   hasPages = false,
 ): QuantizedCall {
-  const format = useFormat(args.bits, args.packing);
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const scaleFactorD512 = checkOptionalNumber(args.scaleFactorD512, 1, "scaleFactorD512");
   // A field is read once, so that a getter can neither change it nor call in between.
   const { name } = argument;
-  const { k, v, [name]: vectors, packed, norms } = args as Fields;
+  const { k, v, [name]: vectors, packed, norms, bits, packing } = args as Fields;
   const hasSingle = vectors !== undefined || packed !== undefined || norms !== undefined;
   const dual = isDual(k, v, hasSingle, name, `${name}, packed and norms`);
   if (k !== undefined) argument.names.check(k, "k.");
@@ -136,7 +163,7 @@ export function useQuantizedCall(
     k ?? { [name]: vectors, packed, norms },
     device,
     dual ? "k." : "",
-    format,
+    k === undefined ? useFormat(bits, packing) : formatOf(k, "k.", bits, packing),
     argument,
     hasPages,
   );
@@ -147,7 +174,7 @@ export function useQuantizedCall(
   let rangesOfV: StreamRanges | undefined;
   if (v !== undefined) {
     argument.names.check(v, "v.");
-    rangesOfV = useStream(v, device, "v.", format, argument, hasPages);
+    rangesOfV = useStream(v, device, "v.", formatOf(v, "v.", bits, packing), argument, hasPages);
     checkAxis(`v.${name}`, "B", batchOf(rangesOfV.vectors, rank), batch, `k.${name}`);
     for (const [axis, label] of argument.axes.entries()) {
       const got = fromEnd(rangesOfV.vectors, rank - axis);
@@ -159,7 +186,7 @@ export function useQuantizedCall(
   }
   const nKvHeads = fromEnd(first, argument.headAxis);
   const headDim = fromEnd(first, 1);
-  return { format, isSliding, scaleFactorD512, k: rangesOfK, v: rangesOfV, dual, batch, nKvHeads, headDim, capacity };
+  return { isSliding, scaleFactorD512, k: rangesOfK, v: rangesOfV, dual, batch, nKvHeads, headDim, capacity };
 }
 
 /** The tensors of a call before they are checked. */
@@ -168,8 +195,21 @@ interface Fields {
   readonly out?: unknown;
   readonly packed?: unknown;
   readonly norms?: unknown;
+  readonly bits?: unknown;
+  readonly packing?: unknown;
   readonly k?: Fields;
   readonly v?: Fields;
+}
+
+/** The format of K or V: each field of its own, or the call's. */
+function formatOf(stream: Fields, path: string, bits: unknown, packing: unknown): QuantizedFormat {
+  const { bits: ownBits, packing: ownPacking } = stream;
+  return useFormat(
+    ownBits === undefined ? bits : ownBits,
+    ownPacking === undefined ? packing : ownPacking,
+    ownBits === undefined ? "" : path,
+    ownPacking === undefined ? "" : path,
+  );
 }
 
 /** Checks the tensors of one stream; `prefix` is "", "k." or "v.". */
@@ -206,7 +246,7 @@ function useStream(
   checkAxis(normsName, "nKvHeads", fromEnd(norms, 3), nKvHeads, `${prefix}${name}`);
   checkAxis(normsName, hasPages ? "pageTokens" : "capacity", fromEnd(norms, 2), fromEnd(packed, 2), packedName);
   checkAxis(normsName, "normsPerPos", fromEnd(norms, 1), normsPerPosition(headDim), `a headDim of ${headDim}`);
-  return { vectors, packed, norms };
+  return { format, vectors, packed, norms };
 }
 
 /** Refuses what is no pool of pages. */

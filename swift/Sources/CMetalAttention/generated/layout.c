@@ -52,7 +52,7 @@ static_assert(offsetof(HadamardQuantizeHbParams, cache_capacity) == 12, "Hadamar
 static_assert(offsetof(HadamardQuantizeHbParams, is_sliding) == 16, "HadamardQuantizeHbParams.is_sliding");
 static_assert(offsetof(HadamardQuantizeHbParams, scale_factor_d512) == 20, "HadamardQuantizeHbParams.scale_factor_d512");
 static_assert(offsetof(HadamardQuantizeHbParams, codebook_bits) == 24, "HadamardQuantizeHbParams.codebook_bits");
-static_assert(sizeof(HadamardQuantizeSeqParams) == 72, "HadamardQuantizeSeqParams");
+static_assert(sizeof(HadamardQuantizeSeqParams) == 76, "HadamardQuantizeSeqParams");
 static_assert(offsetof(HadamardQuantizeSeqParams, head_dim) == 0, "HadamardQuantizeSeqParams.head_dim");
 static_assert(offsetof(HadamardQuantizeSeqParams, num_kv_heads) == 4, "HadamardQuantizeSeqParams.num_kv_heads");
 static_assert(offsetof(HadamardQuantizeSeqParams, write_pos_start) == 8, "HadamardQuantizeSeqParams.write_pos_start");
@@ -71,6 +71,7 @@ static_assert(offsetof(HadamardQuantizeSeqParams, rotaryDim) == 56, "HadamardQua
 static_assert(offsetof(HadamardQuantizeSeqParams, ropeOffset) == 60, "HadamardQuantizeSeqParams.ropeOffset");
 static_assert(offsetof(HadamardQuantizeSeqParams, attentionScale) == 64, "HadamardQuantizeSeqParams.attentionScale");
 static_assert(offsetof(HadamardQuantizeSeqParams, heads_of_thread) == 68, "HadamardQuantizeSeqParams.heads_of_thread");
+static_assert(offsetof(HadamardQuantizeSeqParams, codebook_bits_v) == 72, "HadamardQuantizeSeqParams.codebook_bits_v");
 static_assert(sizeof(HadamardDequantizeParams) == 36, "HadamardDequantizeParams");
 static_assert(offsetof(HadamardDequantizeParams, head_dim) == 0, "HadamardDequantizeParams.head_dim");
 static_assert(offsetof(HadamardDequantizeParams, num_kv_heads) == 4, "HadamardDequantizeParams.num_kv_heads");
@@ -316,7 +317,7 @@ static_assert(offsetof(MAHadamardQuantizeKvArgs, packing) == 224, "MAHadamardQua
 static_assert(offsetof(MAHadamardQuantizeKvArgs, batch) == 228, "MAHadamardQuantizeKvArgs.batch");
 static_assert(offsetof(MAHadamardQuantizeKvArgs, rmsCoordinates) == 232, "MAHadamardQuantizeKvArgs.rmsCoordinates");
 static_assert(offsetof(MAHadamardQuantizeKvArgs, reserved) == 236, "MAHadamardQuantizeKvArgs.reserved");
-static_assert(sizeof(MAHadamardQuantizeKvSeqArgs) == 296, "MAHadamardQuantizeKvSeqArgs");
+static_assert(sizeof(MAHadamardQuantizeKvSeqArgs) == 304, "MAHadamardQuantizeKvSeqArgs");
 static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, srcK) == 0, "MAHadamardQuantizeKvSeqArgs.srcK");
 static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, packedK) == 24, "MAHadamardQuantizeKvSeqArgs.packedK");
 static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, normsK) == 48, "MAHadamardQuantizeKvSeqArgs.normsK");
@@ -326,12 +327,13 @@ static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, normsV) == 120, "MAHadamardQ
 static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, positions) == 144, "MAHadamardQuantizeKvSeqArgs.positions");
 static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, blockTable) == 168, "MAHadamardQuantizeKvSeqArgs.blockTable");
 static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, params) == 192, "MAHadamardQuantizeKvSeqArgs.params");
-static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, packing) == 264, "MAHadamardQuantizeKvSeqArgs.packing");
-static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, batch) == 268, "MAHadamardQuantizeKvSeqArgs.batch");
-static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, pairing) == 272, "MAHadamardQuantizeKvSeqArgs.pairing");
-static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, reserved) == 276, "MAHadamardQuantizeKvSeqArgs.reserved");
-static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, invFreq) == 280, "MAHadamardQuantizeKvSeqArgs.invFreq");
-static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, invFreqCount) == 288, "MAHadamardQuantizeKvSeqArgs.invFreqCount");
+static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, packing) == 268, "MAHadamardQuantizeKvSeqArgs.packing");
+static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, batch) == 272, "MAHadamardQuantizeKvSeqArgs.batch");
+static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, pairing) == 276, "MAHadamardQuantizeKvSeqArgs.pairing");
+static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, packingV) == 280, "MAHadamardQuantizeKvSeqArgs.packingV");
+static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, bitsV) == 284, "MAHadamardQuantizeKvSeqArgs.bitsV");
+static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, invFreq) == 288, "MAHadamardQuantizeKvSeqArgs.invFreq");
+static_assert(offsetof(MAHadamardQuantizeKvSeqArgs, invFreqCount) == 296, "MAHadamardQuantizeKvSeqArgs.invFreqCount");
 static_assert(sizeof(MAHadamardDequantizeKvArgs) == 192, "MAHadamardDequantizeKvArgs");
 static_assert(offsetof(MAHadamardDequantizeKvArgs, packedK) == 0, "MAHadamardDequantizeKvArgs.packedK");
 static_assert(offsetof(MAHadamardDequantizeKvArgs, normsK) == 24, "MAHadamardDequantizeKvArgs.normsK");

@@ -99,7 +99,7 @@ typedef struct HadamardQuantizeHbParams {
 } HadamardQuantizeHbParams;
 
 /// `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of
-/// [B, n_src_tokens, num_kv_heads, head_dim] f32 into a cache, at most cache_capacity. 72 bytes.
+/// [B, n_src_tokens, num_kv_heads, head_dim] f32, f16 or bf16 into a cache, at most cache_capacity. 76 bytes.
 /// A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out.
 typedef struct HadamardQuantizeSeqParams {
   ma_u32 head_dim;
@@ -120,6 +120,7 @@ typedef struct HadamardQuantizeSeqParams {
   ma_i32 ropeOffset;           ///< what a position is ahead by for its angle; usually 0
   ma_f32 attentionScale;       ///< factor of sine and cosine, usually 1; read where K turns
   ma_u32 heads_of_thread;      ///< derived: heads of a token that share a thread's angles; 1 where K does not turn
+  ma_u32 codebook_bits_v;      ///< derived: bits of V's codes, codebook_bits being K's; without V the same
 } HadamardQuantizeSeqParams;
 
 /// `hadamard_dequantize_kv*`: n_tokens consecutive positions of a cache to

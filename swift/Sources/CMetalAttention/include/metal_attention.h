@@ -278,9 +278,10 @@ enum {
 };
 
 /// Arguments of `ma_hadamard_quantize_kv`. 240 bytes.
-/// One token, src f32 [batch, num_kv_heads, head_dim], of K or of K and V (srcV, packedV and normsV zeroed mean K
-/// alone), into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and norms f32 [batch, num_kv_heads,
-/// cache_capacity, max(1, head_dim / 256)]. rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and
+/// One token, src f32, f16 or bf16 [batch, num_kv_heads, head_dim], of K or of K and V in one dtype (srcV, packedV and
+/// normsV zeroed mean K alone), into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and norms f32
+/// [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)]. 16-bit values are those of f32 that they are.
+/// rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and
 /// NIBBLE: all of them, [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch,
 /// num_kv_heads, norms, rmsCoordinates].
 typedef struct MAHadamardQuantizeKvArgs {
@@ -299,11 +300,11 @@ typedef struct MAHadamardQuantizeKvArgs {
   uint32_t reserved;                  ///< 0
 } MAHadamardQuantizeKvArgs;
 
-/// Arguments of `ma_hadamard_quantize_kv_seq`. 296 bytes.
-/// src f32 [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages,
-/// num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. positions i32 may be absent. K
-/// turns as in `ma_apply_rope` where rotaryDim is above 0, at head sizes with kernels of their own; else pairing and
-/// invFreq are zeroed.
+/// Arguments of `ma_hadamard_quantize_kv_seq`. 304 bytes.
+/// src [batch, n_src_tokens, num_kv_heads, head_dim]; streams and caches as above, or pools of pages [n_pages,
+/// num_kv_heads, page_tokens, ...] with blockTable i32 [batch, pages of a sequence]. V may have a format of its own:
+/// packingV and bitsV, both given, or both 0 for that of K. positions i32 may be absent. K turns as in `ma_apply_rope`
+/// to f32 where rotaryDim is above 0, at head sizes with kernels of their own; else pairing and invFreq are zeroed.
 typedef struct MAHadamardQuantizeKvSeqArgs {
   MATensor srcK;
   MATensor packedK;
@@ -314,10 +315,11 @@ typedef struct MAHadamardQuantizeKvSeqArgs {
   MATensor positions;
   MATensor blockTable;
   HadamardQuantizeSeqParams params;
-  uint32_t packing;  ///< MA_PACKING_*
-  uint32_t batch;    ///< at least 1
-  uint32_t pairing;  ///< MA_PAIRING_*, or 0 where K does not turn
-  uint32_t reserved;  ///< 0
+  uint32_t packing;   ///< MA_PACKING_*
+  uint32_t batch;     ///< at least 1
+  uint32_t pairing;   ///< MA_PAIRING_*, or 0 where K does not turn
+  uint32_t packingV;  ///< MA_PACKING_* of V's codes; 0: those of K
+  uint32_t bitsV;     ///< of a code of V; 0: those of K
   const void *invFreq;  ///< f32 [rotaryDim / 2]: radians from one position to the next, of each pair; copied
   uint64_t invFreqCount;  ///< elements of it, rotaryDim / 2
 } MAHadamardQuantizeKvSeqArgs;

@@ -94,6 +94,7 @@ extension LayoutTable {
         LayoutField("ropeOffset", \HadamardQuantizeSeqParams.ropeOffset, .i32),
         LayoutField("attentionScale", \HadamardQuantizeSeqParams.attentionScale, .f32),
         LayoutField("heads_of_thread", \HadamardQuantizeSeqParams.heads_of_thread, .u32),
+        LayoutField("codebook_bits_v", \HadamardQuantizeSeqParams.codebook_bits_v, .u32),
       ]),
     StructLayout(
       HadamardDequantizeParams.self,
@@ -439,7 +440,8 @@ extension LayoutTable {
         LayoutField("packing", \MAHadamardQuantizeKvSeqArgs.packing, .u32),
         LayoutField("batch", \MAHadamardQuantizeKvSeqArgs.batch, .u32),
         LayoutField("pairing", \MAHadamardQuantizeKvSeqArgs.pairing, .u32),
-        LayoutField("reserved", \MAHadamardQuantizeKvSeqArgs.reserved, .u32),
+        LayoutField("packingV", \MAHadamardQuantizeKvSeqArgs.packingV, .u32),
+        LayoutField("bitsV", \MAHadamardQuantizeKvSeqArgs.bitsV, .u32),
         LayoutField("invFreq", \MAHadamardQuantizeKvSeqArgs.invFreq, .pointer),
         LayoutField("invFreqCount", \MAHadamardQuantizeKvSeqArgs.invFreqCount, .u64),
       ]),

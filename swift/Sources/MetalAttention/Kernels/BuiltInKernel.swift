@@ -25,7 +25,9 @@ struct BuiltInKernel {
 
   /// Every entry point, in the order of their pipeline slots.
   static let all: [BuiltInKernel] = KernelFamily.all.flatMap { family in
-    family.kernels.map { BuiltInKernel(name: $0, constants: family.constants) }
+    family.kernels.map { name in
+      BuiltInKernel(name: name, constants: family.constants + (family.furtherConstants[name] ?? []))
+    }
   }
 }
 

@@ -6,6 +6,8 @@ struct KernelFamily {
   let sources: [(file: String, kernels: [String])]
   /// A variant has the values of these, the first in its lowest bits.
   var constants: [KernelConstant] = []
+  /// Constants that some kernels have besides, in the bits behind those.
+  var furtherConstants: [String: [KernelConstant]] = [:]
   /// Element types and head sizes with specialised kernels; empty if unrestricted.
   var dtypes: [DType] = []
   var headDims: [UInt32] = []

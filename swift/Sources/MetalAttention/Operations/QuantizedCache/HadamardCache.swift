@@ -64,13 +64,11 @@ struct HadamardFormat {
 }
 
 /// A quantized cache as the parameters of a call describe it: codes
-/// [batch, num_kv_heads, cache_capacity, row bytes] and norms
-/// [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)].
+/// [batch, num_kv_heads, cache_capacity, row bytes], of K and of V in formats of
+/// their own, and norms [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)].
 struct HadamardCache {
-  let format: HadamardFormat
   let headDim: UInt32
   /// Of all batches, or of all pages.
-  let packed: HeadMajor
   let norms: HeadMajor
   /// Head vectors of a token of all batches.
   let heads: UInt32
@@ -80,40 +78,34 @@ struct HadamardCache {
   /// Checks head size and factor.
   /// - Parameter heads: those of all batches; neither they nor the head size are 0.
   init(
-    _ format: HadamardFormat, _ params: some HadamardParams, heads: UInt32, batch: UInt32, pages: HadamardPages? = nil
+    _ params: some HadamardParams, _ k: HadamardStream, _ v: HadamardStream?, heads: UInt32, batch: UInt32,
+    pages: HadamardPages? = nil
   ) throws(StatusError) {
     let headDim = params.head_dim
-    let isOther = HadamardKernel.otherHeadDims.contains(headDim) && headDim.nonzeroBitCount == 1
-    let rowBits = UInt64(headDim) * UInt64(format.codeWidth)
-    guard isOther || HadamardKernel.headDims.contains(headDim), rowBits % 8 == 0 else {
-      throw Self.unsupported(headDim, format)
-    }
+    try Self.requireSize(headDim, k.format)
+    if let v { try Self.requireSize(headDim, v.format) }
     try require(
       params.scale_factor_d512.isFinite && params.scale_factor_d512 > 0, StatusCode.invalidArgument,
       "\(arg: "scale_factor_d512") is \(params.scale_factor_d512); it is finite and above 0, usually 1")
-    self.format = format
     self.headDim = headDim
     self.heads = heads
     self.batch = batch
     self.pages = pages
     let capacity = pages?.tokens ?? params.cache_capacity
-    let nHeads = pages?.heads ?? heads
-    packed = HeadMajor(nHeads: nHeads, capacity: capacity, rowSize: UInt32(rowBits / 8))
-    norms = HeadMajor(nHeads: nHeads, capacity: capacity, rowSize: max(1, headDim / 256))
+    norms = HeadMajor(nHeads: pages?.heads ?? heads, capacity: capacity, rowSize: max(1, headDim / 256))
   }
 
   /// The cache of a call on `count` tokens from position `start` on, which it
   /// has; nil when there is nothing to do.
   /// - Parameter start: nil where positions in device memory say where tokens go.
   init?(
-    _ params: some HadamardParams, packing: UInt32, batch: UInt32, count: UInt32, from start: UInt32?,
-    _ startName: Argument, pages: HadamardPages? = nil
+    _ params: some HadamardParams, _ k: HadamardStream, _ v: HadamardStream?, batch: UInt32, count: UInt32,
+    from start: UInt32?, _ startName: Argument, pages: HadamardPages? = nil
   ) throws(StatusError) {
-    let format = try HadamardFormat(bits: params.codebook_bits, packing: packing)
     let isRing = try CacheRange.isRing(params.is_sliding, "is_sliding")
     let heads = try CacheRange.heads(params.num_kv_heads, "num_kv_heads", batch: batch)
     if heads == 0 || params.head_dim == 0 || count == 0 { return nil }
-    try self.init(format, params, heads: heads, batch: batch, pages: pages)
+    try self.init(params, k, v, heads: heads, batch: batch, pages: pages)
     if let start {
       try CacheRange.requireRun(
         of: count, "n_tokens", from: start, startName, capacity: params.cache_capacity, "cache_capacity",
@@ -126,8 +118,24 @@ struct HadamardCache {
   /// For messages: heads of a batch, and the batch where there is more than one.
   var headsFormula: Sentence { CacheRange.headsFormula(heads / batch, "num_kv_heads", batch: batch) }
 
+  /// The codes of all batches, or of all pages, in a format whose rows are whole bytes.
+  func packed(_ format: HadamardFormat) -> HeadMajor {
+    HeadMajor(nHeads: norms.nHeads, capacity: norms.capacity, rowSize: Self.rowBytes(headDim, format))
+  }
+
+  private static func rowBytes(_ headDim: UInt32, _ format: HadamardFormat) -> UInt32 {
+    UInt32(truncatingIfNeeded: UInt64(headDim) * UInt64(format.codeWidth) / 8)
+  }
+
+  private static func requireSize(_ headDim: UInt32, _ format: HadamardFormat) throws(StatusError) {
+    let isOther = HadamardKernel.otherHeadDims.contains(headDim) && headDim.nonzeroBitCount == 1
+    guard isOther || HadamardKernel.headDims.contains(headDim), UInt64(headDim) * UInt64(format.codeWidth) % 8 == 0
+    else { throw unsupported(headDim, format) }
+  }
+
   /// Checks that the tensors of a stream hold the whole cache.
   func requireRoom(in stream: HadamardStream) throws(StatusError) {
+    let packed = packed(stream.format)
     try stream.packed.requireRoom(for: packed.elements, formula(packed, "row bytes"))
     try stream.norms.requireRoom(for: norms.elements, formula(norms, "norms of a token"))
   }

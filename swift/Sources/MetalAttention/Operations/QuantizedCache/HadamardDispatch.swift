@@ -39,8 +39,7 @@ struct HadamardDispatch {
       "\(arg: "rotaryDim"): K turns on its way into codes at \(arg: "head_dim") \(HadamardKernel.family.headDimList), not \(cache.headDim); turn it before"
     )
 
-    let slot = try PipelineSlot(
-      kernel: HadamardKernel.index(task, cache.format.packing, cache.headDim), variant: variant)
+    let slot = try slot
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let (form, grid, threads, memory) = geometry(most: pipeline.maxTotalThreadsPerThreadgroup)
 
@@ -48,7 +47,7 @@ struct HadamardDispatch {
     for (index, use) in usesOfK.enumerated() { use.bind(in: encoder, at: index) }
     encoder.bind(params, at: 3)
     // A kernel's buffers are bound whether it uses them or not.
-    let hasProbe = task == .token && cache.format.packing == .nibble
+    let hasProbe = task == .token && k.format.packing == .nibble
     if hasProbe { (probe ?? usesOfK[2]).bind(in: encoder, at: 4) }
     for (index, use) in (usesOfV ?? usesOfK).enumerated() {
       use.bind(in: encoder, at: (task == .token ? 5 : 4) + index)
@@ -72,11 +71,25 @@ struct HadamardDispatch {
     return (heads - 1) / groups + 1
   }
 
-  /// The values of the kernel's constants.
+  private var slot: PipelineSlot {
+    get throws(StatusError) {
+      let packing = k.format.packing
+      guard let other = v?.format.packing, other != packing else {
+        return try PipelineSlot(kernel: HadamardKernel.index(task, packing, cache.headDim), variant: variant)
+      }
+      return try PipelineSlot(
+        kernel: HadamardKernel.mixedIndex(cache.headDim),
+        variant: variant | Int(packing.rawValue) << 6 | Int(other.rawValue) << 8)
+    }
+  }
+
+  /// The values of the constants that all kernels have.
   private var variant: Int {
     let turnsHalves = rope.map { !$0.isInterleaved && !$0.hasRest } ?? false
     let flags = [isAligned, rope != nil, rope?.isInterleaved ?? false, turnsHalves]
-    return flags.enumerated().reduce(0) { $0 | ($1.element ? 1 << $1.offset : 0) }
+    // What decodes has no source.
+    let dtype = task == .decode ? 0 : Int(k.values.dtype.rawValue)
+    return flags.enumerated().reduce(dtype << 4) { $0 | ($1.element ? 1 << $1.offset : 0) }
   }
 
   /// Whether all tensors begin where whole words can be moved: 4 elements of vectors, 4 bytes of codes.
@@ -93,7 +106,7 @@ struct HadamardDispatch {
     let vectors = TensorUse(
       tensor: stream.values, isWrite: isDecode, elements: values.elements,
       touched: HeadMajor.Slots(elements: values.touched))
-    let stored = [(stream.packed, cache.packed), (stream.norms, cache.norms)].map { tensor, array in
+    let stored = [(stream.packed, cache.packed(stream.format)), (stream.norms, cache.norms)].map { tensor, array in
       let elements = array.elements.value
       let touched = position.map { array.slots(count, from: $0) } ?? HeadMajor.Slots(elements: 0..<elements)
       return TensorUse(tensor: tensor, isWrite: !isDecode, elements: elements, touched: touched)

@@ -1,5 +1,6 @@
 /// The kernels of the Hadamard-quantized cache: one for each task, packing and
-/// head size, and for each task and packing one for any power of two.
+/// head size, and for each task and packing one for any power of two. Those that
+/// encode a run have one more, for K and V in packings of their own.
 enum HadamardKernel {
   enum Task: Int, CaseIterable {
     /// Encodes one token.
@@ -14,18 +15,21 @@ enum HadamardKernel {
     name: "quantizedCache",
     sources: [
       ("hadamard_quantize_kv.metal", sized.names(at: Task.token.rawValue)),
-      ("hadamard_quantize_kv_seq.metal", sized.names(at: Task.sequence.rawValue)),
+      ("hadamard_quantize_kv_seq.metal", sized.names(at: Task.sequence.rawValue) + mixed.names),
       (
         "hadamard_quantize_kv_any.metal",
-        anySize.names(at: Task.token.rawValue) + anySize.names(at: Task.sequence.rawValue)
+        anySize.names(at: Task.token.rawValue) + anySize.names(at: Task.sequence.rawValue) + [mixedAnySize]
       ),
       (
         "hadamard_dequantize_kv.metal",
         sized.names(at: Task.decode.rawValue) + anySize.names(at: Task.decode.rawValue)
       ),
     ],
-    // `whole_words`: rows begin where whole words can be moved; `turns`, `interleaved`, `turns_halves`.
-    constants: [2, 3, 4, 5],
+    // `whole_words`: rows begin where whole words can be moved; `turns`, `interleaved`, `turns_halves`; `source_dtype`.
+    constants: [2, 3, 4, 5, .number(6, bits: 2)],
+    // The packings of K and of V.
+    furtherConstants: Dictionary(
+      uniqueKeysWithValues: (mixed.names + [mixedAnySize]).map { ($0, [.number(7, bits: 2), .number(8, bits: 2)]) }),
     headDims: headDims,
     operations: [.hadamardQuantizeKv, .hadamardQuantizeKvSeq, .dequantizeKv],
     tensors: [.srcK, .packedK, .normsK, .outK, .srcV, .packedV, .normsV, .outV, .rmsScratch, .positions, .blockTable])
@@ -47,6 +51,10 @@ enum HadamardKernel {
     return prefix(task) + (packing == .nibble ? "" : "_" + sizedName(packing))
   }
 
+  /// The entry points for K and V in packings of their own, by head size; and the one for any.
+  private static let mixed = KernelTable(headDims.count) { mixedAnySize + "_d\(headDims[$0[0]])" }
+  private static let mixedAnySize = prefix(.sequence) + "_mixed"
+
   private static func prefix(_ task: Task) -> String {
     switch task {
     case .token: "hadamard_quantize_kv"
@@ -65,12 +73,23 @@ enum HadamardKernel {
 
   private static let sizedIndices = sized.indices
   private static let anySizeIndices = anySize.indices
+  private static let mixedIndices = mixed.indices
+  private static let mixedAnySizeIndices = KernelTable(1) { _ in mixedAnySize }.indices
 
-  /// The index in `BuiltInKernel.all` of the kernel for a task and a cache.
+  /// The index in `BuiltInKernel.all` of the kernel for a task and a cache in one packing.
   static func index(_ task: Task, _ packing: Packing, _ headDim: UInt32) throws(StatusError) -> Int {
     let (task, packing) = (task.rawValue, Int(packing.rawValue) - 1)
     let size = headDims.firstIndex(of: headDim)
-    let index = size.map { sizedIndices[task, packing, $0] } ?? anySizeIndices[task, packing]
+    return try known(size.map { sizedIndices[task, packing, $0] } ?? anySizeIndices[task, packing], headDim)
+  }
+
+  /// That of the kernel for a run of K and V in packings of their own.
+  static func mixedIndex(_ headDim: UInt32) throws(StatusError) -> Int {
+    let size = headDims.firstIndex(of: headDim)
+    return try known(size.map { mixedIndices[$0] } ?? mixedAnySizeIndices[0], headDim)
+  }
+
+  private static func known(_ index: Int?, _ headDim: UInt32) throws(StatusError) -> Int {
     guard let index else {
       throw StatusError(StatusCode.unsupported, "no kernel serves \(arg: "headDim") \(headDim) in this packing")
     }

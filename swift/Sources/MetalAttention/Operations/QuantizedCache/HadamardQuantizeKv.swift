@@ -4,16 +4,16 @@ import CMetalAttention
 /// into a quantized cache, K alone or K and V.
 enum HadamardQuantizeKv {
   static func encode(_ args: MAHadamardQuantizeKvArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let (k, v) = try HadamardStream.both(
-      .source, (args.srcK, args.packedK, args.normsK), (args.srcV, args.packedV, args.normsV), in: pass)
     let params = paramsOfAnyWidth(args)
     let format = try HadamardFormat(bits: params.codebook_bits, packing: args.packing)
+    let (k, v) = try HadamardStream.both(
+      .source, (args.srcK, args.packedK, args.normsK, format), (args.srcV, args.packedV, args.normsV, format), in: pass)
     let scratch = try scratch(args, format, v, in: pass)
     let isRing = try CacheRange.isRing(params.is_sliding, "is_sliding")
     let heads = try CacheRange.heads(params.num_kv_heads, "num_kv_heads", batch: args.batch)
     if heads == 0 || params.head_dim == 0 { return nil }
 
-    let cache = try HadamardCache(format, params, heads: heads, batch: args.batch)
+    let cache = try HadamardCache(params, k, v, heads: heads, batch: args.batch)
     try CacheRange.requireSlot(
       params.write_pos, "write_pos", capacity: params.cache_capacity, "cache_capacity", of: .packedK,
       isRing: isRing, "is_sliding")
@@ -56,7 +56,7 @@ enum HadamardQuantizeKv {
       args.rmsCoordinates == 0 || args.rmsCoordinates == 16, StatusCode.invalidArgument,
       "\(arg: "rmsCoordinates") is \(args.rmsCoordinates); it is 16, or 0 for all")
     let ofHead = args.rmsCoordinates == 0 ? cache.headDim : cache.norms.rowSize * args.rmsCoordinates
-    let elements = Count(cache.packed.nHeads) * ofHead
+    let elements = Count(cache.heads) * ofHead
     try scratch.requireRoom(for: elements, "\(cache.headsFormula) x \(ofHead) coordinates")
     return TensorUse(
       tensor: scratch, isWrite: true, elements: elements.value,

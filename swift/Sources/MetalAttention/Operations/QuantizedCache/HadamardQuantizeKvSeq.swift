@@ -1,12 +1,21 @@
 import CMetalAttention
 
 /// `ma_hadamard_quantize_kv_seq`: tokens [batch, n_src_tokens, num_kv_heads, head_dim]
-/// into a quantized cache or pages, K alone or K and V.
+/// into a quantized cache or pages, K alone or K and V, each in a format of its own.
 enum HadamardQuantizeKvSeq {
   static func encode(_ args: MAHadamardQuantizeKvSeqArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
-    let (k, v) = try HadamardStream.both(
-      .source, (args.srcK, args.packedK, args.normsK), (args.srcV, args.packedV, args.normsV), in: pass)
     var params = args.params
+    let format = try HadamardFormat(bits: params.codebook_bits, packing: args.packing)
+    let formatOfV = try ownFormatOfV(args) ?? format
+    let (k, v) = try HadamardStream.both(
+      .source, (args.srcK, args.packedK, args.normsK, format), (args.srcV, args.packedV, args.normsV, formatOfV),
+      in: pass)
+    try require(
+      v != nil || args.packingV | args.bitsV == 0, StatusCode.invalidArgument,
+      "\(arg: "packingV") is \(args.packingV) and \(arg: "bitsV") \(args.bitsV), but \(TensorName.srcV) is absent; both are 0 then"
+    )
+    params.codebook_bits_v = try Derived.fill(
+      params.codebook_bits_v, "codebook_bits_v", v?.format.bits ?? format.bits, "the bits of V's codes")
     let positions = try TokenPositions(
       args.positions, perBatch: params.positions_per_batch, "positions_per_batch", batch: args.batch,
       nTokens: params.n_tokens, "n_tokens", in: pass)
@@ -24,7 +33,7 @@ enum HadamardQuantizeKvSeq {
     let pages = try HadamardPages(params, hasTable: hasTable)
     guard
       let cache = try HadamardCache(
-        params, packing: args.packing, batch: args.batch, count: params.n_tokens,
+        params, k, v, batch: args.batch, count: params.n_tokens,
         from: positions == nil ? params.write_pos_start : nil, "write_pos_start", pages: pages)
     else { return nil }
     try CacheRange.requireSource(
@@ -54,5 +63,11 @@ enum HadamardQuantizeKvSeq {
       params.heads_of_thread, "heads_of_thread", dispatch.headsOfThread,
       "the heads of a token that share a thread's angles")
     return try dispatch.encode(params, into: pass)
+  }
+
+  /// nil where V's is that of K.
+  private static func ownFormatOfV(_ args: MAHadamardQuantizeKvSeqArgs) throws(StatusError) -> HadamardFormat? {
+    if args.packingV | args.bitsV == 0 { return nil }
+    return try HadamardFormat(bits: args.bitsV, "bitsV", packing: args.packingV, "packingV")
   }
 }

@@ -3,7 +3,7 @@ import CMetalAttention
 /// Head vectors and the quantized cache that they go to or come from: K, V, or
 /// the only one.
 struct HadamardStream {
-  typealias Arguments = (values: MATensor, packed: MATensor, norms: MATensor)
+  typealias Arguments = (values: MATensor, packed: MATensor, norms: MATensor, format: HadamardFormat)
   private typealias Names = (values: TensorName, packed: TensorName, norms: TensorName)
 
   /// Role of the vectors in a call.
@@ -15,26 +15,33 @@ struct HadamardStream {
   let values: Tensor
   let packed: Tensor
   let norms: Tensor
+  let format: HadamardFormat
 
   private init(_ arguments: Arguments, _ names: Names, in pass: Pass) throws(StatusError) {
     values = try Tensor(arguments.values, names.values, in: pass)
     packed = try Tensor(arguments.packed, names.packed, in: pass)
     norms = try Tensor(arguments.norms, names.norms, in: pass)
+    format = arguments.format
     try packed.requireDType(.u8)
     try norms.requireDType(.f32)
   }
 
   /// The streams of a call that takes K alone or K and V: nil for V when all of
-  /// its tensors are absent.
+  /// its tensors are absent. Their vectors are f32, f16 or bf16, all in one.
   static func both(
     _ role: Role, _ k: Arguments, _ v: Arguments, in pass: Pass
   ) throws(StatusError) -> (HadamardStream, HadamardStream?) {
     let isSource = role == .source
     let first = try HadamardStream(k, (isSource ? .srcK : .outK, .packedK, .normsK), in: pass)
     let second = try optional(v, (isSource ? .srcV : .outV, .packedV, .normsV), in: pass)
-    if isSource {
-      try first.values.requireDType(.f32)
-      try second?.values.requireDType(.f32)
+    let values = first.values
+    try require(
+      [.f32, .f16, .bf16].contains(values.dtype), StatusCode.unsupported,
+      "\(values.name) is \(values.dtype); it is f32, f16 or bf16")
+    if let other = second?.values {
+      try require(
+        other.dtype == values.dtype, StatusCode.invalidArgument,
+        "\(other.name) is \(other.dtype), \(values.name) is \(values.dtype); one dispatch has both in one dtype")
     }
     return (first, second)
   }
