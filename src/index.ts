@@ -12,7 +12,7 @@ export type { KvFormat } from "./cache/format.ts";
 export { KvCache } from "./cache/kvCache.ts";
 export type { KvCacheMemory } from "./cache/memory.ts";
 export type { KvCacheOptions, KvCachePages } from "./cache/options.ts";
-export type { KvRope } from "./cache/stage.ts";
+export type { KvRope } from "./cache/ropeNote.ts";
 export type { KvSequence } from "./cache/sequence.ts";
 export {
   bfloat16ToFloat32,

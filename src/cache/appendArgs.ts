@@ -8,9 +8,9 @@ import { checkRowDType } from "./format.ts";
 import type { KvCache } from "./kvCache.ts";
 import { mostOfRing, mostOfTail } from "./longStep.ts";
 import { type KvCacheConfig, mostPositions } from "./options.ts";
+import type { KvRope } from "./ropeNote.ts";
 import { KvSequence } from "./sequence.ts";
 import type { Sequences } from "./sequences.ts";
-import type { KvRope } from "./stage.ts";
 import type { SequenceState } from "./state.ts";
 import type { StepEntry } from "./step.ts";
 

@@ -62,11 +62,6 @@ export function useKvFormat(value: unknown, argument: string, headDim: number): 
   };
 }
 
-/** @internal Whether a write takes a source of such a dtype as it is: those of dense rows do, the quantizer takes f32. */
-export function isTaken(source: DecodeDType, { codes }: StreamFormat): boolean {
-  return codes === undefined || source === "f32";
-}
-
 /** @internal Refuses rows of another dtype than an append or an attend takes. */
 export function checkRowDType(argument: string, { dtype }: Tensor): void {
   if (!dtypes.some((each) => each === dtype)) {

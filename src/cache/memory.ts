@@ -1,9 +1,7 @@
 import type { Device } from "../device/device.ts";
 import type { Tensor } from "../device/tensor.ts";
-import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import type { KvCacheConfig } from "./options.ts";
 import { Scratch } from "./scratch.ts";
-import { stageTokens } from "./stage.ts";
 import { Store } from "./store.ts";
 import { Tail } from "./tail.ts";
 
@@ -54,13 +52,6 @@ export class KvMemory {
       throw error;
     }
     this.scratch = new Scratch(device);
-  }
-
-  /** Room for tokens that are converted before they are written. */
-  stage(name: string, dtype: DecodeDType, tokens: number): Tensor<DecodeDType> {
-    const { nKvHeads, headDim, capacity } = this.config;
-    const most = Math.min(stageTokens, capacity) * nKvHeads * headDim;
-    return this.scratch.tensor(name, dtype, [tokens, nKvHeads, headDim], most);
   }
 
   /** The same memory with other parts, which belong to the caller. */

@@ -1,7 +1,6 @@
 import type { Tensor } from "../device/tensor.ts";
 import type { KvMemory } from "./memory.ts";
 import type { KvCacheConfig } from "./options.ts";
-import { stageTokens } from "./stage.ts";
 import type { StepEntry } from "./step.ts";
 
 /** @internal Sequences of a step, one slot after another with as many tokens each, that are written in one dispatch a format. */
@@ -19,9 +18,7 @@ export interface WriteGroup {
 export function groupsOf(entries: readonly StepEntry[]): WriteGroup[] {
   const [first] = entries as readonly [StepEntry];
   const { count, state } = first;
-  const isOne =
-    entries.every((entry, i) => entry.count === count && entry.state.slot === state.slot + i) &&
-    (entries.length === 1 || entries.length * count <= stageTokens);
+  const isOne = entries.every((entry, i) => entry.count === count && entry.state.slot === state.slot + i);
   if (isOne) return [{ entries, slot: state.slot, row: first.row, count }];
   return entries.map((entry) => ({ entries: [entry], slot: entry.state.slot, row: entry.row, count: entry.count }));
 }

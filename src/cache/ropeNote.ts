@@ -1,7 +1,10 @@
 import { checkObject, refused } from "../checks.ts";
+import type { ApplyRopeArgs } from "../ops/rope/applyRope.ts";
 import { useAngles } from "../ops/rope/ropeAngles.ts";
 import { OptionNames } from "../optionNames.ts";
-import type { KvRope } from "./stage.ts";
+
+/** How K is turned before it is written: what {@link applyRope} takes beside tensors and positions. */
+export type KvRope = Pick<ApplyRopeArgs, "theta" | "invFreq" | "pairing" | "rotaryDim" | "attentionScale">;
 
 const ropeNames = new OptionNames<KvRope>("rope", {
   theta: true,

@@ -1,8 +1,9 @@
 import type { Device } from "../device/device.ts";
 import type { Tensor } from "../device/tensor.ts";
+import { useKvFormat } from "./format.ts";
 import { type KvCacheConfig, tailBytesPerToken } from "./options.ts";
 import { copyRuns, type Run } from "./runs.ts";
-import type { RingRows } from "./store.ts";
+import type { PageView, RingRows, StreamView } from "./store.ts";
 
 /** The tail of one layer, K or V, under the shapes that operations want. */
 interface TailStream {
@@ -10,10 +11,6 @@ interface TailStream {
   readonly tokens: Tensor<"f16" | "bf16">;
   /** As pages of one token: [all slots, nKvHeads, 1, headDim]. */
   readonly pages: Tensor<"f16" | "bf16">;
-  /** Of each sequence, as one head: [sequences, 1, slots, nKvHeads * headDim]. */
-  readonly flat: Tensor<"f16" | "bf16">;
-  /** Parts of that, by first sequence and number of them. */
-  readonly rings: Map<number, Tensor<"f16" | "bf16">>;
 }
 
 /**
@@ -29,7 +26,9 @@ export class Tail {
   readonly #layers: { readonly k: TailStream; readonly v: TailStream }[] = [];
   /** Slots by position, twice over for each sequence: a run of positions that wraps is a run of it. */
   readonly #slots: Tensor<"i32">;
+  /** Runs of it by their first, and those of whole sequences by the first of these and their number. */
   readonly #runs = new Map<number, Tensor<"i32">>();
+  readonly #tables = new Map<number, Tensor<"i32">>();
   readonly #tensors: Tensor[] = [];
 
   constructor(device: Device, config: KvCacheConfig, first = 0) {
@@ -41,9 +40,7 @@ export class Tail {
     this.bytes = layers * all * tailBytesPerToken(config) + 8 * all;
     const allocate = (): TailStream => {
       const tokens = this.#keep(device.tensor(tailDtype, [all, nKvHeads, headDim], { storage }));
-      const pages = this.#keep(tokens.reshape([all, nKvHeads, 1, headDim]));
-      const flat = this.#keep(tokens.reshape([sequences, 1, tailSlots, nKvHeads * headDim]));
-      return { tokens, pages, flat, rings: new Map() };
+      return { tokens, pages: this.#keep(tokens.reshape([all, nKvHeads, 1, headDim])) };
     };
     try {
       for (let i = 0; i < layers; i++) this.#layers.push({ k: allocate(), v: allocate() });
@@ -63,20 +60,27 @@ export class Tail {
     return this.#layers[index] as { readonly k: TailStream; readonly v: TailStream };
   }
 
-  /** K and V of `count` sequences from `slot` on, [count, 1, slots, nKvHeads * headDim]. */
-  rings(layer: number, slot: number, count: number): readonly [Tensor<"f16" | "bf16">, Tensor<"f16" | "bf16">] {
+  /** The pages of all sequences, of a token each; a sequence's slots are twice as many by {@link tables} as it has. */
+  view(layer: number): PageView {
+    const { tailDtype, headDim } = this.#config;
+    const format = useKvFormat(tailDtype, "tailDtype", headDim);
+    const stream = ({ pages }: TailStream): StreamView => ({ rows: pages, norms: undefined, format, cache: pages });
     const { k, v } = this.layer(layer);
-    const ring = ({ flat, rings }: TailStream) => {
-      const start = slot - this.#first;
-      const key = start * (this.#config.sequences + 1) + count;
-      let part = rings.get(key);
-      if (part === undefined) {
-        part = this.#keep(flat.slice(start, start + count));
-        rings.set(key, part);
-      }
-      return part;
-    };
-    return [ring(k), ring(v)];
+    return { k: stream(k), v: stream(v) };
+  }
+
+  /** The block tables of `count` sequences from `slot` on, by which position p of a ring lies in its slot. */
+  tables(slot: number, count: number): Tensor<"i32"> {
+    const { sequences, tailSlots } = this.#config;
+    const start = slot - this.#first;
+    const key = start * (sequences + 1) + count;
+    let table = this.#tables.get(key);
+    if (table === undefined) {
+      using part = this.#slots.slice(2 * tailSlots * start, 2 * tailSlots * (start + count));
+      table = this.#keep(part.reshape([count, 2 * tailSlots]));
+      this.#tables.set(key, table);
+    }
+    return table;
   }
 
   /** The block table of a sequence's tokens from `position` on. */

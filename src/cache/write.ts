@@ -13,20 +13,17 @@ export interface Rows {
   readonly first: number;
 }
 
-/** @internal Places that the device reads: the tokens of several sequences, and of steps to come. */
-export interface DevicePlaces {
-  /** i32 [sequences, tokens of each]; a token at one below 0 is left out. */
-  readonly positions: Tensor<"i32">;
-  /** i32 [sequences, maxPages]; the sequences' own memory, one after another, unless given. */
-  readonly table?: Tensor<"i32">;
-}
-
 /** @internal Where they go. */
 export interface Target {
-  /** A page; with a table all pages. */
+  /** A page; with a table all pages; with places in device memory and no table the pages of the sequences in turn. */
   readonly view: PageView;
-  /** Slot of the first in the page, before wrapping, or places in device memory. */
-  readonly at: number | DevicePlaces;
+  /**
+   * Slot of the first, before wrapping; or those of the tokens of several sequences, and of steps to come, in device
+   * memory: i32 [sequences, tokens of each], where one below 0 leaves its token out.
+   */
+  readonly at: number | Tensor<"i32">;
+  /** The pages of each sequence, i32 [sequences, maxPages]. */
+  readonly table?: Tensor<"i32">;
   /** Tokens of each sequence. */
   readonly count: number;
   readonly isRing: boolean;
@@ -34,10 +31,10 @@ export interface Target {
   readonly rope?: AppendRope | undefined;
 }
 
-/** Writes tokens, K and V in one dispatch where their formats are one. */
+/** @internal Writes tokens: K and V in one dispatch where both are codes, or values of one dtype. */
 export function writeRows(pass: Pass, views: Views, k: Rows, v: Rows, target: Target): void {
   const { view, rope, ...plain } = target;
-  if (isAlike(k, v, view)) {
+  if (isTogether(k, v, view)) {
     write(pass, views, target, [k, view.k], [v, view.v]);
   } else {
     write(pass, views, target, [k, view.k]);
@@ -45,39 +42,39 @@ export function writeRows(pass: Pass, views: Views, k: Rows, v: Rows, target: Ta
   }
 }
 
-function isAlike(k: Rows, v: Rows, view: PageView): boolean {
-  return k.first === v.first && view.k.format.text === view.v.format.text && k.tensor.dtype === v.tensor.dtype;
+function isTogether(k: Rows, v: Rows, view: PageView): boolean {
+  const [formatK, formatV] = [view.k.format, view.v.format];
+  const isOneKernel = (formatK.codes !== undefined && formatV.codes !== undefined) || formatK.text === formatV.text;
+  return isOneKernel && k.first === v.first && k.tensor.dtype === v.tensor.dtype;
 }
 
 type Stream = readonly [rows: Rows, view: StreamView];
 
-/** Writes one stream, or two that are alike. */
-export function write(pass: Pass, views: Views, target: Target, k: Stream, v?: Stream): void {
-  const { at, count, isRing, rope } = target;
+/** Writes one stream, or two that one dispatch takes. */
+function write(pass: Pass, views: Views, target: Target, k: Stream, v?: Stream): void {
+  const { at, table, count, isRing, rope } = target;
   const { codes } = k[1].format;
   const isFixed = typeof at === "number";
-  const sequences = isFixed ? 1 : (at.positions.shape[0] as number);
-  const table = isFixed || at.table === undefined ? {} : { blockTable: at.table };
+  const sequences = isFixed ? 1 : (at.shape[0] as number);
   // Rows of several sequences have an axis of them.
   const source = ({ tensor, first }: Rows) => {
     const part = views.slice(tensor, first, first + sequences * count);
     return isFixed ? part : views.reshape(part, [sequences, count, ...tensor.shape.slice(1)]);
   };
+  const more = { ...(table && { blockTable: table }), ...(rope && { rope }) };
   if (codes !== undefined) {
-    const stream = ([rows, { rows: packed, norms }]: Stream) => ({
+    const stream = ([rows, { rows: packed, norms, format }]: Stream) => ({
       src: isFixed ? rows.tensor : source(rows),
       packed,
       norms,
+      bits: format.codes?.bits,
+      packing: format.codes?.packing,
     });
     hadamardQuantizeKvSeq(pass, {
       ...(v === undefined ? stream(k) : { k: stream(k), v: stream(v) }),
-      bits: codes.bits,
-      packing: codes.packing,
       isSliding: isRing,
-      ...(isFixed
-        ? { writePosStart: at, nTokens: count, srcTokOffset: k[0].first }
-        : { positions: at.positions, ...table }),
-      ...(rope && { rope }),
+      ...(isFixed ? { writePosStart: at, nTokens: count, srcTokOffset: k[0].first } : { positions: at }),
+      ...more,
     } as HadamardQuantizeKvSeqArgs);
     return;
   }
@@ -85,7 +82,7 @@ export function write(pass: Pass, views: Views, target: Target, k: Stream, v?: S
   kvCacheAppend(pass, {
     ...(v === undefined ? stream(k) : { k: stream(k), v: stream(v) }),
     isSliding: isRing,
-    ...(isFixed ? { start: at } : { positions: at.positions, ...table }),
-    ...(rope && { rope }),
+    ...(isFixed ? { start: at } : { positions: at }),
+    ...more,
   } as KvCacheAppendArgs);
 }
