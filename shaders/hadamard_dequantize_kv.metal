@@ -16,7 +16,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
-#include "common/element.h"
+#include "common/element_quad.h"
 #include "common/instantiate.h"
 #include "hadamard_packings.h"
 #include "hadamard_rows.h"

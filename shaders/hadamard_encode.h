@@ -60,69 +60,10 @@ inline void load_quads(const device uchar *x, uint lane, thread float4 *quads) {
   }
 }
 
-/// Scales the quads of a lane by the factors of their norms, and stores their codes. `probe` gets the scaled
-/// coordinates.
-template <uint D, typename Format>
-inline void store_codes(EncodedStream row, uint simd_lane, Probe probe, const thread float4 *quads,
-                        const thread float *factors) {
-  typedef LaneQuads<D> Q;
-  const uint lane = simd_lane % Q::lanes;
-#pragma clang loop unroll(full)
-  for (uint i = 0; i < Q::count; i++) {
-    const float4 z = quads[i] * factors[i / Q::group];
-    probe.store(4 * (i * Q::lanes + lane), z, D);
-    Format::template store<Q::lanes>(row.packed, i, simd_lane, Format::codes(z, row.bits), row.bits);
-  }
-}
-
-// Packings of the streams of a dispatch. `width`: bits of a row that a code takes. `store`: store_codes in a stream's.
-
-/// K and V have one.
-template <typename Format>
-struct Alike {
-  static uint width(EncodedStream stream) { return Format::width(stream.bits); }
-  template <uint D>
-  static void store(EncodedStream row, uint simd_lane, Probe probe, const thread float4 *quads,
-                    const thread float *factors) {
-    store_codes<D, Format>(row, simd_lane, probe, quads, factors);
-  }
-};
-
-/// The packings of K and of V, MA_PACKING_NIBBLE (1), BYTE (2) or DENSE (3).
-constant uint packing_k [[function_constant(7)]];
-constant uint packing_v [[function_constant(8)]];
-
-/// Each has its own.
-struct Unlike {
-  static uint width(EncodedStream stream) { return (stream.is_v ? packing_v : packing_k) == 2 ? 8 : stream.bits; }
-  template <uint D>
-  static void store(EncodedStream row, uint simd_lane, Probe probe, const thread float4 *quads,
-                    const thread float *factors) {
-    if (row.is_v) {
-      store<D>(packing_v, row, simd_lane, probe, quads, factors);
-    } else {
-      store<D>(packing_k, row, simd_lane, probe, quads, factors);
-    }
-  }
-
- private:
-  template <uint D>
-  static void store(uint packing, EncodedStream row, uint simd_lane, Probe probe, const thread float4 *quads,
-                    const thread float *factors) {
-    if (packing == 1) {
-      store_codes<D, NibblePacking>(row, simd_lane, probe, quads, factors);
-    } else if (packing == 2) {
-      store_codes<D, BytePacking>(row, simd_lane, probe, quads, factors);
-    } else {
-      store_codes<D, DensePacking>(row, simd_lane, probe, quads, factors);
-    }
-  }
-};
-
 /// Writes a head vector, which the lanes of a `LaneQuads` group hold together; all of them
 /// call it. `simd_lane` is the lane's number in the SIMD group. `turn` turns it before, where `does_turn` says so.
 /// `probe` gets the scaled coordinates.
-template <uint D, typename Packings, typename Turning>
+template <uint D, typename Format, typename Turning>
 inline void quantize_vector(EncodedStream row, uint simd_lane, float scale_factor_d512, Probe probe,
                             thread const Turning &turn, bool does_turn) {
   typedef LaneQuads<D> Q;
@@ -155,5 +96,10 @@ inline void quantize_vector(EncodedStream row, uint simd_lane, float scale_facto
     }
   }
   butterflies_of_groups<D>(quads, lane);
-  Packings::template store<D>(row, simd_lane, probe, quads, factors);
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < Q::count; i++) {
+    const float4 z = quads[i] * factors[i / Q::group];
+    probe.store(4 * (i * Q::lanes + lane), z, D);
+    Format::template store<Q::lanes>(row.packed, i, simd_lane, Format::codes(z, row.bits), row.bits);
+  }
 }

@@ -11,7 +11,7 @@
 
 #include <metal_stdlib>
 
-#include "common/element.h"
+#include "common/element_quad.h"
 #include "hadamard_transform.h"
 
 using namespace metal;
@@ -40,31 +40,13 @@ struct LaneWord<4> {
   typedef ushort type;
 };
 
-/// 4 elements E side by side, which a lane moves at once.
-template <typename E>
-struct ElementQuad;
-template <>
-struct ElementQuad<Float32> {
-  typedef float4 Bits;
-  static float4 decode(Bits bits) { return bits; }
-};
-template <>
-struct ElementQuad<Float16> {
-  typedef half4 Bits;
-  static float4 decode(Bits bits) { return float4(bits); }
-};
-template <>
-struct ElementQuad<Bfloat16> {
-  typedef ushort4 Bits;
-  static float4 decode(Bits bits) { return as_type<float4>(uint4(bits) << 16); }
-};
-
-/// Elements E of a vector from number `first` on.
+/// 4 elements E of a vector from number `first` on.
 template <typename E>
 inline float4 load_quad(const device uchar *vector, uint first) {
   const device typename E::Bits *from = (const device typename E::Bits *)vector + first;
   if (whole_words) {
-    return ElementQuad<E>::decode(*reinterpret_cast<const device typename ElementQuad<E>::Bits *>(from));
+    typedef ElementQuad<E> Quad;
+    return Quad::decode(*reinterpret_cast<const device typename Quad::Bits *>(from));
   }
   return float4(E::decode(from[0]), E::decode(from[1]), E::decode(from[2]), E::decode(from[3]));
 }

@@ -22,8 +22,8 @@ inline void quantize_token(EncodedStream stream, constant Params &params, Probe 
     return;
   }
   const ulong cache_row = cache_row_of(params, head, params.write_pos, 0);
-  quantize_vector<D, Alike<Format>>(stream.at(head, cache_row, D, Format::width(stream.bits)), simd_lane,
-                                    params.scale_factor_d512, probe.at(head, D), NoTurn(), false);
+  quantize_vector<D, Format>(stream.at(head, cache_row, D, Format::width(stream.bits)), simd_lane,
+                             params.scale_factor_d512, probe.at(head, D), NoTurn(), false);
 }
 
 /// 4 bits; `scratch` gets the scaled coordinates of K if asked for.

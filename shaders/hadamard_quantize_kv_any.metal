@@ -68,6 +68,19 @@ inline void quantize_vector(EncodedStream row, uint head_dim, float scale_factor
   }
 }
 
+// Packings of K and V. `width`: bits of a row that a code of a stream takes.
+
+/// Both have one.
+template <typename Format>
+struct OnePacking {
+  static uint width(EncodedStream stream) { return Format::width(stream.bits); }
+};
+
+/// Each has its own.
+struct OwnPackings {
+  static uint width(EncodedStream stream) { return packing_of(stream) == 2 ? 8 : stream.bits; }
+};
+
 /// Many tokens.
 template <typename Packings>
 [[kernel]] void quantize_run(const device uchar *source_k [[buffer(0)]], device uchar *packed_k [[buffer(1)]],
@@ -140,7 +153,7 @@ template <typename Format>
 instantiate_kernel("hadamard_quantize_kv", quantize_nibbles, NibblePacking);
 instantiate_kernel("hadamard_quantize_kv_hb", quantize_codes, BytePacking);
 instantiate_kernel("hadamard_quantize_kv_dense", quantize_codes, DensePacking);
-instantiate_kernel("hadamard_quantize_kv_seq", quantize_run, Alike<NibblePacking>);
-instantiate_kernel("hadamard_quantize_kv_seq_hb", quantize_run, Alike<BytePacking>);
-instantiate_kernel("hadamard_quantize_kv_seq_dense", quantize_run, Alike<DensePacking>);
-instantiate_kernel("hadamard_quantize_kv_seq_mixed", quantize_run, Unlike);
+instantiate_kernel("hadamard_quantize_kv_seq", quantize_run, OnePacking<NibblePacking>);
+instantiate_kernel("hadamard_quantize_kv_seq_hb", quantize_run, OnePacking<BytePacking>);
+instantiate_kernel("hadamard_quantize_kv_seq_dense", quantize_run, OnePacking<DensePacking>);
+instantiate_kernel("hadamard_quantize_kv_seq_mixed", quantize_run, OwnPackings);

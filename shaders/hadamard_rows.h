@@ -2,12 +2,14 @@
 /// kernels have names in common, and a kernel's K and V share all but memory.
 #pragma once
 
-#include "common/element.h"
 #include "common/ring.h"
 #include "hadamard_transform.h"
 
 /// What encoders read, MA_DTYPE_F32 (1), F16 (2) or BF16 (3).
 constant uint source_dtype [[function_constant(6)]];
+/// The packings of K and of V where each has its own, MA_PACKING_NIBBLE (1), BYTE (2) or DENSE (3).
+constant uint packing_k [[function_constant(7)]];
+constant uint packing_v [[function_constant(8)]];
 
 /// The row of a token of a head in sources [B, n_src_tokens, num_kv_heads, head_dim].
 inline ulong source_row_of(constant HadamardQuantizeSeqParams &params, uint batch, uint head, uint token) {
@@ -80,6 +82,9 @@ struct EncodedStream {
             norms + cache_row * norms_of(head_dim), bits, is_v};
   }
 };
+
+/// The packing of a stream where each has its own.
+inline uint packing_of(EncodedStream stream) { return stream.is_v ? packing_v : packing_k; }
 
 /// Where the scaled coordinates of K go besides; nowhere while `values` is null.
 /// Of each head vector all of them, or the first 16 of each norm, as

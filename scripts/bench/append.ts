@@ -80,30 +80,26 @@ function appendBenchmark(dtype: RopeDType, isTurned: boolean): Benchmark {
   };
 }
 
-/** The same to codes: K of 8 bits and V of 4, a dispatch each, beside the quantizer with K as it is. */
-const appendToCodes: Benchmark = {
-  name: "append-k8v4",
+/** The same to codes: K of 8 bits and V of 4, in one dispatch, beside the quantizer with K as it is. */
+const appendToCodes = (dtype: RopeDType): Benchmark => ({
+  name: `append-k8v4${dtype === "f32" ? "" : `-${dtype}`}`,
   unit: "GB/s",
-  about:
-    "KvCache.append, K turned, K and V f32 8/128 to 8 and 4 bits, 4,096 tokens, one thread, submission included; bytes read",
+  about: `KvCache.append, K turned, K and V ${dtype} 8/128 to 8 and 4 bits, 4,096 tokens, one thread, submission included; bytes read`,
   baselineAbout: "hadamardQuantizeKvSeq of the same, K as it is",
   target: { text: "at least 0.9 of it", met: (_, ratio) => ratio >= 0.9 },
   rounds: usualRounds,
   warmUp: true,
   prepare() {
     const device = openWithThreads(1);
-    const { k, v } = streams(device, "f32");
-    const [{ src: x }, { src: y }] = [k, v] as { src: Tensor<"f32"> }[] as [
-      { src: Tensor<"f32"> },
-      { src: Tensor<"f32"> },
-    ];
+    const { k, v } = streams(device, dtype);
+    const [x, y] = [k.src, v.src];
     const cache = new KvCache(device, { layers: 1, nKvHeads: nHeads, headDim, capacity: nTokens });
     const codes = ([8, 4] as const).map((bits) => {
       const { bytesPerRow } = kvCacheBytes({ headDim, nKvHeads: nHeads, capacity: nTokens, bits });
       const packed = device.tensor("u8", [nHeads, nTokens, bytesPerRow]);
       return { packed, norms: device.tensor("f32", [nHeads, nTokens, 1]), bits };
     }) as [CodesOf<8>, CodesOf<4>];
-    const turned = device.tensor("f32", x.shape);
+    const turned: Tensor<RopeDType> = device.tensor("f32", x.shape);
     const side = (encode: (pass: Pass) => void) => () =>
       (2 * x.bytes.length) /
       1e9 /
@@ -113,17 +109,16 @@ const appendToCodes: Benchmark = {
         pass.commitAndWait();
         cache.abandon();
       });
-    const quantize = (pass: Pass, src = x) => {
-      hadamardQuantizeKvSeq(pass, { src, ...codes[0], writePosStart: 0 });
-      hadamardQuantizeKvSeq(pass, { src: y, ...codes[1], writePosStart: 0 });
-    };
+    const quantize = (pass: Pass) =>
+      hadamardQuantizeKvSeq(pass, { k: { src: x, ...codes[0] }, v: { src: y, ...codes[1] }, writePosStart: 0 });
     return {
       measure: side((pass) => void cache.append(pass, 0, { k: x, v: y, rope })),
       baseline: side((pass) => quantize(pass)),
       others: {
         "applyRope and the quantizer": side((pass) => {
           applyRope(pass, { x, out: turned, layout: "sequence-major", ...rope });
-          quantize(pass, turned);
+          hadamardQuantizeKvSeq(pass, { src: turned, ...codes[0], writePosStart: 0 });
+          hadamardQuantizeKvSeq(pass, { src: y, ...codes[1], writePosStart: 0 });
         }),
         "KvCache.append, K as it is": side((pass) => void cache.append(pass, 0, { k: x, v: y })),
       },
@@ -133,9 +128,9 @@ const appendToCodes: Benchmark = {
       },
     };
   },
-};
+});
 
 export const appendBenchmarks: readonly Benchmark[] = [
   ...(["f32", "bf16"] as const).flatMap((dtype) => [appendBenchmark(dtype, false), appendBenchmark(dtype, true)]),
-  appendToCodes,
+  ...(["f32", "f16"] as const).map(appendToCodes),
 ];

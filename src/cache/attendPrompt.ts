@@ -59,9 +59,9 @@ function tailOf(
   { slot, quantized }: SequenceState,
 ): Pick<FlashAttnPrefillArgs, "tail"> {
   if (tail === undefined) return {};
-  const { nKvHeads, headDim, tail: tokens, tailBlock: block } = config;
-  const [k, v] = tail
-    .rings(layer, slot, 1)
-    .map((ring) => views.reshape(ring, [tail.slots, nKvHeads, headDim]) as Tensor<AttentionDType>);
-  return k && v ? { tail: { k, v, tokens, block, quantized } } : {};
+  const { tail: tokens, tailBlock: block } = config;
+  const { k, v } = tail.layer(layer);
+  const { start } = tail.place(slot, 0);
+  const slots = (stream: Tensor<"f16" | "bf16">) => views.slice(stream, start, start + tail.slots);
+  return { tail: { k: slots(k.tokens), v: slots(v.tokens), tokens, block, quantized } };
 }

@@ -104,6 +104,7 @@ describe("rounds", () => {
       "append-bf16-plain",
       "append-bf16",
       "append-k8v4",
+      "append-k8v4-f16",
       "prefill-bf16-d256-causal-1t",
       "prefill-bf16-d256-causal-2t",
       ...[64, 128, 256, 512].flatMap((headDim) => [`prefill-bf16-d${headDim}-1t`, `prefill-bf16-d${headDim}-2t`]),

@@ -30,7 +30,7 @@ const dense = (bits: 2 | 3 | 5 | 6): CodeFormat => ({ bits, packing: "dense" });
 
 const rope: AppendRope = { theta: 10_000, pairing: "half" };
 const scenes = {
-  mixed: { headDim: 64, dtype: "f32", formats: [bytes(8), nibbles] },
+  mixed: { headDim: 64, dtype: "f32", formats: [bytes(5), nibbles] },
   mixedBytes: { headDim: 64, dtype: "f16", formats: [dense(6), bytes(6)] },
   widths: { headDim: 64, dtype: "f16", formats: [bytes(8), bytes(5)], shift: 1 },
   dense: { headDim: 64, dtype: "bf16", formats: [dense(2), dense(5)] },
@@ -134,16 +134,15 @@ function mistake(name: string, names: readonly SceneName[], find: RegExp, replac
   return { name, names, patch: { find, replace } };
 }
 
-const width = /\(stream\.is_v \? packing_v : packing_k\) == 2/;
+const packing = /stream\.is_v \? packing_v : packing_k/;
 const elementSize = /source_dtype == 1 \? 4 : 2/;
 const stream = /EncodedStream stream = \w+\.y != 0 \? v : k/;
 const mistakes = [
-  mistake("rows of K are as wide as those of V", ["mixed", "any"], width, "packing_v == 2"),
-  mistake("rows of V are as wide as those of K", ["mixed", "any"], width, "packing_k == 2"),
-  mistake("V in K's packing", ["mixed"], /store<D>\(packing_v, row/, "store<D>(packing_k, row"),
-  mistake("K in V's packing", ["mixed"], /store<D>\(packing_k, row/, "store<D>(packing_v, row"),
+  mistake("V in K's packing", ["mixed", "any"], packing, "packing_k"),
+  mistake("K in V's packing", ["mixed", "any"], packing, "packing_v"),
+  mistake("bytes as wide as their codes", ["any"], /packing_of\(stream\) == 2 \?/, "packing_of(stream) == 3 ?"),
   mistake("V of K's width", ["widths", "any"], /(\w+)\.codebook_bits_v, true/, "$1.codebook_bits, true"),
-  mistake("nothing is of bytes", ["mixedBytes"], /else if \(packing == 2\)/, "else if (packing == 4)"),
+  mistake("bytes without gaps", ["mixedBytes"], /else if \(packing == 2\)/, "else if (packing == 4)"),
   mistake("K where V is", ["mixed", "any"], stream, "EncodedStream stream = k"),
   mistake("rows of 4 bytes an element", ["widths", "anyAlike"], elementSize, "4"),
   mistake("rows of 2 bytes an element", ["mixed"], elementSize, "2"),

@@ -3,7 +3,7 @@
 import type { FFIFunction } from "bun:ffi";
 
 /** `MA_ABI_VERSION` of the header that this package was written against. */
-export const abiVersion = 11;
+export const abiVersion = 12;
 
 /** The functions of metal_attention.h. */
 export const symbols = {

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a function, a struct or a code in this header.
-#define MA_ABI_VERSION 11
+#define MA_ABI_VERSION 12
 
 typedef uint32_t ma_device;
 typedef uint32_t ma_buffer;
