@@ -20,6 +20,6 @@ for (const [i, [name, options]] of Object.entries(kinds).entries()) {
     fc.asyncProperty(programOf(24), (program) => runner.run(program)),
     { seed, numRuns },
   );
-  console.log(`${numRuns} programs on ${name}`);
+  console.log(`${numRuns} programs on ${name}, ${runner.bitsCompared} sequences with the bits of one appended at once`);
 }
 rmSync(folder, { recursive: true, force: true });

@@ -1,5 +1,5 @@
 /** Random programs on every kind of cache, beside a model that keeps each token's number in an array. */
-import { afterAll, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,5 +21,6 @@ for (const [name, options] of Object.entries(kinds)) {
       fc.asyncProperty(programOf(24), (program) => runner.run(program)),
       { seed: 14, numRuns: 60 },
     );
+    expect(runner.bitsCompared).toBeGreaterThan(20);
   });
 }

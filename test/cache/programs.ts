@@ -170,6 +170,8 @@ export class Runner {
   readonly #options: KvCacheOptions;
   readonly #words: readonly LayerWords[];
 
+  /** Sequences whose bits were compared with those of one appended at once. */
+  bitsCompared = 0;
   /** The step of a cache that was recorded last. */
   #recording: Recording | undefined;
   readonly #through = new Map<string, Float32Array>();
@@ -210,9 +212,44 @@ export class Runner {
         const { pages } = this.#options;
         if (pages !== undefined) expect(cache.freePages).toBe(pages.count - model.usedPages);
       }
+      this.#compareBits(cache, model, handles);
     } finally {
       cache.dispose();
     }
+  }
+
+  /** Each sequence gives a next token the bits that one gives it that was appended at once, whatever the program did. */
+  #compareBits(cache: KvCache, model: Model, handles: Map<ModelSequence, KvSequence>): void {
+    for (const sequence of model.live) {
+      const { ids } = sequence;
+      const isFresh = model.quantizedFor({ ...sequence, quantized: 0 }, ids.length - 1) === sequence.quantized;
+      // What a trim left in codes is in the tail of one that was never longer.
+      if (ids.length === 0 || (model.tailLength > 0 && !isFresh)) continue;
+      if (model.refuses([[sequence, 1]]) !== undefined) continue;
+      using fresh = new KvCache(this.#device, { ...this.#options, sequences: 1 });
+      const other = fresh.sequence();
+      this.#probe(fresh, other, ids);
+      fresh.advance();
+      const found = this.#probe(cache, handles.get(sequence) as KvSequence, [3]);
+      cache.abandon();
+      expect(found).toEqual(this.#probe(fresh, other, [3]));
+      this.bitsCompared += 1;
+    }
+  }
+
+  /** Appends tokens to a sequence; gives what attention makes of them. */
+  #probe(cache: KvCache, sequence: KvSequence, ids: readonly number[]): Float32Array[] {
+    const tensors = this.#tensors(ids.length, "f32");
+    this.#fill(tensors, ids, 1);
+    using pass = this.#device.pass();
+    for (const [layer, { k, v, q, out }] of tensors.entries()) {
+      cache.append(pass, layer, { k, v, sequences: [sequence], ...(this.#isTurned && { rope }) });
+      cache.attend(pass, layer, { q, out, sinks: this.#sinks });
+    }
+    pass.commitAndWait();
+    const results = tensors.map(({ out }) => out.toFloat32Array());
+    for (const each of tensors) for (const tensor of Object.values(each)) tensor.dispose();
+    return results;
   }
 
   /** The same cache out of a file. */
