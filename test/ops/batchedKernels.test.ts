@@ -165,8 +165,8 @@ const copyMistakes: readonly ShaderPatch[] = [
 const quantizedMistakes: readonly ShaderPatch[] = [
   { find: /ulong\(batch\) \* params\.n_src_tokens/, replace: "ulong(batch) * params.n_tokens" },
   {
-    find: /written_row_of\(params, (?:places|\{positions, block_table\}), position\.z/,
-    replace: "written_row_of(params, {positions, block_table}, 0",
+    find: /(?<row>written_row_of\(params, (?:places|\{positions, block_table\}), )(?:at\.batch|position\.z)/,
+    replace: "$<row>0",
   },
 ];
 test.each([
