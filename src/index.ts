@@ -80,6 +80,8 @@ export type {
   DequantizeStream,
   DequantizeStreams,
   QuantizedCache,
+  QuantizedWalkArgs,
+  QuantizeRunPair,
   QuantizeRunStream,
   QuantizeRuns,
   QuantizeStream,

@@ -41,15 +41,16 @@ export interface DequantizeStream extends QuantizedCache {
 /** One stream to encode, or K and V of the same shapes and dtypes in one dispatch. */
 export type QuantizeStreams = OneOrBoth<QuantizeStream>;
 
-type BothRuns<Stream> = { readonly k: Stream; readonly v: Stream } & {
+/** K and V of a run, in one dispatch. */
+export type QuantizeRunPair<Stream> = { readonly k: Stream; readonly v: Stream } & {
   readonly [Name in keyof QuantizeStream]?: undefined;
 };
 
 /** One run to encode, or K and V in one dispatch, each in a format of its own or in that of the call. */
 export type QuantizeRuns =
   | (QuantizeStream & QuantizedFormatArgs & { readonly k?: undefined; readonly v?: undefined })
-  | (BothRuns<QuantizeRunStream> & QuantizedFormatArgs)
-  | (BothRuns<QuantizeStream & QuantizedFormatArgs> & Partial<QuantizedFormatArgs>);
+  | (QuantizeRunPair<QuantizeRunStream> & QuantizedFormatArgs)
+  | (QuantizeRunPair<QuantizeStream & QuantizedFormatArgs> & Partial<QuantizedFormatArgs>);
 
 /** One stream to decode, or K and V of the same shapes and dtypes in one dispatch. */
 export type DequantizeStreams = OneOrBoth<DequantizeStream>;
