@@ -94,8 +94,8 @@ function isRight(mistake?: Mistake): boolean {
 }
 
 const mistakes: readonly Mistake[] = [
-  oneMistake("V turns", /does_turn = !stream\.is_v/, "does_turn = true"),
-  oneMistake("nothing turns", /does_turn = !stream\.is_v/, "does_turn = false"),
+  oneMistake("V turns", /does_turn = !at\.stream\.is_v/, "does_turn = true"),
+  oneMistake("nothing turns", /does_turn = !at\.stream\.is_v/, "does_turn = false"),
   oneMistake("no offset", / \+ params\.ropeOffset/, ""),
   oneMistake("no scale", /scale \* rotation\(position, inv_freq\[min/, "rotation(position, inv_freq[min"),
   oneMistake("one frequency for all", /inv_freq\[min\(pair, half_dim - 1\)\]/, "inv_freq[0]"),
