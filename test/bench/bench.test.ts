@@ -113,6 +113,7 @@ describe("rounds", () => {
       "prefill-k8v4",
       "prefill-k8v4-rows",
       "prefill-k8v4-chunk",
+      "prefill-k8v4-tail",
       ...["f16-d128", "f16-d128-alone", "f16-d64", "f16-d256", "bf16-d128", "f32-d128", "k8v4", "k4v4", "k3v3"].map(
         (name) => `decode-${name}`,
       ),

@@ -159,8 +159,12 @@ describe("names of arguments", () => {
   test("the package names arguments that the C functions have, each once", () => {
     const lines = argumentNames.split("\n").map((line) => line.split(" "));
     expect(lines.length).toBeGreaterThan(40);
+    // A field of a struct in a struct by its name alone, or with that of the struct, as in `tail.slots`.
     const fieldsOf = (name: string): string[] =>
-      layouts.structs.get(name)?.fields.flatMap((field) => [field.name, ...fieldsOf(field.type)]) ?? [];
+      layouts.structs.get(name)?.fields.flatMap((field) => {
+        const inner = fieldsOf(field.type);
+        return [field.name, ...inner, ...inner.map((each) => `${field.name}.${each}`)];
+      }) ?? [];
     // `kv_cache_copy_seq` to `KvCacheCopySeq`; the one struct that is named otherwise is that of kernels.
     const structOf = (name: string) =>
       `MA${name.replace(/^ma_/, "_").replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())}Args`;
