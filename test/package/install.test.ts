@@ -224,8 +224,10 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
       const listed = (await runChecked(["tar", "-tvf", kernels])).trim().split("\n");
       const sizes = listed.map((line) => Number(line.trim().split(/\s+/)[2]));
       expect(sizes.length).toBeGreaterThan(400);
-      // Those that a branch a lane is made for come to more, and to minutes.
-      expect(Math.max(...sizes)).toBeLessThan(640 << 10);
+      // The quantizers of runs in two packings have three bodies, which take clang 14 s; a branch made for each lane comes
+      // to more, and to minutes. Of all others few are large.
+      expect(Math.max(...sizes)).toBeLessThan(2400 << 10);
+      expect(sizes.filter((size) => size > 640 << 10).length / sizes.length).toBeLessThan(0.05);
     });
 
     test("makes no cache, since nothing was compiled", () => {
