@@ -43,12 +43,12 @@ struct LaneWord<4> {
 /// 4 elements E of a vector from number `first` on.
 template <typename E>
 inline float4 load_quad(const device uchar *vector, uint first) {
+  typedef ElementQuad<E> Quad;
   const device typename E::Bits *from = (const device typename E::Bits *)vector + first;
   if (whole_words) {
-    typedef ElementQuad<E> Quad;
     return Quad::decode(*reinterpret_cast<const device typename Quad::Bits *>(from));
   }
-  return float4(E::decode(from[0]), E::decode(from[1]), E::decode(from[2]), E::decode(from[3]));
+  return Quad::decode(typename Quad::Bits(*reinterpret_cast<const device typename Quad::Packed *>(from)));
 }
 
 /// A word of a row of codes, whose bytes are its own.

@@ -88,21 +88,21 @@ struct Turn {
   }
 
   /// The other coordinates of the pairs of a quad from `first` on, out of memory.
-  template <typename E>
   float4 others(const device uchar *x, uint first) const {
     float4 quad;
 #pragma clang loop unroll(full)
     for (uint j = 0; j < 4; j++) {
       const uint coordinate = first + j;
       const uint other = coordinate < half_dim ? coordinate + half_dim : coordinate - half_dim;
-      quad[j] = load_element<E>(x, coordinate < 2 * half_dim ? other : coordinate);
+      const uint place = coordinate < 2 * half_dim ? other : coordinate;
+      if (source_dtype == 1) {
+        quad[j] = load_element<Float32>(x, place);
+      } else {
+        const ushort bits = ((const device ushort *)x)[place];
+        quad[j] = source_dtype == 2 ? float(as_type<half>(bits)) : Bfloat16::decode(bits);
+      }
     }
     return quad;
-  }
-  float4 others(const device uchar *x, uint first) const {
-    return source_dtype == 1   ? others<Float32>(x, first)
-           : source_dtype == 2 ? others<Float16>(x, first)
-                               : others<Bfloat16>(x, first);
   }
 
   /// Turns the quads of a lane, which are those of the vector at `x`.

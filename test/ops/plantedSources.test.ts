@@ -149,9 +149,14 @@ const mistakes = [
   mistake("f16 read as bf16", ["mixedBytes"], /load_quads<D, Float16>/, "load_quads<D, Bfloat16>"),
   mistake("bf16 read as f16", ["dense"], /load_quads<D, Bfloat16>/, "load_quads<D, Float16>"),
   mistake("bf16 as the lower halves", ["dense"], /\(uint4\(bits\) << 16\)/, "(uint4(bits))"),
-  mistake("the third element twice", ["widths"], /E::decode\(from\[3\]\)/, "E::decode(from[2])"),
-  mistake("the others of pairs as f32", ["turned"], /others<Float16>\(x, first\)/, "others<Float32>(x, first)"),
-  mistake("the others of pairs as f16", ["turnedAlike"], /others<Bfloat16>\(x, first\)/, "others<Float16>(x, first)"),
+  mistake("the third element twice", ["widths"], /Quad::Packed \*>\(from\)\)\);/, "Quad::Packed *>(from))).xyzz;"),
+  mistake(
+    "the others of pairs as f32",
+    ["turned"],
+    /source_dtype == 1\) \{\s+quad\[j\]/,
+    "source_dtype <= 2) {\n quad[j]",
+  ),
+  mistake("the others of pairs as f16", ["turnedAlike"], /source_dtype == 2 \? float\(as_type/, "true ? float(as_type"),
   mistake(
     "any size from f32",
     ["any", "anyAlike"],
