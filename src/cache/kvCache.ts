@@ -9,6 +9,7 @@ import { checkTurned, entriesOf, type KvAppendArgs, namedStates, useAppendArgs }
 import { attendStep } from "./attend.ts";
 import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
 import { checkOptions, fillMemory, readCache, saveCache, unlike } from "./file.ts";
+import { invalidState } from "./invalidState.ts";
 import { type KvCacheMemory, KvMemory } from "./memory.ts";
 import { type KvCacheConfig, type KvCacheOptions, useOptions } from "./options.ts";
 import { RecordedSteps } from "./recordedSteps.ts";
@@ -17,7 +18,7 @@ import { KvSequence, type SequenceOwner } from "./sequence.ts";
 import { Sequences } from "./sequences.ts";
 import type { SequenceState } from "./state.ts";
 import { Step, type StepEntry } from "./step.ts";
-import { invalidState, StepUnderWay } from "./stepUnderWay.ts";
+import { StepUnderWay } from "./stepUnderWay.ts";
 import { Views } from "./views.ts";
 
 /**

@@ -1,8 +1,8 @@
 import type { Device } from "../device/device.ts";
 import type { Tensor } from "../device/tensor.ts";
-import { MetalAttentionError } from "../errors.ts";
 import { type AppendCall, appendStep } from "./append.ts";
 import { type AttendCall, attendStep } from "./attend.ts";
+import { invalidState } from "./invalidState.ts";
 import type { KvMemory } from "./memory.ts";
 import type { KvCacheConfig } from "./options.ts";
 import { copyRuns, encodeCopies, type Run } from "./runs.ts";
@@ -115,11 +115,9 @@ export class LongStep {
     const work = this.#work.find(({ layer }) => layer === call.layer);
     if (work === undefined) {
       const others = this.#work.map(({ layer }) => layer).join(" and ");
-      throw new MetalAttentionError(
-        "invalid-state",
-        `cache: layer ${call.layer} was attended, and its memory is that of layer ${others} now: a step of more tokens ` +
+      throw invalidState(
+        `layer ${call.layer} was attended, and its memory is that of layer ${others} now: a step of more tokens ` +
           `than the ring or the tail takes at once has memory of one layer; attend again before the next layer's append`,
-        { argument: "cache" },
       );
     }
     attendStep(work.memory, call, step);

@@ -4,11 +4,12 @@ import type { RecordingPass, RunValues } from "../device/recording.ts";
 import type { Tensor } from "../device/tensor.ts";
 import type { Recorder, Run } from "../parameter.ts";
 import { checkRoom, checkTurned, checkUsual } from "./appendArgs.ts";
+import { invalidState } from "./invalidState.ts";
 import type { KvMemory } from "./memory.ts";
 import { checkRecordable, RecordedStep } from "./recordedStep.ts";
 import type { SequenceState } from "./state.ts";
 import { Step, type StepEntry } from "./step.ts";
-import { invalidState, type StepUnderWay } from "./stepUnderWay.ts";
+import type { StepUnderWay } from "./stepUnderWay.ts";
 
 /** Caches of this process: their parameters have names of their own. */
 let count = 0;

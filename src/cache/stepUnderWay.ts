@@ -1,15 +1,10 @@
 import type { Device } from "../device/device.ts";
-import { MetalAttentionError } from "../errors.ts";
 import { checkRoom } from "./appendArgs.ts";
+import { invalidState } from "./invalidState.ts";
 import { LongStep } from "./longStep.ts";
 import type { KvMemory } from "./memory.ts";
 import type { Sequences } from "./sequences.ts";
 import { advanceState, checkCounts, Step, type StepEntry } from "./step.ts";
-
-/** @internal The error of a call that the state of the cache is in the way of. */
-export function invalidState(reason: string): MetalAttentionError {
-  return new MetalAttentionError("invalid-state", `cache: ${reason}`, { argument: "cache" });
-}
 
 /** The step of a cache that is under way, if any: its beginning, and how it ends. */
 export class StepUnderWay {
