@@ -1,10 +1,12 @@
 import {
   type AttentionDType,
+  type AttentionMaskKind,
   type DecodeCodes,
   type Device,
   type FlashAttnPrefillArgs,
   type FlashAttnPrefillSupport,
   flashAttnPrefill,
+  flashAttnPrefillSupport,
   type Tensor,
 } from "../../src/index.ts";
 import {
@@ -23,6 +25,19 @@ import { normalDraws, seededRandom } from "./random.ts";
 
 /** Where the keys of a case lie: a slot a position, a ring, pages, or packed as the rows are. */
 export type KeyStorage = "linear" | "ring" | "pages" | "packed";
+
+/** The row of the support table for a head size, a dtype and a kind of mask. */
+export function rowOf(
+  headDim: number,
+  dtype: AttentionDType,
+  mask: AttentionMaskKind = "none",
+): FlashAttnPrefillSupport {
+  const row = flashAttnPrefillSupport().find(
+    (each) => each.headDim === headDim && each.dtype === dtype && each.mask === mask,
+  );
+  if (row === undefined) throw new Error(`no kernel of ${dtype} with D = ${headDim}`);
+  return row;
+}
 
 /** One case of attention with options. */
 export interface OptionCase {

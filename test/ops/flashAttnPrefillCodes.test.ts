@@ -1,15 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import {
-  type AttentionDType,
-  type AttentionMaskKind,
-  classifyMaskTiles,
-  Device,
-  flashAttnPrefill,
-  flashAttnPrefillSupport,
-} from "../../src/index.ts";
+import { type AttentionDType, classifyMaskTiles, Device, flashAttnPrefill } from "../../src/index.ts";
 import type { CodeFormat } from "../../src/reference/index.ts";
 import { judgeOptions } from "../helpers/prefillJudgement.ts";
-import { type OptionCase, OptionScene, randomMask, runOptions } from "../helpers/prefillOptions.ts";
+import { type OptionCase, OptionScene, randomMask, rowOf, runOptions } from "../helpers/prefillOptions.ts";
 import { testTable } from "../helpers/table.ts";
 import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
 
@@ -17,14 +10,6 @@ import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watch
 
 const device = Device.open();
 afterAll(() => device.dispose());
-
-function rowOf(headDim: number, dtype: AttentionDType, mask?: AttentionMaskKind) {
-  const row = flashAttnPrefillSupport().find(
-    (each) => each.headDim === headDim && each.dtype === dtype && (mask === undefined || each.mask === mask),
-  );
-  if (row === undefined) throw new Error(`no kernel of ${dtype} with D = ${headDim}`);
-  return row;
-}
 
 const formats: readonly CodeFormat[] = [
   { bits: 8, packing: "byte" },

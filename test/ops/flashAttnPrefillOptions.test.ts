@@ -1,28 +1,13 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import {
-  type AttentionDType,
-  type AttentionMaskKind,
-  classifyMaskTiles,
-  Device,
-  type FlashAttnPrefillSupport,
-  flashAttnPrefillSupport,
-} from "../../src/index.ts";
+import { classifyMaskTiles, Device, type FlashAttnPrefillSupport } from "../../src/index.ts";
 import { judgeOptions } from "../helpers/prefillJudgement.ts";
-import { type OptionCase, OptionScene, randomMask, runOptions } from "../helpers/prefillOptions.ts";
+import { type OptionCase, OptionScene, randomMask, rowOf, runOptions } from "../helpers/prefillOptions.ts";
 
 // Window, soft cap, sinks, ALiBi, logarithms, and sequences of lengths of their own, packed or not, over linear caches,
 // rings and pages: every subset of the scores' options with every kind of sequence.
 
 const device = Device.open();
 afterAll(() => device.dispose());
-
-function rowOf(headDim: number, dtype: AttentionDType, mask: AttentionMaskKind = "none"): FlashAttnPrefillSupport {
-  const row = flashAttnPrefillSupport().find(
-    (each) => each.headDim === headDim && each.dtype === dtype && each.mask === mask,
-  );
-  if (row === undefined) throw new Error(`no kernel of ${dtype} with D = ${headDim}`);
-  return row;
-}
 
 type Sequences = Pick<OptionCase, "sequences" | "storage" | "isPacked" | "hasLengths" | "capacity" | "pageTokens"> & {
   readonly name: string;

@@ -1,17 +1,11 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
 import { packMAFlashAttnPrefillArgs, structSizes } from "../../src/ffi/generated/structs.ts";
-import {
-  type AttentionDType,
-  Device,
-  type FlashAttnPrefillArgs,
-  flashAttnPrefill,
-  flashAttnPrefillSupport,
-} from "../../src/index.ts";
+import { type AttentionDType, Device, type FlashAttnPrefillArgs, flashAttnPrefill } from "../../src/index.ts";
 import type { CodeFormat } from "../../src/reference/index.ts";
 import { dtypeCodes, NativeScene, noAttentionOptions, statusCodes, tensorRecord } from "../helpers/abi.ts";
 import { judgeOptions } from "../helpers/prefillJudgement.ts";
-import { type OptionCase, OptionScene, runOptions, type TailCase } from "../helpers/prefillOptions.ts";
+import { type OptionCase, OptionScene, rowOf, runOptions, type TailCase } from "../helpers/prefillOptions.ts";
 import { testTable } from "../helpers/table.ts";
 import { type Fields, type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
 
@@ -19,14 +13,6 @@ import { type Fields, type Refusal, refused, untyped, WatchedTensors } from "../
 
 const device = Device.open();
 afterAll(() => device.dispose());
-
-function rowOf(headDim: number, dtype: AttentionDType) {
-  const row = flashAttnPrefillSupport().find(
-    (each) => each.headDim === headDim && each.dtype === dtype && each.mask === "none",
-  );
-  if (row === undefined) throw new Error(`no kernel of ${dtype} with D = ${headDim}`);
-  return row;
-}
 
 const k8: CodeFormat = { bits: 8, packing: "byte" };
 const v4: CodeFormat = { bits: 4, packing: "nibble" };

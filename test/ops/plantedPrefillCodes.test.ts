@@ -1,12 +1,12 @@
 import { afterAll, expect } from "bun:test";
 import { Pass } from "../../src/device/pass.ts";
-import { type DecodeCodes, Device, flashAttnPrefill, flashAttnPrefillSupport } from "../../src/index.ts";
+import { type DecodeCodes, Device, flashAttnPrefill } from "../../src/index.ts";
 import { type CodeFormat, encode } from "../../src/reference/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
 import { bitsOf } from "../helpers/elements.ts";
 import { struct } from "../helpers/packed.ts";
 import { judgeOptions } from "../helpers/prefillJudgement.ts";
-import { type OptionCase, OptionScene } from "../helpers/prefillOptions.ts";
+import { type OptionCase, OptionScene, rowOf } from "../helpers/prefillOptions.ts";
 import { plant, type ShaderPatch } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -22,12 +22,14 @@ const nibble: CodeFormat = { bits: 4, packing: "nibble" };
 const dense3: CodeFormat = { bits: 3, packing: "dense" };
 
 function caseOf(headDim: number, change: Partial<OptionCase>): OptionCase {
-  const row = flashAttnPrefillSupport().find(
-    (each) => each.dtype === "bf16" && each.headDim === headDim && each.mask === "none",
-  );
-  if (row === undefined) throw new Error(`no kernel with D = ${headDim}`);
   return {
-    ...{ row, heads: 4, kvHeads: 2, sequences: [0, 1].map(() => ({ rows: 5, keys: 50 })), storage: "linear" },
+    ...{
+      row: rowOf(headDim, "bf16"),
+      heads: 4,
+      kvHeads: 2,
+      sequences: [0, 1].map(() => ({ rows: 5, keys: 50 })),
+      storage: "linear",
+    },
     ...{ isPacked: false, causal: true, hasLse: true, seed: 9, formatK: nibble, formatV: nibble },
     ...change,
   };
