@@ -42,6 +42,12 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     return words;
   },
   constants: (lanes) => perLane(lanes, (value) => (value > 10 ? 7 : 5)),
+  copied: (lanes) => {
+    const words = padded([]);
+    for (let lane = 0; lane < lanes && lane < 8; lane++)
+      for (let i = 0; i < 4; i++) words[4 * lane + i] = input[4 * (i < 3 ? lane : lane ^ 4) + i] as number;
+    return words;
+  },
   independent: (lanes) =>
     perLane(lanes, (value) => untouched + 1000 * ((value * 3 + 7) << 2) + ((value * 5) >> 1) - value),
   joined: (lanes) =>

@@ -49,12 +49,21 @@ Type *vectorIn(Type *type, uint64_t size, const DataLayout &layout) {
   return nullptr;
 }
 
-/// The vector of a size that a pointer leads to, by how it is made.
+/// The vector of a size that a pointer leads to, by how it is made: an element at index 0 says its type too.
 Type *vectorAt(const Value *pointer, uint64_t size, const DataLayout &layout) {
-  pointer = pointer->stripPointerCasts();
   if (const auto *variable = dyn_cast<AllocaInst>(pointer)) return vectorIn(variable->getAllocatedType(), size, layout);
   const auto *element = dyn_cast<GEPOperator>(pointer);
-  return element ? vectorIn(element->getResultElementType(), size, layout) : nullptr;
+  if (!element) return nullptr;
+  Type *type = vectorIn(element->getResultElementType(), size, layout);
+  return type || !element->hasAllZeroIndices() ? type : vectorAt(element->getPointerOperand(), size, layout);
+}
+
+/// Two to four words, null for another size. Bytes that go from memory to memory have no type.
+Type *wordsOf(const MemCpyInst &copy, uint64_t size) {
+  constexpr uint64_t word = 4;
+  const Align align = std::min(copy.getSourceAlign().valueOrOne(), copy.getDestAlign().valueOrOne());
+  if (size % word != 0 || size / word < 2 || size / word > 4 || align < Align(word)) return nullptr;
+  return FixedVectorType::get(Type::getInt32Ty(copy.getContext()), unsigned(size / word));
 }
 
 }  // namespace
@@ -72,9 +81,11 @@ void copyAsVectors(Function &function, bool isPrivateToo) {
   const DataLayout &layout = function.getParent()->getDataLayout();
   for (MemCpyInst *copy : copiesOf(function)) {
     const uint64_t size = cast<ConstantInt>(copy->getLength())->getZExtValue();
-    if (!isPrivateToo && (isPrivate(copy->getDest()) || isPrivate(copy->getSource()))) continue;
+    const bool isOwn = isPrivate(copy->getDest()) || isPrivate(copy->getSource());
+    if (!isPrivateToo && isOwn) continue;
     Type *type = vectorAt(copy->getDest(), size, layout);
     if (!type) type = vectorAt(copy->getSource(), size, layout);
+    if (!type && !isOwn) type = wordsOf(*copy, size);
     if (type) copyAs(*copy, type);
   }
 }

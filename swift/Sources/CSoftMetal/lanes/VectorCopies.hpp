@@ -11,7 +11,8 @@ namespace lanes {
 void copyByWords(llvm::Function &function);
 
 /// For processors: a copy of the bytes of a vector becomes a load and a store of the vector, so that its elements have
-/// their type and are together. `isPrivateToo`: also into private variables and out of them.
+/// their type and are together; another one of 8 to 16 bytes from memory to memory becomes that of words.
+/// `isPrivateToo`: also into private variables and out of them.
 void copyAsVectors(llvm::Function &function, bool isPrivateToo);
 
 /// copyAsVectors where a function is for one thread.
