@@ -199,27 +199,56 @@ inline void weigh_leaf(const device uchar *v, const device float *norms, Table t
   }
 }
 
-/// The lane's values of a query as rows of K lie, rotated where K is.
-template <int D, bool K_CODES>
-inline void load_query(constant FlashAttnDecodeParams &params, const device uchar *queries, uint query, bool exists,
-                       uint lane, thread float *values_of_rows) {
+/// The lane's values of `count` queries from `first` on, of elements E; zeros of the others. All loads are under way at
+/// once: a SIMD group has few keys, and would wait for each query as long as for several of them.
+template <typename E, int D, int QUERIES>
+inline void load_queries(const device uchar *queries, uint first, uint count, uint lane, thread float *values) {
   typedef Lanes<D> L;
-  float values[L::values];
 #pragma clang loop unroll(full)
-  for (int c = 0; c < L::chunks; c++) {
+  for (int n = 0; n < QUERIES; n++) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < L::width; i++) {
-      values[c * L::width + i] =
-          exists && L::holds(c, lane)
-              ? load_element(queries, ulong(query) * D + uint(L::first(c, lane) + i), params.q_dtype)
-              : 0.0f;
+    for (int c = 0; c < L::chunks; c++) {
+      const bool is_there = uint(n) < count && L::holds(c, lane);
+#pragma clang loop unroll(full)
+      for (int i = 0; i < L::width; i++) {
+        const ulong element = ulong(first + uint(n)) * D + uint(L::first(c, lane) + i);
+        values[n * L::values + c * L::width + i] = is_there ? load_element<E>(queries, element) : 0.0f;
+      }
     }
   }
-  if (K_CODES) {
-    sign_lanes<D>(values, lane);
-    hadamard_lanes<D>(values, lane);
+}
+
+/// The same as rows of K lie, rotated where K is.
+template <int D, int QUERIES, bool K_CODES>
+inline void load_queries(constant FlashAttnDecodeParams &params, const device uchar *queries, uint first, uint count,
+                         uint lane, thread float *values_of_rows) {
+  typedef Lanes<D> L;
+  typedef RowLanes<D, K_CODES> K;
+  float values[QUERIES * L::values];
+  if (params.q_dtype == 1) {
+    load_queries<Float32, D, QUERIES>(queries, first, count, lane, values);
+  } else if (params.q_dtype == 2) {
+    load_queries<Float16, D, QUERIES>(queries, first, count, lane, values);
+  } else {
+    load_queries<Bfloat16, D, QUERIES>(queries, first, count, lane, values);
   }
-  RowLanes<D, K_CODES>::spread(values, lane, values_of_rows);
+// Queries move down: registers have no index.
+#pragma clang loop unroll(disable)
+  for (int n = 0; n < QUERIES; n++) {
+    if (K_CODES) {
+      sign_lanes<D>(values, lane);
+      hadamard_lanes<D>(values, lane);
+    }
+#pragma clang loop unroll(full)
+    for (int i = 0; i < (QUERIES - 1) * K::values; i++) {
+      values_of_rows[i] = values_of_rows[i + K::values];
+    }
+    K::spread(values, lane, values_of_rows + (QUERIES - 1) * K::values);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < (QUERIES - 1) * L::values; i++) {
+      values[i] = values[i + L::values];
+    }
+  }
 }
 
 /// Stores the state of a block: the maximum and the sum of a query, and its sums of rows, which nobody reads
@@ -299,16 +328,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   float query[QUERIES * K::values] = {};
   float sums[QUERIES * V::values];
   Softmax softmax;
-// Queries move down: registers have no index.
-#pragma clang loop unroll(disable)
-  for (int n = 0; n < QUERIES; n++) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < (QUERIES - 1) * K::values; i++) {
-      query[i] = query[i + K::values];
-    }
-    load_query<D, K_CODES>(params, q, first_query + n, first_in_head + n < queries, lane,
-                           query + (QUERIES - 1) * K::values);
-  }
+  load_queries<D, QUERIES, K_CODES>(params, q, first_query, queries - first_in_head, lane, query);
 #pragma clang loop unroll(full)
   for (int i = 0; i < QUERIES * V::values; i++) {
     sums[i] = 0.0f;
