@@ -3,8 +3,8 @@
 ///
 /// As many lanes own a head vector as in hadamard_quantize_kv_seq.metal, and encode it by the same function.
 ///
-/// Grid: threads (lanes * heads, streams, 1), y the stream; any threadgroup size of whole vectors. No threadgroup
-/// memory, no barrier; registers and bytes as there. Bound by the launch: a token is a few KB.
+/// Grid: threads (lanes * heads, streams, 1), y the stream, x up to whole SIMD groups; threadgroups (32 n, 1, 1). No
+/// threadgroup memory, no barrier; registers and bytes as there. Bound by the launch: a token is a few KB.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"

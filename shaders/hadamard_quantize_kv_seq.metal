@@ -11,8 +11,8 @@
 /// K may turn by its rotary positions on its way (hadamard_turn.h): a thread has heads_of_thread heads of a token then,
 /// which share its angles, else one.
 ///
-/// Grid: threads (rows * lanes, streams, batch size) with rows = ceil(heads / heads of a thread) * tokens; any
-/// threadgroup size of whole vectors, (n, 1, 1). No threadgroup memory. Registers: 30 to 72 at 4 bits, up to 96 else
+/// Grid: threads (rows * lanes, streams, batch size) with rows = ceil(heads / heads of a thread) * tokens, x up to
+/// whole SIMD groups; threadgroups (32 n, 1, 1). No threadgroup memory. Registers: 30 to 72 at 4 bits, up to 96 else
 /// (nvptx64, sm_90; no spills), of an f32 source that does not turn.
 /// Bytes moved per vector: 4 D read, 2 D of 16-bit sources, D * width / 8 and the norms written, each once; D log2 B
 /// additions, then a look-up a code. Bound by memory.

@@ -56,7 +56,7 @@ export function patchShader(text: string, { find, replace }: ShaderPatch): strin
   return text.replace(find, replace);
 }
 
-const instantiation = /^instantiate_\w+\("(\w+)".*\);$/gm;
+const instantiation = /^instantiate_\w+\("(\w+)"[^;]*\);$/gm;
 
 /** The text with those lines of its table that may make an entry point, since the others need not compile. */
 function keepEntryPoint(text: string, kernel: string): string {

@@ -1,10 +1,15 @@
 /** Kernels of NVIDIA GPUs: where the compiler pass knows that all lanes of a SIMD group come together. */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runChecked } from "../helpers/run.ts";
 import { lanesPlugin } from "./plugin.ts";
 
-const source = join(import.meta.dir, "ir/active.ll");
+const folder = mkdtempSync(join(tmpdir(), "active-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const active = join(import.meta.dir, "ir/active.ll");
 const target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx71", "-nogpulib"];
 
 /** Of an entry of `ir/active.ll`: the stores that get what the hardware says, by their places; and what is stored, at
@@ -14,7 +19,7 @@ interface Entry {
   readonly all: number | undefined;
 }
 
-async function compiled(options: readonly string[]): Promise<Record<string, Entry>> {
+async function compiled(options: readonly string[], source = active): Promise<Record<string, Entry>> {
   const code = await runChecked(["clang-19", ...target, "-O3", "-x", "ir", "-S", "-w", ...options, source, "-o", "-"]);
   const entries = code.split(".visible .entry ").slice(1);
   return Object.fromEntries(
@@ -40,6 +45,17 @@ if (process.platform === "linux") {
       sm_entry_1: { asked: [2, 5, 7], all: 1 },
       // For SIMD groups that may lack lanes, of which none is taken to be whole.
       sm_entry_1_partial: { asked: [0, 1, 2, 3, 4, 5, 6, 7], all: 0 },
+    });
+  });
+
+  test("a kernel that says that its SIMD groups are whole has no other entry", async () => {
+    const source = join(folder, "whole.ll");
+    const body = 'call void asm sideeffect "", ""() convergent nounwind\n  ret void';
+    const definition = `define internal void @sm_whole_simdgroups() noinline convergent nounwind {\n  ${body}\n}\n`;
+    const said = readFileSync(active, "utf8").replace("entry:\n", "entry:\n  call void @sm_whole_simdgroups()\n");
+    writeFileSync(source, said + definition);
+    expect(await compiled([`-fpass-plugin=${lanesPlugin()}`], source)).toEqual({
+      sm_entry_1: { asked: [2, 5, 7], all: 1 },
     });
   });
 }

@@ -26,7 +26,7 @@ import ArgumentParser
 
     @Option(
       name: .customLong("level"), parsing: .singleValue,
-      help: "A level of the x86-64 psABI, or nvptx; may be repeated. All levels of the former unless given.")
+      help: "A level of the x86-64 psABI, or nvptx; may be repeated. All of them unless given.")
     var levels: [PrecompileTarget] = []
 
     @Option(help: "How many compilers may run at once.")
@@ -39,7 +39,7 @@ import ArgumentParser
     func run() throws {
       // Progress is seen as it is made, in a file too.
       setvbuf(stdout, nil, _IOLBF, 0)
-      let levels = levels.isEmpty ? PrecompileTarget.processors : levels
+      let levels = levels.isEmpty ? PrecompileTarget.all : levels
       if !FileManager.default.fileExists(atPath: output) {
         try FileManager.default.createDirectory(atPath: output, withIntermediateDirectories: true)
         print("the folder \(output) is made")
@@ -62,7 +62,7 @@ import ArgumentParser
   extension PrecompileTarget: ExpressibleByArgument {
     public init?(argument: String) { self.init(argument) }
 
-    public static var allValueStrings: [String] { (processors + [.nvptx]).map(\.folder) }
+    public static var allValueStrings: [String] { all.map(\.folder) }
   }
 
   /// The commands that only the software device has.

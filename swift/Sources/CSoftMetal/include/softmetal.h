@@ -78,6 +78,13 @@ enum {
   SM_EXECUTION_VECTORS = 2,  ///< one flow of control a SIMD group
 };
 
+/// What the threadgroups of a dispatch have to be.
+enum {
+  SM_SIMDGROUPS_ANY = 0,
+  SM_SIMDGROUPS_WHOLE = 1,  ///< a multiple of 32 threads, for simdgroup matrices
+  SM_SIMDGROUPS_ROWS = 2,   ///< a multiple of 32 threads wide, as the source was compiled
+};
+
 struct SmThreadgroup;
 
 /// An entry point.
@@ -85,7 +92,7 @@ typedef struct SmKernel {
   SM_LITERAL_CHAR *name;
   uint32_t execution;   ///< SM_EXECUTION_*
   uint32_t maxThreads;  ///< [[max_total_threads_per_threadgroup]], or 0
-  uint32_t usesMatrices;  ///< needs whole SIMD groups
+  uint32_t simdgroups;  ///< SM_SIMDGROUPS_*
   /// LOOP: no argument tells threadgroups apart, so that neighbours may run as one.
   uint32_t seesGridOnly;
   uint32_t argumentCount;

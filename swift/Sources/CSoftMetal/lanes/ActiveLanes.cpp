@@ -21,11 +21,17 @@ using namespace PatternMatch;
 namespace lanes {
 namespace {
 
-constexpr StringLiteral question = "sm_active_lanes", transposition = "sm_transposed";
+constexpr StringLiteral question = "sm_active_lanes", transposition = "sm_transposed", whole = "sm_whole_simdgroups";
 
 /// Functions of the header that have a meaning here.
-constexpr StringLiteral known[] = {question,         transposition,           "sm_row_pair",          "sm_product_bf16",
-                                   "sm_product_f16", "sm_product_bf16_parts", "sm_product_tf32_parts"};
+constexpr StringLiteral known[] = {question,
+                                   transposition,
+                                   whole,
+                                   "sm_row_pair",
+                                   "sm_product_bf16",
+                                   "sm_product_f16",
+                                   "sm_product_bf16_parts",
+                                   "sm_product_tf32_parts"};
 
 CallBase *callOf(Value *value, StringRef name) {
   auto *call = dyn_cast<CallBase>(value);
@@ -182,6 +188,17 @@ void expectSome(Function &partial) {
   }
 }
 
+/// Whether a kernel says that its SIMD groups are whole, which it then does no longer.
+bool takeWhole(Function &kernel) {
+  bool found = false;
+  for (Instruction &instruction : make_early_inc_range(instructions(kernel))) {
+    if (!callOf(&instruction, whole)) continue;
+    instruction.eraseFromParent();
+    found = true;
+  }
+  return found;
+}
+
 /// Adds `copy` to the kernels of the module, as `kernel` is one.
 void makeKernel(Module &module, const Function &kernel, Function &copy) {
   NamedMDNode *annotations = module.getNamedMetadata("nvvm.annotations");
@@ -212,11 +229,15 @@ PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analys
     for (Instruction &instruction : instructions(*kernel))
       if (isQuestion(instruction) && divergence.isTogether(instruction.getParent())) together.push_back(&instruction);
     joinTranspositions(*kernel);
-    ValueToValueMapTy map;
-    Function *partial = CloneFunction(kernel, map);
-    partial->setName(kernel->getName() + "_partial");
-    makeKernel(module, *kernel, *partial);
-    expectSome(*partial);
+    SmallVector<Function *, 2> entries{kernel};
+    if (!takeWhole(*kernel)) {
+      ValueToValueMapTy map;
+      Function *partial = CloneFunction(kernel, map);
+      partial->setName(kernel->getName() + "_partial");
+      makeKernel(module, *kernel, *partial);
+      expectSome(*partial);
+      entries.push_back(partial);
+    }
     for (Instruction *instruction : together) {
       instruction->replaceAllUsesWith(Constant::getAllOnesValue(instruction->getType()));
       instruction->eraseFromParent();
@@ -225,7 +246,7 @@ PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analys
     if (!together.empty())
       builder_->buildFunctionSimplificationPipeline(OptimizationLevel::O3, ThinOrFullLTOPhase::None)
           .run(*kernel, functions);
-    for (Function *each : {kernel, partial}) joinTensorProducts(*each);
+    for (Function *each : entries) joinTensorProducts(*each);
   }
   for (StringRef name : known) dissolve(module.getFunction(name));
   AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);

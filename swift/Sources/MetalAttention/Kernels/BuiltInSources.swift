@@ -6,6 +6,11 @@ package enum BuiltInSources {
   }
 
   static func make() -> [ShaderSource] {
-    KernelFamily.all.flatMap(\.sources).map { ShaderSource(name: $0.file, kernels: $0.kernels) }
+    KernelFamily.all.flatMap { family in
+      family.sources.map {
+        ShaderSource(
+          name: $0.file, kernels: $0.kernels, needsRowsOfSIMDGroups: family.filesOfSIMDGroups.contains($0.file))
+      }
+    }
   }
 }

@@ -11,6 +11,8 @@ struct KernelFamily {
   /// Element types and head sizes with specialised kernels; empty if unrestricted.
   var dtypes: [DType] = []
   var headDims: [UInt32] = []
+  /// Files whose kernels are dispatched in rows of whole SIMD groups alone.
+  var filesOfSIMDGroups: Set<String> = []
   let operations: [Operation]
   /// The tensors of its operations, by the names of the C ABI.
   let tensors: [TensorName]

@@ -6,6 +6,7 @@ final class ShaderSource {
   let isBuiltIn: Bool
   let text: String
   private let options: SourceOptions
+  private let needsRowsOfSIMDGroups: Bool
   /// Scanned from the text; exact once compiled.
   private(set) var kernelNames: [String]
   private(set) var library: (any MTLLibrary)?
@@ -17,15 +18,17 @@ final class ShaderSource {
     self.name = name
     self.text = text
     self.options = options
+    needsRowsOfSIMDGroups = false
     isBuiltIn = false
     kernelNames = KernelNames.scan(text)
   }
 
   /// A source of the library, whose kernels are known.
-  init(name: String, kernels: [String]) {
+  init(name: String, kernels: [String], needsRowsOfSIMDGroups: Bool) {
     self.name = name
     text = EmbeddedTexts.files.first { $0.name == name }.map { "\($0.text)" } ?? ""
     options = SourceOptions()
+    self.needsRowsOfSIMDGroups = needsRowsOfSIMDGroups
     isBuiltIn = true
     kernelNames = kernels
   }
@@ -36,7 +39,11 @@ final class ShaderSource {
     var include = ShaderInclude(isBuiltIn ? [:] : texts)
     let expanded = include.expand(text, name: name)
     includes = include.names
-    return (options.definitions + expanded, options.compileOptions)
+    let compileOptions = options.compileOptions
+    #if canImport(SoftMetal)
+      compileOptions.needsRowsOfSIMDGroups = needsRowsOfSIMDGroups
+    #endif
+    return (options.definitions + expanded, compileOptions)
   }
 
   /// Finds what it includes of them.

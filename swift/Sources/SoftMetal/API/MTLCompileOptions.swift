@@ -15,6 +15,10 @@ open class MTLCompileOptions {
 
   /// Since macOS 13. `size` compiles in less time here, to less code.
   open var optimizationLevel: MTLLibraryOptimizationLevel = .default
+
+  /// SoftMetal's own: in all dispatches threadgroups are rows of whole SIMD groups, and others are refused. Kernels then
+  /// lack the version that runs others, half of their code.
+  package final var needsRowsOfSIMDGroups = false
 }
 
 extension ShaderCompiler.Options {
@@ -22,6 +26,7 @@ extension ShaderCompiler.Options {
     let version = options.languageVersion.rawValue
     self.init(
       fastMath: options.mathMode == .fast, isSmall: options.optimizationLevel == .size,
+      needsRowsOfSIMDGroups: options.needsRowsOfSIMDGroups,
       languageVersion: Int((version >> 16) * 100 + (version & 0xFFFF) * 10))
   }
 }

@@ -46,26 +46,20 @@ struct DispatchGrid {
         "kernel '\(pipeline.name)': threadsPerThreadgroup is \(width) x \(height) x \(depth) = \(threads) threads; "
           + "the kernel allows \(pipeline.maxTotalThreadsPerThreadgroup)")
     }
-    if pipeline.usesMatrices, threads % Int(SM_SIMD_WIDTH) != 0 || !isWhole { try checkWholeSimdgroups(pipeline.name) }
+    try checkSimdgroups(pipeline)
   }
 
-  /// Whether no threadgroup is partial.
-  private var isWhole: Bool {
-    threadsPerGrid.0 % threadsPerThreadgroup.0 == 0 && threadsPerGrid.1 % threadsPerThreadgroup.1 == 0
-      && threadsPerGrid.2 % threadsPerThreadgroup.2 == 0
-  }
-
-  /// Checks that no threadgroup, not even a partial one, ends inside a SIMD
-  /// group.
-  private func checkWholeSimdgroups(_ kernelName: String) throws(MTLCommandBufferError) {
+  /// Checks every size that a threadgroup has, those of partial ones too.
+  private func checkSimdgroups(_ pipeline: SoftComputePipelineState) throws(MTLCommandBufferError) {
+    guard pipeline.simdgroups != .any else { return }
     for width in Self.sizes(threadsPerGrid.0, threadsPerThreadgroup.0) {
       for height in Self.sizes(threadsPerGrid.1, threadsPerThreadgroup.1) {
-        for depth in Self.sizes(threadsPerGrid.2, threadsPerThreadgroup.2)
-        where width * height * depth % Int(SM_SIMD_WIDTH) != 0 {
+        for depth in Self.sizes(threadsPerGrid.2, threadsPerThreadgroup.2) {
+          guard let refusal = pipeline.simdgroups.refusal(width: width, height: height, depth: depth) else { continue }
           throw MTLCommandBufferError(
             .internal,
-            "kernel '\(kernelName)' uses simdgroup matrices, which need whole SIMD groups of \(SM_SIMD_WIDTH) threads; "
-              + "the grid has a threadgroup of \(width) x \(height) x \(depth) threads")
+            "kernel '\(pipeline.name)' \(refusal); the grid has a threadgroup of \(width) x \(height) x \(depth) threads"
+          )
         }
       }
     }

@@ -7,7 +7,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
   let maxTotalThreadsPerThreadgroup: Int
   let threadExecutionWidth = Int(SM_SIMD_WIDTH)
   let staticThreadgroupMemoryLength: Int
-  let usesMatrices: Bool
+  let simdgroups: KernelSIMDGroups
   let kernel: UnsafePointer<SmKernel>
   /// The kernel with every thread by itself, where results are compared.
   var referenceKernel: UnsafePointer<SmKernel>? { reference?.kernel }
@@ -66,7 +66,7 @@ final class SoftComputePipelineState: MTLComputePipelineState {
     maxTotalThreadsPerThreadgroup = min(
       kernel.maxThreads == 0 ? most : Int(kernel.maxThreads), most, gpuKernel?.maxThreads ?? most)
     staticThreadgroupMemoryLength = staticLength
-    usesMatrices = kernel.usesMatrices != 0
+    simdgroups = KernelSIMDGroups(rawValue: Int(kernel.simdgroups)) ?? .any
     self.bindings = bindings
     buffers = Self.requirements(of: .buffer, in: bindings)
     threadgroupMemory = Self.requirements(of: .threadgroupMemory, in: bindings)

@@ -6,7 +6,7 @@ enum FlashAttnDecodeKeys {
     // The format of the codes, as `DecodeFormat.constant` has it.
     constants: [.number(430, bits: 4)],
     headDims: headDims,
-    operations: [.flashAttnPrefill],
+    filesOfSIMDGroups: ["flash_attn_prefill_decode.metal"], operations: [.flashAttnPrefill],
     tensors: [.k, .normsK, .v, .normsV, .seqLens, .blockTable])
 
   private static let headDims = FlashAttnKernel.headDims.map(UInt32.init)

@@ -11,6 +11,7 @@ enum DecodeKernel {
     constants: [.number(420, bits: 4), .number(421, bits: 4), 422],
     dtypes: [.f32, .f16, .bf16],
     headDims: headDims,
+    filesOfSIMDGroups: ["flash_attn_decode.metal", "flash_attn_decode_reduce.metal"],
     operations: [.flashAttnDecode],
     tensors: [.q, .k, .normsK, .v, .normsV, .out, .lse, .seqLens, .blockTable, .sinks, .alibiSlopes, .treeMask])
 

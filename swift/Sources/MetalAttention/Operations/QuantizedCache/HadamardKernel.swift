@@ -31,6 +31,7 @@ enum HadamardKernel {
     furtherConstants: Dictionary(
       uniqueKeysWithValues: (mixed.names + [mixedAnySize]).map { ($0, [.number(7, bits: 2), .number(8, bits: 2)]) }),
     headDims: headDims,
+    filesOfSIMDGroups: ["hadamard_quantize_kv.metal", "hadamard_quantize_kv_seq.metal"],
     operations: [.hadamardQuantizeKv, .hadamardQuantizeKvSeq, .dequantizeKv],
     tensors: [.srcK, .packedK, .normsK, .outK, .srcV, .packedV, .normsV, .outV, .rmsScratch, .positions, .blockTable])
 

@@ -52,7 +52,7 @@ final class CudaKernel: @unchecked Sendable {
         try check(driver.function(&whole, module, Tail.entryName), "cuModuleGetFunction")
         guard let whole else { throw MTLLibraryError(.internal, "kernel '\(source.name)' has no entry point") }
         var partial: CudaDriver.Pointer?
-        // Without the compiler pass one entry is for both.
+        // Without the compiler pass one entry is for both, and a kernel may need whole SIMD groups.
         let status = driver.function(&partial, module, Tail.entryName + "_partial")
         if status != CudaStatus.notFound { try check(status, "cuModuleGetFunction") }
         var (most, shared) = (Int32.max, Int32(0))

@@ -59,6 +59,7 @@ package struct PrecompiledShaders: Sendable {
     hash.combine(kernel ?? "")
     hash.combine(options.fastMath ? 1 : 0)
     hash.combine(options.isSmall ? 1 : 0)
+    hash.combine(options.needsRowsOfSIMDGroups ? 1 : 0)
     hash.combine(UInt64(options.languageVersion))
     for define in options.defines {
       hash.combine(define.name)

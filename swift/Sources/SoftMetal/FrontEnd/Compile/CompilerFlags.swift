@@ -40,7 +40,12 @@ enum CompilerFlags {
     // The last of several levels counts.
     flags += executor.flags + (options.isSmall ? soon : []) + warnings
     flags += processor(options.level)
-    return flags + arithmetic(options) + defines(options)
+    return flags + arithmetic(options) + simdgroups(options) + defines(options)
+  }
+
+  /// Of what the headers know SIMD groups to be.
+  static func simdgroups(_ options: ShaderCompiler.Options) -> [String] {
+    options.needsRowsOfSIMDGroups ? ["-DSM_ROWS_OF_SIMDGROUPS"] : []
   }
 
   static let language = [

@@ -27,7 +27,7 @@ enum NvptxCode {
     ]
     flags += barrierFlags
     flags += CompilerFlags.arithmetic(options)
-    return flags + CompilerFlags.defines(options)
+    return flags + CompilerFlags.simdgroups(options) + CompilerFlags.defines(options)
   }
   static let rawOutput = ["-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
 

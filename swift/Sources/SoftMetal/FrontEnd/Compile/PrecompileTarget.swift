@@ -4,11 +4,11 @@ package enum PrecompileTarget: Hashable, Sendable {
   /// NVIDIA GPUs.
   case nvptx
 
-  package static let processors = ProcessorLevel.allCases.map { PrecompileTarget.processor($0) }
+  package static let all = ProcessorLevel.allCases.map { PrecompileTarget.processor($0) } + [.nvptx]
 
   /// By its folder's name.
   package init?(_ name: String) {
-    guard let target = (Self.processors + [.nvptx]).first(where: { $0.folder == name }) else { return nil }
+    guard let target = Self.all.first(where: { $0.folder == name }) else { return nil }
     self = target
   }
 

@@ -6,6 +6,8 @@ enum ShaderCompiler {
     var fastMath = false
     /// Whether little code is wanted, soon, rather than fast code.
     var isSmall = false
+    /// Whether kernels are compiled for threadgroups that are rows of whole SIMD groups alone.
+    var needsRowsOfSIMDGroups = false
     /// 310 for version 3.1 of the language.
     var languageVersion = 310
     /// Macros defined before the source, in order: name and value.
