@@ -34,6 +34,9 @@ enum CompilerFlags {
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
       // A frame larger than a stack's guard page would reach over it into the stack of another thread.
       "-fstack-clash-protection",
+      // Where LLVM 19 first computes something without the frame, the loop that touches the pages of a large one
+      // overwrites a register that it needs.
+      "-mllvm", "-enable-shrink-wrap=false",
       // GPUs read and write a float4 that lies where a float may, and published kernels rely on it.
       "-fmax-type-align=8",
     ]
