@@ -51,7 +51,8 @@ struct DispatchGrid {
 
   /// Checks every size that a threadgroup has, those of partial ones too.
   private func checkSimdgroups(_ pipeline: SoftComputePipelineState) throws(MTLCommandBufferError) {
-    guard pipeline.simdgroups != .any else { return }
+    // Most kernels take any, most other dispatches are of rows: these make no lists of sizes.
+    guard pipeline.simdgroups != .any, !isOfRows else { return }
     for width in Self.sizes(threadsPerGrid.0, threadsPerThreadgroup.0) {
       for height in Self.sizes(threadsPerGrid.1, threadsPerThreadgroup.1) {
         for depth in Self.sizes(threadsPerGrid.2, threadsPerThreadgroup.2) {
@@ -63,6 +64,12 @@ struct DispatchGrid {
         }
       }
     }
+  }
+
+  /// Whether all threadgroups are rows of whole SIMD groups.
+  private var isOfRows: Bool {
+    let lanes = UInt32(SM_SIMD_WIDTH)
+    return threadsPerThreadgroup.0 % lanes == 0 && threadsPerGrid.0 % lanes == 0
   }
 
   /// The sizes of the threadgroups along one dimension: the whole ones, the
