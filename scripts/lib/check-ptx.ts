@@ -22,17 +22,20 @@ try {
 async function check(isWhole: boolean): Promise<number> {
   const unpacked = Bun.spawnSync(["tar", "-xf", archive, "-C", folder, "nvptx"]);
   if (unpacked.exitCode !== 0) throw new Error(`${archive}: ${unpacked.stderr}`);
-  const files = readdirSync(join(folder, "nvptx"))
+  const kernels = readdirSync(join(folder, "nvptx"))
     .toSorted()
     .map((file) => join(folder, "nvptx", file))
-    .filter((file) => textOf(file) !== undefined);
-  const chosen = isWhole ? files : files.filter((_, i) => i % stride === 0);
+    .flatMap((file) => {
+      const text = textOf(file);
+      return text === undefined ? [] : [{ path: `${file}.ptx`, text }];
+    });
+  const chosen = isWhole ? kernels : kernels.filter((_, i) => i % stride === 0);
   const refused: string[] = [];
   let next = 0;
   const worker = async () => {
-    for (let file = chosen[next++]; file !== undefined; file = chosen[next++]) {
-      writeFileSync(`${file}.ptx`, textOf(file) as string);
-      const command = ["ptxas", "-O0", "-arch=sm_80", `${file}.ptx`, "-o", "/dev/null"];
+    for (let kernel = chosen[next++]; kernel !== undefined; kernel = chosen[next++]) {
+      writeFileSync(kernel.path, kernel.text);
+      const command = ["ptxas", "-O0", "-arch=sm_80", kernel.path, "-o", "/dev/null"];
       const child = Bun.spawn(command, { stdout: "ignore", stderr: "pipe" });
       const messages = await new Response(child.stderr).text();
       if ((await child.exited) !== 0) refused.push(messages);
@@ -41,7 +44,7 @@ async function check(isWhole: boolean): Promise<number> {
   await Promise.all(Array.from({ length: jobs }, worker));
   for (const messages of refused) console.error(messages);
   console.log(
-    `${chosen.length - refused.length} of ${chosen.length} kernels are taken by ptxas; ${files.length} have PTX`,
+    `${chosen.length - refused.length} of ${chosen.length} kernels are taken by ptxas; ${kernels.length} have PTX`,
   );
   return chosen.length === 0 || refused.length > 0 ? 1 : 0;
 }
