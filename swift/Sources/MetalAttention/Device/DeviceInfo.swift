@@ -3,7 +3,7 @@ import CMetalAttention
 extension Device {
   /// Of every Apple GPU with the functions of SIMD groups that the kernels use, of NVIDIA's, and of the software device:
   /// Metal tells it of a pipeline alone.
-  private static let simdWidth: UInt32 = 32
+  static let simdWidth: UInt32 = 32
 
   var info: MADeviceInfo {
     var info = MADeviceInfo()

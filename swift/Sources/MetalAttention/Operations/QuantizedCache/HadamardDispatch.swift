@@ -3,7 +3,6 @@
 struct HadamardDispatch {
   /// Target number of threads per threadgroup where head vectors share one; more wait longer for one another.
   private static let threadsPerThreadgroup: UInt32 = 64
-  private static let simdWidth: UInt32 = 32
 
   let operation: Operation
   let task: HadamardKernel.Task
@@ -122,7 +121,7 @@ struct HadamardDispatch {
   private func requireThreads() throws(StatusError) {
     let threads =
       switch HadamardKernel.threads(task, cache.headDim) {
-      case .perVector(let lanes): vectors * lanes + (Self.simdWidth - 1)
+      case .perVector(let lanes): vectors * lanes + (Device.simdWidth - 1)
       case .threadgroup(let limit, _): vectors * limit
       }
     try require(
@@ -141,7 +140,7 @@ struct HadamardDispatch {
     switch HadamardKernel.threads(task, cache.headDim) {
     case .perVector(let lanes):
       // Whole SIMD groups; lanes past the last vector leave at once.
-      let width = (vectors * lanes + Self.simdWidth - 1) / Self.simdWidth * Self.simdWidth
+      let width = (vectors * lanes + Device.simdWidth - 1) / Device.simdWidth * Device.simdWidth
       let threads = min(width, Self.threadsPerThreadgroup, most)
       return (.threads, GridSize(width, streams, batch), GridSize(threads, 1, 1), 0)
     case .threadgroup(let limit, let memory):

@@ -1,7 +1,5 @@
 /// How many neighbouring pairs a thread takes of each head vector.
 enum PairsOfThread {
-  private static let lanes: UInt32 = 32
-
   /// Whether two: elements of bf16, whose words two shifts decode, and of f32, where the lanes of a SIMD group then read
   /// one run of a head vector. Pairs of neighbours lie in one word as they are, and halves load as well one by one.
   @inline(__always)
@@ -9,7 +7,7 @@ enum PairsOfThread {
     headDim: UInt32, _ rope: RopeTable?, _ from: Tensor, _ to: Tensor, and second: (from: Tensor, to: Tensor)?
   ) -> Bool {
     if let rope, rope.isInterleaved || rope.hasRest { return false }
-    guard from.dtype == to.dtype, from.dtype != .f16, headDim % (4 * lanes) == 0 else { return false }
+    guard from.dtype == to.dtype, from.dtype != .f16, headDim % (4 * Device.simdWidth) == 0 else { return false }
     return isAtPair(from) && isAtPair(to) && second.map { isAtPair($0.from) && isAtPair($0.to) } ?? true
   }
 
