@@ -156,21 +156,35 @@ if (isLinux && process.arch === "x64")
 
 if (isLinux && process.arch === "x64")
   test("independent threads load, compute and store a register at a time; others all together", async () => {
-    const source = join(import.meta.dir, "ir/independent.ll");
     const accesses = async (file: string): Promise<string[]> => {
       const regular = await regularVersion(file, "x86-64-v3");
       return [...regular.matchAll(/(?<== )load <.*?>|store <.*?>/g)].map(([access]) => access);
     };
+    const together = async (name: string): Promise<string[]> => {
+      const file = join(folder, "together.ll");
+      const text = await Bun.file(join(import.meta.dir, `ir/${name}.ll`)).text();
+      await Bun.write(file, text.replace("call void @sm_independent()", ""));
+      return accesses(file);
+    };
     const part = ["load <16 x i16>", "load <8 x i32>", "store <16 x i16>", "store <8 x i32>"];
-    expect(await accesses(source)).toEqual([part, part, part, part].flat());
-    const others = join(folder, "together.ll");
-    const text = await Bun.file(source).text();
-    await Bun.write(others, text.replace("call void @sm_independent()", ""));
-    expect(await accesses(others)).toEqual([
+    expect(await accesses(join(import.meta.dir, "ir/independent.ll"))).toEqual([part, part, part, part].flat());
+    expect(await together("independent")).toEqual([
       "load <64 x i16>",
       "load <32 x i32>",
       "store <64 x i16>",
       "store <32 x i32>",
+    ]);
+    // What is only moved: one access after another.
+    const four = (access: string) => new Array<string>(4).fill(access);
+    expect(await accesses(join(import.meta.dir, "ir/moved.ll"))).toEqual([
+      ...four("load <16 x i16>"),
+      ...four("store <16 x i16>"),
+    ]);
+    expect(await together("moved")).toEqual([
+      "load <32 x i16>",
+      "load <32 x i16>",
+      "store <32 x i16>",
+      "store <32 x i16>",
     ]);
   });
 

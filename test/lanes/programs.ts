@@ -67,6 +67,14 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
       }
       return sum;
     }),
+  moved: (lanes) => {
+    const words = Int32Array.from(padded([]));
+    const [to, from] = [new Int16Array(words.buffer), new Int16Array(input.buffer)];
+    for (let row = 0; row < 2; row++)
+      for (let lane = 0; lane < lanes && lane < width; lane++)
+        to[width * row + lane] = from[width * row + lane] as number;
+    return [...words];
+  },
   pointers: (lanes) => perLane(lanes, (_, lane) => (input[width - 1 - lane] as number) + 1000 * lane),
   rotated: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 1)),
   while: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 0)),

@@ -62,19 +62,22 @@ class AccessRun {
  public:
   void add(Instruction &access) { accesses_.push_back(&access); }
 
-  /// Does all that with the lanes of one register after another, where that is as good as all of them together. What
-  /// was computed of all lanes before is added to `rest`.
+  /// Does all that with the lanes of one register after another; where little is computed, one access after another, a
+  /// register at a time. What was computed of all lanes before is added to `rest`.
   bool split(uint64_t registerBits, SmallVectorImpl<WeakTrackingVH> &rest) {
     if (accesses_.size() < 2 || !collect()) return false;
     // A power of two, which sizes of elements need not be: LLVM sums up loops in 33 and 65 bits.
     const unsigned lanes = unsigned(bit_floor(registerBits / widestElement()));
-    if (lanes == 0 || lanes >= width || between_.size() < fewest) return false;
+    if (lanes == 0 || lanes >= width) return false;
     parts_ = width / lanes;
     if (!all_of(between_, [&](const Instruction *each) { return keepsParts(*each); })) return false;
     IRBuilder<> builder(accesses_.back());
-    for (unsigned part = 0; part < parts_; ++part) {
-      known_.clear();
-      for (Instruction *access : accesses_) emit(*access, part, builder);
+    if (between_.size() < fewest) {
+      for (Instruction *access : accesses_)
+        for (unsigned part = 0; part < parts_; ++part) emit(*access, part, builder);
+    } else {
+      for (unsigned part = 0; part < parts_; ++part)
+        for (Instruction *access : accesses_) emit(*access, part, builder);
     }
     for (Instruction *access : accesses_) {
       auto *store = dyn_cast<StoreInst>(access);
@@ -86,7 +89,7 @@ class AccessRun {
   }
 
  private:
-  /// Instructions between; with fewer, registers hold the values of all lanes.
+  /// Instructions between; with fewer, registers hold the values of all lanes, and accesses stay together.
   static constexpr unsigned fewest = 8;
 
   /// Finds what is computed from loads to stores; false where something else asks for any of it.
@@ -148,14 +151,14 @@ class AccessRun {
     if (auto *store = dyn_cast<StoreInst>(&access))
       builder.CreateAlignedStore(partOf(store->getValueOperand(), part, builder), place, align);
     else
-      known_[&access] = builder.CreateAlignedLoad(type, place, align);
+      known_[{&access, part}] = builder.CreateAlignedLoad(type, place, align);
   }
 
   /// The part of a value that the part's lanes have.
   Value *partOf(Value *value, unsigned part, IRBuilder<> &builder) {
-    if (Value *known = known_.lookup(value)) return known;
+    if (Value *known = known_.lookup({value, part})) return known;
     Value *made = makePart(value, part, builder);
-    known_[value] = made;
+    known_[{value, part}] = made;
     return made;
   }
 
@@ -189,7 +192,7 @@ class AccessRun {
   SmallVector<Instruction *, 8> accesses_;
   SetVector<Instruction *> between_;
   unsigned parts_ = 1;
-  DenseMap<Value *, Value *> known_;  ///< of the part under way
+  DenseMap<std::pair<Value *, unsigned>, Value *> known_;  ///< parts of values
 };
 
 }  // namespace
