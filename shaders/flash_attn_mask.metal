@@ -20,10 +20,14 @@
 
 using namespace metal;
 
+/// Rows of bools are whole runs of 16, which begin at multiples of 16 bytes.
+constant bool are_runs [[function_constant(600)]];
+
 /// How a mask element says "attend" and "blocked".
 template <typename T>
 struct AdditiveElement {
   typedef T Type;
+  static constant constexpr bool is_bool = false;
   static T from(bool attends) { return attends ? T(0) : T(-INFINITY); }
   static bool is_blocked(T bias) { return float(bias) == -INFINITY; }
   static bool is_unmasked(T bias) { return float(bias) == 0; }
@@ -31,25 +35,39 @@ struct AdditiveElement {
 
 struct BoolElement {
   typedef uchar Type;
+  static constant constexpr bool is_bool = true;
   static uchar from(bool attends) { return attends ? 1 : 0; }
   static bool is_blocked(uchar attends) { return attends == 0; }
   static bool is_unmasked(uchar attends) { return attends != 0; }
 };
 
-/// Elements of a row that a thread writes, and how far apart: as many as a SIMD group has lanes, so that these write
-/// neighbours.
+/// Elements of a row that a thread writes, as far apart as a SIMD group has lanes, so that these write neighbours.
 constant constexpr uint elements_per_thread = 8;
 constant constexpr uint lanes = 32;
+/// Bools of a run, which a thread stores at once.
+constant constexpr uint bools_per_thread = 16;
 
-/// Writes a mask [qL, kL]. Grid (32 ceil(kL / 256), qL, 1): 32 threads write 256 consecutive elements of a row.
-/// `kWindow` is false for the causal mask, which has no oldest key and does not read `window`.
+/// Eight bools: those up to `last` are 1.
+inline ulong bools_through(int last) { return last < 0 ? 0ul : 0x0101010101010101ul >> (8 * (7 - min(last, 7))); }
+
+/// Writes a mask [qL, kL]. Grid (32 ceil(kL / 256), qL, 1): 32 threads write 256 consecutive elements of a row; of runs
+/// of bools (kL / 16, qL, 1). `kWindow` is false for the causal mask, which has no oldest key and does not read
+/// `window`.
 template <typename Element, bool kWindow>
 [[kernel]] void build_mask(device typename Element::Type *mask [[buffer(0)]],
                            constant BuildMaskParams &params [[buffer(1)]], uint2 position [[thread_position_in_grid]]) {
   const int newest = int(position.y) + params.qL_off;
   const int oldest = kWindow ? max(newest - params.window + 1, 0) : 0;
-  const uint first_key = position.x / lanes * (lanes * elements_per_thread) + position.x % lanes;
   device typename Element::Type *row = mask + long(position.y) * params.kL;
+  if (Element::is_bool && are_runs) {
+    // Up to the newest, but for those before the oldest.
+    const int key = int(position.x * bools_per_thread);
+    const int last = newest - key, before = oldest - 1 - key;
+    ((device ulong2 *)row)[position.x] =
+        ulong2(bools_through(last) ^ bools_through(before), bools_through(last - 8) ^ bools_through(before - 8));
+    return;
+  }
+  const uint first_key = position.x / lanes * (lanes * elements_per_thread) + position.x % lanes;
   for (uint i = 0; i < elements_per_thread; i++) {
     const uint key = first_key + i * lanes;
     if (key < uint(params.kL)) {
@@ -90,13 +108,17 @@ template <typename Element, short BQ, short BK>
 
 // Entry points.
 
-/// All of a mask's dtype.
-#define instantiate_mask_kernels(dtype, Element)                                                     \
-  instantiate_kernel("build_causal_mask_" dtype, build_mask, Element, false);                        \
-  instantiate_kernel("build_sliding_window_mask_" dtype, build_mask, Element, true);                 \
-  instantiate_kernel("classify_mask_tiles_" dtype "_q32_k16", classify_mask_tiles, Element, 32, 16); \
-  instantiate_kernel("classify_mask_tiles_" dtype "_q16_k16", classify_mask_tiles, Element, 16, 16)
+instantiate_kernel("build_causal_mask_bf16", build_mask, AdditiveElement<bfloat>, false);
+instantiate_kernel("build_sliding_window_mask_bf16", build_mask, AdditiveElement<bfloat>, true);
+instantiate_kernel("classify_mask_tiles_bf16_q32_k16", classify_mask_tiles, AdditiveElement<bfloat>, 32, 16);
+instantiate_kernel("classify_mask_tiles_bf16_q16_k16", classify_mask_tiles, AdditiveElement<bfloat>, 16, 16);
 
-instantiate_mask_kernels("bf16", AdditiveElement<bfloat>);
-instantiate_mask_kernels("f16", AdditiveElement<half>);
-instantiate_mask_kernels("bool", BoolElement);
+instantiate_kernel("build_causal_mask_f16", build_mask, AdditiveElement<half>, false);
+instantiate_kernel("build_sliding_window_mask_f16", build_mask, AdditiveElement<half>, true);
+instantiate_kernel("classify_mask_tiles_f16_q32_k16", classify_mask_tiles, AdditiveElement<half>, 32, 16);
+instantiate_kernel("classify_mask_tiles_f16_q16_k16", classify_mask_tiles, AdditiveElement<half>, 16, 16);
+
+instantiate_kernel("build_causal_mask_bool", build_mask, BoolElement, false);
+instantiate_kernel("build_sliding_window_mask_bool", build_mask, BoolElement, true);
+instantiate_kernel("classify_mask_tiles_bool_q32_k16", classify_mask_tiles, BoolElement, 32, 16);
+instantiate_kernel("classify_mask_tiles_bool_q16_k16", classify_mask_tiles, BoolElement, 16, 16);

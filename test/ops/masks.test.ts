@@ -30,6 +30,7 @@ const shapes = [
   [64, 64],
   [100, 9],
   [3, 516],
+  [3, 528],
 ] as const;
 
 const buildCases: readonly BuildCase[] = dtypes.flatMap((dtype) =>
@@ -62,18 +63,20 @@ testTable("builders against the oracle", buildCases, ({ dtype, qL, kL, window, o
   expect([...whole.toFloat32Array()]).toEqual(expected);
 });
 
-test("a bool mask that begins between words is written byte by byte, and nothing around it", () => {
-  for (const start of [1, 2, 3, 4]) {
-    using whole = device.tensor("bool", [5 * 300 + 8]);
+// A thread stores runs of 16 bytes where all rows begin with one.
+test.each([300, 304])("bool masks of %p keys may begin anywhere, and nothing around them is written", (kL) => {
+  const qL = 5;
+  for (const start of [1, 2, 4, 8, 16]) {
+    using whole = device.tensor("bool", [qL * kL + 16]);
     whole.set(new Float32Array(whole.length).fill(1));
-    using part = whole.slice(start, start + 5 * 300);
-    using mask = part.reshape([5, 300]);
+    using part = whole.slice(start, start + qL * kL);
+    using mask = part.reshape([qL, kL]);
     using pass = device.pass();
     buildSlidingWindowMask(pass, { mask, window: 7, qOffsetInK: 250 });
     pass.commitAndWait();
-    const attends = referenceSlidingWindowMask({ seqLenQ: 5, seqLenK: 300, qOffsetInK: 250, window: 7 });
+    const attends = referenceSlidingWindowMask({ seqLenQ: qL, seqLenK: kL, qOffsetInK: 250, window: 7 });
     const around = (count: number) => new Array<number>(count).fill(1);
-    const expected = [...around(start), ...attends.map((attend) => (attend ? 1 : 0)), ...around(8 - start)];
+    const expected = [...around(start), ...attends.map((attend) => (attend ? 1 : 0)), ...around(16 - start)];
     expect([...whole.toFloat32Array()]).toEqual(expected);
   }
 });

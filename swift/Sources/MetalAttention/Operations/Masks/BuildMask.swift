@@ -5,6 +5,8 @@ enum BuildMask {
   /// Threads that write neighbouring elements, and how many of these each in all.
   private static let lanes: UInt32 = 32
   private static let elementsPerThread: UInt32 = 8
+  /// Bools that a thread stores at once, where rows are whole runs of them.
+  private static let boolsPerThread: UInt32 = 16
   private static let threadsPerThreadgroup: UInt32 = 1024
 
   static func encode(_ args: MABuildMaskArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
@@ -24,14 +26,16 @@ enum BuildMask {
     let elements = Count(UInt32(bitPattern: params.qL)) * UInt32(bitPattern: params.kL)
     try mask.requireRoom(for: elements, "\(arg: "qL") \(params.qL) x \(arg: "kL") \(params.kL)")
 
-    let slot = PipelineSlot(kernel: kernel, variant: 0)
+    let keys = UInt32(bitPattern: params.kL)
+    let areRuns = mask.dtype == .bool && keys % boolsPerThread == 0 && mask.offset % UInt64(boolsPerThread) == 0
+    let slot = PipelineSlot(kernel: kernel, variant: areRuns ? 1 : 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let encoder = pass.use(pipeline)
     encoder.bind(mask.buffer, offset: mask.offset, at: 0)
     encoder.note(mask.access(0..<elements.value, isWrite: true))
     encoder.bind(params, at: 1)
-    let keys = UInt32(bitPattern: params.kL)
-    let grid = GridSize(((keys - 1) / (lanes * elementsPerThread) + 1) * lanes, UInt32(bitPattern: params.qL), 1)
+    let columns = areRuns ? keys / boolsPerThread : ((keys - 1) / (lanes * elementsPerThread) + 1) * lanes
+    let grid = GridSize(columns, UInt32(bitPattern: params.qL), 1)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.buildMask, .threads, grid: grid, threads: threads)
     return nil
