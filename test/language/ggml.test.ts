@@ -213,7 +213,10 @@ const flash = (kernel: string, type: RowMaker | Format, d: number, flags: Flags)
       bytesOf([...record(args)]),
       floats(q.flat(2)),
       k.input,
-      v.input,
+      // Dense V is read by 64 columns, of the last rows beyond the end, where a model's memory goes on.
+      typeof type === "function"
+        ? v.input
+        : { ...v.input, values: [...v.input.values, ...range(2 * (-d & 63), () => 0)] },
       encoded(half, range(16, (i) => mask[i] ?? range(keys, () => 0)).flat()),
       floats(sinks),
     ],
