@@ -9,9 +9,9 @@
 /// need not compute (blocked) or need not read (unmasked). Keys past kL and rows
 /// past qL do not count.
 ///
-/// No threadgroup memory, no barriers, any threadgroup size. Registers: 18 to 22 of the
-/// builders, 26 to 30 of the classifiers (nvptx64, sm_90). Bound by memory: the builders
-/// write and the classifiers read each mask element once.
+/// No threadgroup memory, no barriers, any threadgroup size. Registers: 18 to 24 of the
+/// builders, of runs of bools 14 to 17, 26 to 30 of the classifiers (nvptx64, sm_90). Bound by
+/// memory: the builders write and the classifiers read each mask element once.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
