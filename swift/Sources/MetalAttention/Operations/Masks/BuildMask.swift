@@ -2,8 +2,7 @@ import CMetalAttention
 
 /// `ma_build_mask`: writes a causal or sliding-window mask [qL, kL].
 enum BuildMask {
-  /// Threads that write neighbouring elements, and how many of these each in all.
-  private static let lanes: UInt32 = 32
+  /// Elements that a thread writes, those of a SIMD group side by side.
   private static let elementsPerThread: UInt32 = 8
   /// Bools that a thread stores at once, where rows are whole runs of them.
   private static let boolsPerThread: UInt32 = 16
@@ -34,6 +33,7 @@ enum BuildMask {
     encoder.bind(mask.buffer, offset: mask.offset, at: 0)
     encoder.note(mask.access(0..<elements.value, isWrite: true))
     encoder.bind(params, at: 1)
+    let lanes = Device.simdWidth
     let columns = areRuns ? keys / boolsPerThread : ((keys - 1) / (lanes * elementsPerThread) + 1) * lanes
     let grid = GridSize(columns, UInt32(bitPattern: params.qL), 1)
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
