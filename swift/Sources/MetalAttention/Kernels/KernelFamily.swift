@@ -13,9 +13,6 @@ struct KernelFamily {
   var headDims: [UInt32] = []
   /// Files whose kernels are dispatched in rows of whole SIMD groups alone.
   var filesOfSIMDGroups: Set<String> = []
-  let operations: [Operation]
-  /// The tensors of its operations, by the names of the C ABI.
-  let tensors: [TensorName]
 
   /// Every family, in the order of their pipeline slots.
   static let all = [

@@ -12,9 +12,7 @@ enum Copy {
 
   static let family = KernelFamily(
     name: "copy",
-    sources: [("copy.metal", table.names)],
-    operations: [.copy],
-    tensors: [.from, .to])
+    sources: [("copy.metal", table.names)])
 
   private static let table = KernelTable(units.count) { place in "copy_\(units[place[0]])" }
   /// In `BuiltInKernel.all`, in the order of `units`.

@@ -6,8 +6,7 @@ enum FlashAttnDecodeKeys {
     // The format of the codes, as `DecodeFormat.constant` has it.
     constants: [.number(430, bits: 4)],
     headDims: headDims,
-    filesOfSIMDGroups: ["flash_attn_prefill_decode.metal"], operations: [.flashAttnPrefill],
-    tensors: [.k, .normsK, .v, .normsV, .seqLens, .blockTable])
+    filesOfSIMDGroups: ["flash_attn_prefill_decode.metal"])
 
   private static let headDims = FlashAttnKernel.headDims.map(UInt32.init)
   private static let table = KernelTable(headDims.count) { "flash_attn_prefill_decode_d\(headDims[$0[0]])" }

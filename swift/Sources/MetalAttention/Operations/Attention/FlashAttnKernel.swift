@@ -15,12 +15,7 @@ enum FlashAttnKernel {
     // `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`, `has_options`, `is_aligned`, `has_tail`.
     constants: [200, 201, 300, 301, 303, 304, 305, 306],
     dtypes: dtypes,
-    headDims: headDims.map(UInt32.init),
-    operations: [.flashAttnPrefill],
-    tensors: [
-      .q, .k, .v, .out, .mask, .tileClasses, .lse, .sinks, .alibiSlopes, .seqLens, .seqOffsets, .blockTable, .tailK,
-      .tailV,
-    ])
+    headDims: headDims.map(UInt32.init))
 
   static let dtypes: [DType] = [.bf16, .f16]
   static let headDims: [Int32] = [64, 80, 96, 112, 128, 192, 256, 512]

@@ -5,9 +5,7 @@ enum AppendKernel {
     sources: [("kv_cache_append.metal", table.names)],
     // `has_v`, `has_positions`, `has_pages`, `turns`, `interleaved`, `has_rest`, `is_wide`.
     constants: [500, 501, 502, 503, 504, 505, 506],
-    dtypes: dtypes,
-    operations: [.kvCacheAppend],
-    tensors: [.srcK, .cacheK, .srcV, .cacheV, .positions, .blockTable])
+    dtypes: dtypes)
 
   static let dtypes: [DType] = [.f32, .f16, .bf16]
 

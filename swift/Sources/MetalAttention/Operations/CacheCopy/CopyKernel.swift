@@ -13,9 +13,7 @@ enum CopyKernel {
     sources: [("kv_cache_copy.metal", table.names)],
     // `are_vectors`: a thread moves a vector of elements. `wide_index`: 64-bit indices.
     constants: [0, 1],
-    dtypes: dtypes,
-    operations: [.kvCacheCopy, .kvCacheCopyBatch, .kvCacheCopySeq, .kvCacheCopyHeadMajor],
-    tensors: [.src, .cache, .srcK, .cacheK, .srcV, .cacheV])
+    dtypes: dtypes)
 
   static let dtypes: [DType] = [.f32, .f16, .bf16]
 

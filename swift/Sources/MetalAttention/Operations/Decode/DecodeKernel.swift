@@ -11,9 +11,7 @@ enum DecodeKernel {
     constants: [.number(420, bits: 4), .number(421, bits: 4), 422],
     dtypes: [.f32, .f16, .bf16],
     headDims: headDims,
-    filesOfSIMDGroups: ["flash_attn_decode.metal", "flash_attn_decode_reduce.metal"],
-    operations: [.flashAttnDecode],
-    tensors: [.q, .k, .normsK, .v, .normsV, .out, .lse, .seqLens, .blockTable, .sinks, .alibiSlopes, .treeMask])
+    filesOfSIMDGroups: ["flash_attn_decode.metal", "flash_attn_decode_reduce.metal"])
 
   static let headDims: [UInt32] = [64, 80, 96, 112, 128, 192, 256, 512]
   private static let headDimPlaces = ConstantList(headDims)

@@ -5,9 +5,7 @@ enum MergeAttention {
   static let family = KernelFamily(
     name: "mergeAttention",
     sources: [("merge_attention.metal", table.names)],
-    dtypes: [.f32, .f16, .bf16],
-    operations: [.mergeAttention],
-    tensors: [.out, .lse] + partNames.flatMap { [$0.out, $0.lse] })
+    dtypes: [.f32, .f16, .bf16])
 
   private static let table = KernelTable(1) { _ in "merge_attention" }
   private static let kernel = table.indices[0] ?? -1

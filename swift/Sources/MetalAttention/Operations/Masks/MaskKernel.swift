@@ -14,9 +14,7 @@ enum MaskKernel {
     sources: [("flash_attn_mask.metal", table.names)],
     // `are_runs`: a thread stores 16 bools at once.
     constants: [600],
-    dtypes: dtypes,
-    operations: [.buildMask, .classifyMaskTiles],
-    tensors: [.mask, .tileClasses])
+    dtypes: dtypes)
 
   /// Dtypes of a mask.
   static let dtypes: [DType] = [.bf16, .f16, .bool]

@@ -31,9 +31,7 @@ enum HadamardKernel {
     furtherConstants: Dictionary(
       uniqueKeysWithValues: (mixed.names + [mixedAnySize]).map { ($0, [.number(7, bits: 2), .number(8, bits: 2)]) }),
     headDims: headDims,
-    filesOfSIMDGroups: ["hadamard_quantize_kv.metal", "hadamard_quantize_kv_seq.metal"],
-    operations: [.hadamardQuantizeKv, .hadamardQuantizeKvSeq, .dequantizeKv],
-    tensors: [.srcK, .packedK, .normsK, .outK, .srcV, .packedV, .normsV, .outV, .rmsScratch, .positions, .blockTable])
+    filesOfSIMDGroups: ["hadamard_quantize_kv.metal", "hadamard_quantize_kv_seq.metal"])
 
   /// Head sizes with kernels of their own.
   static let headDims: [UInt32] = [64, 80, 96, 112, 128, 192, 256, 512]

@@ -5,9 +5,7 @@ enum RopeKernel {
     sources: [("apply_rope.metal", table.names)],
     // `interleaved`, `has_k`, `has_positions`, `has_rest`, `is_wide`.
     constants: [400, 401, 402, 403, 404],
-    dtypes: dtypes,
-    operations: [.applyRope],
-    tensors: [.q, .outQ, .k, .outK, .positions])
+    dtypes: dtypes)
 
   static let dtypes: [DType] = [.f32, .f16, .bf16]
 
