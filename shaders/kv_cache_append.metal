@@ -17,7 +17,7 @@
 /// multiplications a pair of K. 32 lanes read and write two runs of 128 bytes, in
 /// 16 bits one pair at a time of 64. Each value is read and written once. Registers: 32
 /// (nvptx64, sm_90). K and V have threads of their own: each head of a cache is a stream
-/// of memory, and half as many at a time are faster.
+/// of memory, and half as many at a time are faster. An append that `kv_cache_copy_seq` can do is dispatched as that.
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"

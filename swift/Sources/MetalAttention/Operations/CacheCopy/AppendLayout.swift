@@ -66,4 +66,11 @@ struct AppendLayout {
       TensorUse(tensor: stream.cache, isWrite: true, elements: cache.value, touched: written),
     ]
   }
+
+  /// The same, for the kernel of a plain copy.
+  func extent(_ params: KvCacheAppendParams) -> CopyExtent {
+    CopyExtent(
+      source: source.value, cache: cache.value, read: 0..<source.value, written: written.elements,
+      wrapped: written.wrapped, rowSize: params.headDim, rows: params.batch * params.nHeads, planes: params.nTokens)
+  }
 }

@@ -50,11 +50,19 @@ enum CopyKernel {
   /// The index in `BuiltInKernel.all` of the kernel for a layout and the dtypes of a stream.
   @inline(__always)
   static func index(_ layout: Layout, _ stream: CopyStream, isDual: Bool) throws(StatusError) -> Int {
-    guard
-      let source = dtypes.firstIndex(of: stream.source.dtype), let cache = dtypes.firstIndex(of: stream.cache.dtype),
-      let index = indices[layout.rawValue, source, cache, isDual ? 1 : 0]
-    else { throw unsupported(layout, stream, isDual: isDual) }
+    guard let index = indexIfAny(layout, stream, isDual: isDual) else {
+      throw unsupported(layout, stream, isDual: isDual)
+    }
     return index
+  }
+
+  /// The same, or nil: there is none for these dtypes.
+  @inline(__always)
+  static func indexIfAny(_ layout: Layout, _ stream: CopyStream, isDual: Bool) -> Int? {
+    guard
+      let source = dtypes.firstIndex(of: stream.source.dtype), let cache = dtypes.firstIndex(of: stream.cache.dtype)
+    else { return nil }
+    return indices[layout.rawValue, source, cache, isDual ? 1 : 0]
   }
 
   @inline(never)

@@ -1,7 +1,8 @@
 import CMetalAttention
 
 /// `ma_kv_cache_append`: tokens [batch, nTokens, nHeads, headDim] to head-major caches or pages, K turned by its
-/// rotary positions or not, K alone or K and V.
+/// rotary positions or not, K alone or K and V. What is a plain copy, of dtypes that have one, runs as that: its threads
+/// move 16 bytes and work out less than those of `kv_cache_append.metal`.
 enum KvCacheAppend {
   private static let threadsPerThreadgroup: UInt32 = 256
 
@@ -32,6 +33,12 @@ enum KvCacheAppend {
     let uses: [TensorUse?] =
       layout.uses(of: k) + (v.map { layout.uses(of: $0) } ?? [nil, nil]) + [positions?.use, pages]
     try TensorUse.requireApart(uses.compactMap { $0 })
+    if rope == nil, positions == nil, !hasPages,
+      let kernel = CopyKernel.indexIfAny(.sequence, k, isDual: v != nil)
+    {
+      return try CacheCopy.encode(
+        .kvCacheAppend, kernel: kernel, into: pass, k, v, layout.extent(params), KvCacheCopySeqParams(params))
+    }
 
     let isWide = PairsOfThread.areTwo(
       headDim: params.headDim, rope, k.source, k.cache, and: v.map { ($0.source, $0.cache) })
@@ -54,5 +61,14 @@ enum KvCacheAppend {
     let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
     encoder.dispatch(.kvCacheAppend, .threads, grid: grid, threads: threads)
     return nil
+  }
+}
+
+extension KvCacheCopySeqParams {
+  /// Of an append of K as it is, from a position on.
+  fileprivate init(_ params: KvCacheAppendParams) {
+    self.init(
+      nHeads: params.nHeads, headDim: params.headDim, capacity: params.capacity, seqPosStart: params.start,
+      nTokens: params.nTokens, srcTokOffset: 0, nSrcTokens: params.nTokens)
   }
 }
