@@ -17,7 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { Device } from "../../src/index.ts";
-import { run } from "../helpers/run.ts";
+import { compilingEnvironment, run } from "../helpers/run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "metal-attention-toolchain-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -35,7 +35,7 @@ interface Outcome {
 
 async function copyInChild(environment: Record<string, string>): Promise<Outcome> {
   const { status, output, errors } = await run([process.execPath, join(import.meta.dir, "toolchain-child.ts")], {
-    env: { ...process.env, ...environment },
+    env: { ...compilingEnvironment, ...environment },
   });
   expect({ status, errors }).toEqual({ status: 0, errors: "" });
   return JSON.parse(output) as Outcome;

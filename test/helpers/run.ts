@@ -12,6 +12,12 @@ export const plainEnvironment: Readonly<Record<string, string | undefined>> = {
   NO_COLOR: "1",
 };
 
+/** The same for programs that compile built-in kernels: with this checkout's library, beside which none lie compiled. */
+export const compilingEnvironment: Readonly<Record<string, string | undefined>> = {
+  ...plainEnvironment,
+  METAL_ATTENTION_LIBRARY: undefined,
+};
+
 /** Where a program runs, and its whole environment; {@link plainEnvironment} unless given. */
 export interface Place {
   readonly cwd?: string;

@@ -12,7 +12,7 @@ import { checkLayouts, layoutFaults } from "../../src/ffi/layoutCheck.ts";
 import { libraryVariable, loadLibrary } from "../../src/ffi/library.ts";
 import { type LayoutStruct, nativeLayouts } from "../../src/ffi/nativeLayout.ts";
 import { Device } from "../../src/index.ts";
-import { plainEnvironment } from "../helpers/run.ts";
+import { compilingEnvironment, plainEnvironment } from "../helpers/run.ts";
 
 const cases = allCases();
 
@@ -27,7 +27,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function run(args: readonly string[], environment: Record<string, string> = {}) {
+function run(args: readonly string[], environment: Record<string, string | undefined> = {}) {
   const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, program, ...args], {
     env: { ...plainEnvironment, ...environment },
   });
@@ -193,6 +193,7 @@ device?.dispose();`;
   if (isSoftware)
     test("no compiler", () => {
       const environment = {
+        ...compilingEnvironment,
         SOFTMETAL_CLANG: join(folder, "no-clang"),
         SOFTMETAL_CACHE_DIR: join(folder, "cache"),
       };
