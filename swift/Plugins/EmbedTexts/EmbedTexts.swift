@@ -35,7 +35,9 @@ struct EmbedTexts: BuildToolPlugin {
 
   /// The file itself, or all files of a folder: a change in one builds anew.
   private func files(_ root: URL) -> [URL] {
-    guard let paths = try? FileManager.default.subpathsOfDirectory(atPath: root.path) else { return [root] }
+    let paths = (try? FileManager.default.subpathsOfDirectory(atPath: root.path)) ?? []
+    // A file has none, which Foundation on Linux takes for no error.
+    if paths.isEmpty { return [root] }
     return paths.map { root.appending(path: $0) }
   }
 }
