@@ -297,11 +297,11 @@ describe("order", () => {
   });
 });
 
-// A GPU is lost with a kernel that does not end, and does not see where lanes wait: gpuTimeLimit.test.ts has its part.
+// gpuTimeLimit.test.ts has what a GPU cannot end.
 describe("time limits", () => {
   for (const kernel of ["endless", "endless_barrier"]) {
     check(`${kernel}: stopped, reported, and the device goes on`, async () => {
-      using target = register(openWith({ SOFTMETAL_TIME_LIMIT: "0.3", SOFTMETAL_DEVICE: "cpu" }));
+      using target = register(openWith({ SOFTMETAL_TIME_LIMIT: "0.3" }));
       using pipeline = target.pipeline(kernel);
       using fine = target.pipeline("one_each");
       using out = target.tensor("u32", [64]);
@@ -323,6 +323,7 @@ describe("time limits", () => {
   }
 });
 
+// A GPU does not see where lanes wait.
 describe("barriers in divergent flow", () => {
   for (const kernel of ["divergent_branches", "divergent_skip"]) {
     check(`${kernel}: reported by name, and the device goes on`, async () => {

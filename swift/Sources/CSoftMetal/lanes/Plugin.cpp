@@ -15,6 +15,7 @@
 #include "Prepare.hpp"
 #include "Primitives.hpp"
 #include "Products.hpp"
+#include "StopLoops.hpp"
 #include "UnrollPrivate.hpp"
 #include "VectorCopies.hpp"
 #include "Widen.hpp"
@@ -220,6 +221,7 @@ void registerPasses(PassBuilder &builder) {
     passes.addPass(HideBfloatBits());
     passes.addPass(createModuleToFunctionPassAdaptor(AccessBfloatBits()));
     passes.addPass(createModuleToFunctionPassAdaptor(PrefetchLoops()));
+    passes.addPass(StopLoops());
   });
   builder.registerPipelineParsingCallback(
       [&builder](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {

@@ -15,6 +15,10 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   private let stream: CudaDriver.Pointer
   private let start: CudaDriver.Pointer
   private let end: CudaDriver.Pointer
+  /// Not 0: threads end at the next turn of a loop that nothing bounds. In the device's memory, for they look each time.
+  private let stop: UnsafeMutableRawPointer
+  /// What writes it while kernels run.
+  private let stopper: CudaDriver.Pointer
   /// A page that the GPU writes: how many dispatches of the list have ended. Absent arguments lie behind it.
   private let progress: UnsafeMutableRawPointer
   private var places: [DispatchPlace] = []
@@ -31,29 +35,36 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
     let page = UnsafeMutableRawPointer.allocate(byteCount: Self.pageLength, alignment: Processor.pageSize)
     page.initializeMemory(as: UInt8.self, repeating: 0, count: Self.pageLength)
     var stream: CudaDriver.Pointer?
+    var stopper: CudaDriver.Pointer?
     var start: CudaDriver.Pointer?
     var end: CudaDriver.Pointer?
     let driver = context.driver
     context.perform {
       // It waits for no other stream.
       _ = driver.createStream(&stream, 1)
+      _ = driver.createStream(&stopper, 1)
       _ = driver.createEvent(&start, 0)
       _ = driver.createEvent(&end, 0)
     }
-    guard let stream, let start, let end, context.map(page, size: Self.pageLength) else {
+    guard let stream, let stopper, let start, let end,
+      let stop = context.allocate(length: MemoryLayout<UInt32>.size, isZeroed: true),
+      context.map(page, size: Self.pageLength)
+    else {
       page.deallocate()
       return nil
     }
     (self.context, self.timeLimit, self.stream, self.start, self.end) = (context, timeLimit, stream, start, end)
-    progress = page
+    (self.stop, self.stopper, progress) = (stop, stopper, page)
   }
 
   deinit {
     let progress = progress
     context.unmap(progress) { progress.deallocate() }
     guard context.lossReason == nil else { return }
+    context.deallocate(stop)
     context.perform {
       _ = driver.destroyStream(stream)
+      _ = driver.destroyStream(stopper)
       _ = driver.destroyEvent(start)
       _ = driver.destroyEvent(end)
     }
@@ -78,6 +89,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
     }
     places.append(place)
     var parameters = SmGpuDispatch()
+    parameters.stop = stop.assumingMemoryBound(to: UInt32.self)
     let absent = UnsafeMutableRawPointer(progress + Self.absentOffset)
     withUnsafeMutableBytes(of: &parameters.buffers) { target in
       withUnsafeBytes(of: dispatch.buffers) { target.copyMemory(from: $0) }
@@ -179,18 +191,40 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
         return try check(status, "the GPU", running)
       }
       if endedDispatches != ended { (ended, lastEnd) = (endedDispatches, now) }
-      if timeLimit > 0, now - lastEnd > timeLimit { throw timeout() }
+      if timeLimit > 0, now - lastEnd > timeLimit { throw try timeout() }
       if now - began > Self.pollingTime { usleep(Self.pause) } else { sched_yield() }
     }
   }
 
   private var running: DispatchPlace? { places.dropFirst(Int(endedDispatches)).first ?? places.last }
 
-  private func timeout() -> MTLCommandBufferError {
-    let name = running.map { "kernel '\($0.pipeline.name)'" } ?? "the GPU"
-    let reason = "\(name) was given up after \(timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit"
+  /// Seconds that threads have from the time limit on until they have ended.
+  private static let stopTime = 2.0
+
+  /// Ends what has run for too long, and waits for it. A kernel that goes on all the same loses the device.
+  private func timeout() throws(MTLCommandBufferError) -> MTLCommandBufferError {
+    let place = running
+    let name = place.map { "kernel '\($0.pipeline.name)'" } ?? "the GPU"
+    let limit = "after \(timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit"
+    try setStop(1, by: stopper)
+    let began = Processor.time
+    while Processor.time - began < Self.stopTime {
+      let status = context.perform { driver.queryStream(stream) }
+      if status == CudaStatus.success {
+        try setStop(0, by: stream)
+        return MTLCommandBufferError(.timeout, "\(name) was stopped \(limit)")
+      }
+      if status != CudaStatus.notReady { try check(status, "the GPU", place) }
+      usleep(Self.pause)
+    }
+    let reason = "\(name) was given up \(limit)"
     context.lose("\(reason). The device is lost until the process ends", isRunning: true)
     return MTLCommandBufferError(.timeout, reason)
+  }
+
+  private func setStop(_ value: UInt32, by stream: CudaDriver.Pointer) throws(MTLCommandBufferError) {
+    let address = UInt64(UInt(bitPattern: stop))
+    try check(context.perform { driver.writeValue(stream, address, value, 0) }, "cuStreamWriteValue32", running)
   }
 
   /// A status that is no success loses the device: the driver has no other end for a context with a fault.

@@ -1,0 +1,57 @@
+target triple = "nvptx64-nvidia-cuda"
+
+; Entries of three kernels: a loop that ends when memory says so, one that counts, and one in a function of its own.
+%dispatch = type { i64, ptr }
+
+define void @sm_entry_1(ptr byval(%dispatch) %dispatch) {
+entry:
+  %place = getelementptr i8, ptr %dispatch, i64 8
+  %out = load ptr, ptr %place
+  br label %loop
+loop:
+  %value = load volatile i16, ptr %out
+  %goes = icmp eq i16 %value, 0
+  br i1 %goes, label %loop, label %end
+end:
+  ret void
+}
+
+define void @sm_entry_2(ptr byval(%dispatch) %dispatch) {
+entry:
+  %place = getelementptr i8, ptr %dispatch, i64 8
+  %out = load ptr, ptr %place
+  %count = load i32, ptr %out
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  store volatile i32 %i, ptr %out
+  %next = add nuw i32 %i, 1
+  %goes = icmp ult i32 %next, %count
+  br i1 %goes, label %loop, label %end
+end:
+  ret void
+}
+
+define internal void @wait(ptr %out) noinline {
+entry:
+  br label %loop
+loop:
+  %value = load volatile i16, ptr %out
+  %goes = icmp eq i16 %value, 0
+  br i1 %goes, label %loop, label %end
+end:
+  ret void
+}
+
+define void @sm_entry_3(ptr byval(%dispatch) %dispatch) {
+entry:
+  %place = getelementptr i8, ptr %dispatch, i64 8
+  %out = load ptr, ptr %place
+  call void @wait(ptr %out)
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2}
+!0 = !{ptr @sm_entry_1, !"kernel", i32 1}
+!1 = !{ptr @sm_entry_2, !"kernel", i32 1}
+!2 = !{ptr @sm_entry_3, !"kernel", i32 1}
