@@ -129,8 +129,8 @@ typedef struct SmObject {
 /// What a kernel on a GPU gets: the arguments, and the part of the grid that one launch runs, whose threadgroups are of
 /// one size.
 typedef struct SmGpuDispatch {
-  uint32_t
-      *stop;  ///< not 0: threads end at the next turn of a loop that nothing bounds; the compiler pass has it first
+  /// Not 0: threads end at the next turn of a loop that nothing bounds. First, where the compiler pass looks for it.
+  uint32_t *stop;
   void *buffers[SM_MAX_BUFFERS];  ///< addresses on the device
   uint32_t threadgroupOffsets[SM_MAX_BUFFERS];  ///< of [[threadgroup(n)]] in the memory of arguments
   uint32_t firstThreadgroup[3];
