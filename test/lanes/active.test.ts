@@ -3,14 +3,13 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runChecked } from "../helpers/run.ts";
+import { compilePtx } from "./nvptx.ts";
 import { lanesPlugin } from "./plugin.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "active-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const active = join(import.meta.dir, "ir/active.ll");
-const target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx71", "-nogpulib"];
 
 /** Of an entry of `ir/active.ll`: the stores that get what the hardware says, by their places; and what is stored, at
  * place 8, of whether all lanes are there. */
@@ -20,7 +19,7 @@ interface Entry {
 }
 
 async function compiled(options: readonly string[], source = active): Promise<Record<string, Entry>> {
-  const code = await runChecked(["clang-19", ...target, "-O3", "-x", "ir", "-S", "-w", ...options, source, "-o", "-"]);
+  const code = await compilePtx(source, options);
   const entries = code.split(".visible .entry ").slice(1);
   return Object.fromEntries(
     entries.map((entry) => {

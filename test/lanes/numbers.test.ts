@@ -1,16 +1,14 @@
 /** Kernels of NVIDIA GPUs: what of a lane's number their shuffle needs. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { runChecked } from "../helpers/run.ts";
+import { compilePtx } from "./nvptx.ts";
 import { lanesPlugin } from "./plugin.ts";
 
 const source = join(import.meta.dir, "ir/numbers.ll");
-const target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx71", "-nogpulib"];
 
 if (process.platform === "linux")
   test("a shuffle among all lanes gets a number whose five lowest bits are right, without what clears others", async () => {
-    const options = ["-O3", "-x", "ir", "-S", "-w", `-fpass-plugin=${lanesPlugin()}`];
-    const code = await runChecked(["clang-19", ...target, ...options, source, "-o", "-"]);
+    const code = await compilePtx(source, [`-fpass-plugin=${lanesPlugin()}`]);
     const codes = /ld\.param\.u32\s+(%r\d+), \[kernel_param_1\]/.exec(code)?.[1] ?? "";
     const masks = new Map(
       Array.from(code.matchAll(/and\.b32\s+(%r\d+), (%r\d+), (\d+);/g), ([, to, from, mask]) => {

@@ -1,15 +1,13 @@
 /** Kernels of NVIDIA GPUs: which of their loops the host can end. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { runChecked } from "../helpers/run.ts";
+import { compilePtx } from "./nvptx.ts";
 import { lanesPlugin } from "./plugin.ts";
-
-const target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx71", "-nogpulib"];
 
 /** The functions of `ir/stopped.ll` as PTX, by name. */
 async function functions(options: readonly string[]): Promise<Record<string, string>> {
   const source = join(import.meta.dir, "ir/stopped.ll");
-  const code = await runChecked(["clang-19", ...target, "-O3", "-x", "ir", "-S", "-w", ...options, source, "-o", "-"]);
+  const code = await compilePtx(source, options);
   const bodies = [...code.matchAll(/\.(?:visible \.entry|func) +(\w+)\([^{]*\{(.*?)^\}/gms)];
   return Object.fromEntries(bodies.map(([, name = "", body = ""]) => [name, body]));
 }

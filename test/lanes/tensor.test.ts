@@ -1,15 +1,13 @@
 /** Kernels of NVIDIA GPUs: which products of 8x8 matrices become one instruction of a tensor core. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { runChecked } from "../helpers/run.ts";
+import { compilePtx } from "./nvptx.ts";
 import { lanesPlugin } from "./plugin.ts";
 
 const source = join(import.meta.dir, "ir/tensor.ll");
-const target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx78", "-nogpulib"];
-
 /** What each entry of `ir/tensor.ll` has of the instructions of matrices, in order. */
 async function instructions(options: readonly string[]): Promise<Record<string, string[]>> {
-  const code = await runChecked(["clang-19", ...target, "-O3", "-x", "ir", "-S", "-w", ...options, source, "-o", "-"]);
+  const code = await compilePtx(source, options);
   const entries = code.split(".visible .entry ").slice(1);
   return Object.fromEntries(
     entries.map((entry) => {
