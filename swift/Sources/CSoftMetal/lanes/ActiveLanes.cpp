@@ -1,5 +1,6 @@
 #include "ActiveLanes.hpp"
 
+#include "Nvptx.hpp"
 #include "TensorProducts.hpp"
 #include "VectorCopies.hpp"
 #include "llvm/Analysis/PostDominators.h"
@@ -221,7 +222,7 @@ PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analys
   if (none_of(known, [&](StringRef name) { return module.getFunction(name); })) return PreservedAnalyses::all();
   SmallVector<Function *, 4> kernels;
   for (Function &function : module)
-    if (!function.isDeclaration() && function.getName().starts_with("sm_entry_")) kernels.push_back(&function);
+    if (isEntry(function)) kernels.push_back(&function);
   auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   for (Function *kernel : kernels) {
     SmallVector<Instruction *, 32> together;

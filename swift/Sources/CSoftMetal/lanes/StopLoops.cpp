@@ -1,5 +1,6 @@
 #include "StopLoops.hpp"
 
+#include "Nvptx.hpp"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -14,10 +15,6 @@ using namespace llvm;
 namespace lanes {
 namespace {
 
-constexpr unsigned stopMemory = 1, placeMemory = 3;  ///< global and shared
-
-bool isEntry(const Function &function) { return function.getName().starts_with("sm_entry_"); }
-
 /// Whether `condition`, or a part of it, compares a number that grows by the same each turn with one that stays.
 bool counts(const Value *condition, const Loop &loop, ScalarEvolution &evolution) {
   const auto *instruction = dyn_cast<Instruction>(condition);
@@ -25,12 +22,14 @@ bool counts(const Value *condition, const Loop &loop, ScalarEvolution &evolution
   if (isa<BinaryOperator, SelectInst, FreezeInst>(instruction))
     return any_of(instruction->operands(), [&](const Use &part) { return counts(part, loop, evolution); });
   if (!isa<ICmpInst>(instruction) || !evolution.isSCEVable(instruction->getOperand(0)->getType())) return false;
-  const SCEV *sides[] = {evolution.getSCEV(instruction->getOperand(0)), evolution.getSCEV(instruction->getOperand(1))};
-  return any_of(sides, [&](const SCEV *side) {
+  const SCEV *left = evolution.getSCEV(instruction->getOperand(0)),
+             *right = evolution.getSCEV(instruction->getOperand(1));
+  const auto grows = [&](const SCEV *side) {
     const auto *counter = dyn_cast<SCEVAddRecExpr>(side);
-    return counter && counter->getLoop() == &loop && counter->isAffine() &&
-           evolution.isLoopInvariant(sides[side == sides[0]], &loop);
-  });
+    return counter && counter->getLoop() == &loop && counter->isAffine();
+  };
+  const auto stays = [&](const SCEV *side) { return evolution.isLoopInvariant(side, &loop); };
+  return (grows(left) && stays(right)) || (grows(right) && stays(left));
 }
 
 /// Whether a loop counts: LLVM knows a bound for its turns, or would if no sum went over.
@@ -44,7 +43,8 @@ bool isCounted(const Loop &loop, ScalarEvolution &evolution) {
   });
 }
 
-/// Whether the loop has matrices multiplied, as those of prefill have, whose turns nobody wants to wait.
+/// Whether the loop has matrices multiplied, as prefill's over tiles: there a look would hold up a whole SIMD group's
+/// products.
 bool multiplies(const Loop &loop) {
   return any_of(loop.blocks(), [](const BasicBlock *block) {
     return any_of(*block, [](const Instruction &instruction) {
@@ -73,7 +73,7 @@ void endThread(Instruction *place, Value *address) {
   BasicBlock *head = place->getParent(), *rest = head->splitBasicBlock(place->getIterator());
   LLVMContext &context = head->getContext();
   IRBuilder<> look(head->getTerminator());
-  Value *word = look.CreateIntToPtr(address, PointerType::get(context, stopMemory));
+  Value *word = look.CreateIntToPtr(address, PointerType::get(context, globalMemory));
   Value *goesOn = look.CreateIsNull(look.CreateLoad(look.getInt32Ty(), word, /*isVolatile=*/true));
   BasicBlock *end = BasicBlock::Create(context, "stopped", head->getParent());
   look.CreateCondBr(goesOn, rest, end);
@@ -104,7 +104,7 @@ PreservedAnalyses StopLoops::run(Module &module, ModuleAnalysisManager &analyses
     if (!isEntry(function) && !shared) {
       Type *type = Type::getInt64Ty(module.getContext());
       shared = new GlobalVariable(module, type, /*isConstant=*/false, GlobalValue::InternalLinkage,
-                                  UndefValue::get(type), "sm_stop", nullptr, GlobalValue::NotThreadLocal, placeMemory);
+                                  UndefValue::get(type), "sm_stop", nullptr, GlobalValue::NotThreadLocal, sharedMemory);
     }
     Value *address = wordOf(function, shared);
     for (Instruction *place : places) endThread(place, address);
@@ -113,7 +113,7 @@ PreservedAnalyses StopLoops::run(Module &module, ModuleAnalysisManager &analyses
   }
   // Every thread writes what all write, so that none has to wait for another.
   for (Function &function : module) {
-    if (!shared || function.isDeclaration() || !isEntry(function)) continue;
+    if (!shared || !isEntry(function)) continue;
     auto *address = cast<Instruction>(wordOf(function, shared));
     new StoreInst(address, shared, /*isVolatile=*/true, address->getNextNode()->getIterator());
   }

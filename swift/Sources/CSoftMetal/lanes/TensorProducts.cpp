@@ -1,5 +1,7 @@
 #include "TensorProducts.hpp"
 
+#include "Nvptx.hpp"
+
 #include <list>
 
 #include "llvm/Analysis/ValueTracking.h"
@@ -21,8 +23,6 @@ struct ProductKind {
   unsigned parts;
   Intrinsic::ID eightSteps, sixteenSteps;
 };
-
-constexpr unsigned sharedMemory = 3;
 
 const ProductKind productKinds[] = {
     {"sm_product_bf16", 1, Intrinsic::nvvm_mma_m16n8k8_row_col_bf16, Intrinsic::nvvm_mma_m16n8k16_row_col_bf16},

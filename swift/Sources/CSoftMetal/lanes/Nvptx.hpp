@@ -1,0 +1,16 @@
+/// Kernels of NVIDIA GPUs as the front end makes them.
+#pragma once
+
+#include "llvm/IR/Function.h"
+
+namespace lanes {
+
+/// Address spaces of LLVM's NVPTX.
+constexpr unsigned globalMemory = 1, sharedMemory = 3;
+
+/// Whether the host launches it; its parameter is an `SmGpuDispatch`.
+inline bool isEntry(const llvm::Function &function) {
+  return !function.isDeclaration() && function.getName().starts_with("sm_entry_");
+}
+
+}  // namespace lanes
