@@ -176,47 +176,44 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   /// Seconds that are spent asking before the thread sleeps between two questions.
   private static let pollingTime = 200e-6
   private static let pause: UInt32 = 50
+  /// Seconds that threads have from the time limit on until they have ended.
+  private static let stopTime = 2.0
 
   private var endedDispatches: UInt32 { progress.load(as: UInt32.self) }
 
+  /// Ends a kernel that runs for too long; one that goes on all the same loses the device.
   private func wait() throws(MTLCommandBufferError) {
     let began = Processor.time
     var (ended, lastEnd) = (endedDispatches, began)
+    var stopped: (name: String, time: Double)?
     while true {
       let status = context.perform { driver.queryStream(stream) }
-      if status == CudaStatus.success { return }
+      if status == CudaStatus.success {
+        guard let stopped else { return }
+        try setStop(0, by: stream)
+        throw MTLCommandBufferError(.timeout, "\(stopped.name) was stopped \(limit)")
+      }
       let now = Processor.time
       guard status == CudaStatus.notReady else {
         // The word is written behind the dispatch that ended: the next one is at fault.
         return try check(status, "the GPU", running)
       }
       if endedDispatches != ended { (ended, lastEnd) = (endedDispatches, now) }
-      if timeLimit > 0, now - lastEnd > timeLimit { throw try timeout() }
+      if let stopped {
+        if now - stopped.time > Self.stopTime { throw givenUp(stopped.name) }
+      } else if timeLimit > 0, now - lastEnd > timeLimit {
+        stopped = (running.map { "kernel '\($0.pipeline.name)'" } ?? "the GPU", now)
+        try setStop(1, by: stopper)
+      }
       if now - began > Self.pollingTime { usleep(Self.pause) } else { sched_yield() }
     }
   }
 
   private var running: DispatchPlace? { places.dropFirst(Int(endedDispatches)).first ?? places.last }
 
-  /// Seconds that threads have from the time limit on until they have ended.
-  private static let stopTime = 2.0
+  private var limit: String { "after \(timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit" }
 
-  /// Ends what has run for too long, and waits for it. A kernel that goes on all the same loses the device.
-  private func timeout() throws(MTLCommandBufferError) -> MTLCommandBufferError {
-    let place = running
-    let name = place.map { "kernel '\($0.pipeline.name)'" } ?? "the GPU"
-    let limit = "after \(timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit"
-    try setStop(1, by: stopper)
-    let began = Processor.time
-    while Processor.time - began < Self.stopTime {
-      let status = context.perform { driver.queryStream(stream) }
-      if status == CudaStatus.success {
-        try setStop(0, by: stream)
-        return MTLCommandBufferError(.timeout, "\(name) was stopped \(limit)")
-      }
-      if status != CudaStatus.notReady { try check(status, "the GPU", place) }
-      usleep(Self.pause)
-    }
+  private func givenUp(_ name: String) -> MTLCommandBufferError {
     let reason = "\(name) was given up \(limit)"
     context.lose("\(reason). The device is lost until the process ends", isRunning: true)
     return MTLCommandBufferError(.timeout, reason)
