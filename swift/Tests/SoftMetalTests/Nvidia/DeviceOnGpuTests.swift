@@ -36,10 +36,10 @@ import Testing
 
   /// Dispatches `fill` once for each grid, and gives the command buffer once it has ended.
   private func run(
-    _ device: SoftDevice, _ grids: [(threads: MTLSize, perThreadgroup: MTLSize)]
+    _ device: SoftDevice, _ grids: [(threads: MTLSize, perThreadgroup: MTLSize)], queue: (any MTLCommandQueue)? = nil
   ) throws -> (any MTLCommandBuffer, any MTLBuffer) {
     let buffer = try #require(device.makeBuffer(length: 4096, options: []))
-    let queue = try #require(device.makeCommandQueue())
+    let queue = try #require(queue ?? device.makeCommandQueue())
     let commands = try #require(queue.makeCommandBuffer())
     let encoder = try #require(commands.makeComputeCommandEncoder())
     encoder.setComputePipelineState(try pipeline(device))
@@ -128,6 +128,22 @@ import Testing
     #expect {
       _ = try double.device()
     } throws: { "\($0)".contains("a kernel that was given up goes on in this process") }
+  }
+
+  @Test func aKernelThatCanBeStoppedIsAndTheDeviceGoesOn() throws {
+    var settings = DeviceSettings(threads: 1)
+    settings.timeLimit = 0.05
+    let device = try double.device(settings)
+    let queue = device.makeCommandQueue()
+    try double.misbehave(.stoppable, from: 2)
+    let (commands, _) = try run(device, [(.line(8), .line(8)), (.line(8), .line(8))], queue: queue)
+    #expect((commands.error as? MTLCommandBufferError)?.code == .timeout)
+    #expect("\(try #require(commands.error))".contains("kernel 'fill' was stopped after 0.05 seconds"))
+    // The word is 0 again: the next one is stopped by its own limit.
+    try double.misbehave(.stoppable)
+    #expect((try run(device, [(.line(8), .line(8))], queue: queue).0.error as? MTLCommandBufferError)?.code == .timeout)
+    try double.misbehave(.none)
+    #expect(try run(device, [(.line(8), .line(8))], queue: queue).0.status == .completed)
   }
 
   /// Else its addresses would come again, and another device take them for registered.

@@ -39,6 +39,8 @@ final class DriverDouble {
     case fault = 1
     case endless = 2
     case noMemory = 3
+    /// Goes on until it is told to stop.
+    case stoppable = 4
   }
 
   /// - Parameter launch: from which it misbehaves, from 1.
@@ -62,6 +64,7 @@ final class DriverDouble {
     static char calls[1 << 16], taken[1 << 16];
     static int misbehaviour, from_launch, launches, is_lost;
     static void *uploaded;
+    static volatile uint32_t *stop;
 
     static void note(const char *format, ...) {
       const size_t used = strlen(calls);
@@ -78,6 +81,8 @@ final class DriverDouble {
     }
     void double_misbehave(int how, int from) { misbehaviour = how, from_launch = from, launches = 0; }
     static int misbehaves(int how) { return misbehaviour == how && launches >= from_launch; }
+
+    static int hangs(void) { return misbehaves(1) || misbehaves(2) || misbehaves(4); }
 
     int cuInit(unsigned flags) { return 0; }
     int cuDeviceGetCount(int *count) { return *count = 1, 0; }
@@ -139,20 +144,23 @@ final class DriverDouble {
     int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                        unsigned shared, void *stream, void **arguments, void **extra) {
       ++launches;
-      void **buffers = arguments[0];
+      stop = *(uint32_t **)arguments[0];
+      void **buffers = (void **)arguments[0] + 1;
       const uint32_t *first = (const uint32_t *)(buffers + 31) + 31;
       note("launch %u,%u,%u of %u,%u,%u from %u,%u,%u shared %u%s\\n", gx, gy, gz, bx, by, bz, first[0], first[1],
            first[2], shared, (uintptr_t)function & 1 ? " partial" : "");
       if (buffers[1] == uploaded) note("reads %u\\n", *(uint32_t *)buffers[1]);
-      if (!misbehaves(1) && !misbehaves(2)) *(uint32_t *)buffers[0] = launches;
+      if (!hangs()) *(uint32_t *)buffers[0] = launches;
       return 0;
     }
     int cuStreamCreate(void **stream, unsigned flags) { return *stream = malloc(1), 0; }
     int cuStreamDestroy_v2(void *stream) { return free(stream), 0; }
-    int cuStreamQuery(void *stream) { return misbehaves(1) ? 700 : misbehaves(2) ? 600 : 0; }
+    int cuStreamQuery(void *stream) {
+      return misbehaves(1) ? 700 : misbehaves(2) || (misbehaves(4) && !*stop) ? 600 : 0;
+    }
     int cuStreamSynchronize(void *stream) { return note("synchronize %d\\n", stream != 0), 0; }
     int cuStreamWriteValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned flags) {
-      if (!misbehaves(1) && !misbehaves(2)) *(volatile uint32_t *)address = value;
+      if (!hangs() || address == (uintptr_t)stop) *(volatile uint32_t *)address = value;
       return 0;
     }
     int cuEventCreate(void **event, unsigned flags) { return *event = malloc(1), 0; }
