@@ -39,6 +39,7 @@
 #include "flash_attn_decode_halves.h"
 #include "flash_attn_decode_keys.h"
 #include "flash_attn_decode_lanes.h"
+#include "flash_attn_decode_queries.h"
 #include "flash_attn_decode_rows.h"
 #include "flash_attn_decode_softmax.h"
 
@@ -199,39 +200,14 @@ inline void weigh_leaf(const device uchar *v, const device float *norms, Table t
   }
 }
 
-/// The lane's values of `count` queries from `first` on, of elements E; zeros of the others. All loads are under way at
-/// once: a SIMD group has few keys, and would wait for each query as long as for several of them.
-template <typename E, int D, int QUERIES>
-inline void load_queries(const device uchar *queries, uint first, uint count, uint lane, thread float *values) {
-  typedef Lanes<D> L;
-#pragma clang loop unroll(full)
-  for (int n = 0; n < QUERIES; n++) {
-#pragma clang loop unroll(full)
-    for (int c = 0; c < L::chunks; c++) {
-      const bool is_there = uint(n) < count && L::holds(c, lane);
-#pragma clang loop unroll(full)
-      for (int i = 0; i < L::width; i++) {
-        const ulong element = ulong(first + uint(n)) * D + uint(L::first(c, lane) + i);
-        values[n * L::values + c * L::width + i] = is_there ? load_element<E>(queries, element) : 0.0f;
-      }
-    }
-  }
-}
-
-/// The same as rows of K lie, rotated where K is.
+/// The lane's values of `count` queries from `first` on as rows of K lie, rotated where K is.
 template <int D, int QUERIES, bool K_CODES>
-inline void load_queries(constant FlashAttnDecodeParams &params, const device uchar *queries, uint first, uint count,
-                         uint lane, thread float *values_of_rows) {
+inline void load_queries_of_rows(constant FlashAttnDecodeParams &params, const device uchar *queries, uint first,
+                                 uint count, uint lane, thread float *values_of_rows) {
   typedef Lanes<D> L;
   typedef RowLanes<D, K_CODES> K;
   float values[QUERIES * L::values];
-  if (params.q_dtype == 1) {
-    load_queries<Float32, D, QUERIES>(queries, first, count, lane, values);
-  } else if (params.q_dtype == 2) {
-    load_queries<Float16, D, QUERIES>(queries, first, count, lane, values);
-  } else {
-    load_queries<Bfloat16, D, QUERIES>(queries, first, count, lane, values);
-  }
+  load_queries<D, QUERIES>(params, queries, first, count, lane, values);
 // Queries move down: registers have no index.
 #pragma clang loop unroll(disable)
   for (int n = 0; n < QUERIES; n++) {
@@ -247,27 +223,6 @@ inline void load_queries(constant FlashAttnDecodeParams &params, const device uc
 #pragma clang loop unroll(full)
     for (int i = 0; i < (QUERIES - 1) * L::values; i++) {
       values[i] = values[i + L::values];
-    }
-  }
-}
-
-/// Stores the state of a block: the maximum and the sum of a query, and its sums of rows, which nobody reads
-/// where there are none.
-template <int D>
-inline void store_state(device float *states, device float *outputs, ulong state, uint lane, float maximum, float sum,
-                        const thread float *output) {
-  typedef Lanes<D> L;
-  if (lane == 0) {
-    states[2 * state] = maximum;
-    states[2 * state + 1] = sum;
-  }
-#pragma clang loop unroll(full)
-  for (int c = 0; c < L::chunks; c++) {
-    if (L::holds(c, lane)) {
-#pragma clang loop unroll(full)
-      for (int i = 0; i < L::width; i++) {
-        outputs[state * D + uint(L::first(c, lane) + i)] = output[c * L::width + i];
-      }
     }
   }
 }
@@ -312,6 +267,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   const uint first_query = (batch * params.n_kv_heads + kv_head) * queries + first_in_head;
 
   const Sequence sequence(params, seq_lens, batch);
+  const CacheRows cache(params, block_table, batch, kv_head);
   const int start = (sequence.first_block(params) + int(block)) * kBlockKeys + int(half_of_block) * kHalfKeys;
   const int first_key = max(start, sequence.first_seen(params));
   const int end_key = exists ? min(start + kHalfKeys, sequence.length) : start;
@@ -328,7 +284,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   float query[QUERIES * K::values] = {};
   float sums[QUERIES * V::values];
   Softmax softmax;
-  load_queries<D, QUERIES, K_CODES>(params, q, first_query, queries - first_in_head, lane, query);
+  load_queries_of_rows<D, QUERIES, K_CODES>(params, q, first_query, queries - first_in_head, lane, query);
 #pragma clang loop unroll(full)
   for (int i = 0; i < QUERIES * V::values; i++) {
     sums[i] = 0.0f;
@@ -340,7 +296,7 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
     }
     // A key that nobody sees is read as one that somebody does.
     const int key_of_row = clamp(leaf + int(lane), first_key, end_key - 1);
-    const uint row = row_of(params, block_table, batch, kv_head, uint(key_of_row));
+    const uint row = cache.at(uint(key_of_row));
     float scores[QUERIES];
     if (are_rows_aligned) {
       score_leaf<D, QUERIES, K_CODES, true>(k, norms_k, table, query, lane, row, scores);
@@ -391,25 +347,8 @@ template <int D, int V_DIM, int V_STRIDE, int QUERIES, bool K_CODES, bool V_CODE
   }
   second_halves[pair].template join<QUERIES>(lane, softmax, output);
 
-// Queries move down: registers have no index.
-#pragma clang loop unroll(disable)
-  for (int n = 0; n < QUERIES; n++) {
-    const float maximum = simd_shuffle(softmax.maximum, ushort(n * per_step));
-    const float sum = simd_shuffle(softmax.sum, ushort(n * per_step));
-    if (first_in_head + uint(n) < queries) {
-      const uint index = first_query + uint(n);
-      if (params.n_blocks == 1) {
-        const uint head = kv_head * (queries / params.n_q) + (first_in_head + uint(n)) / params.n_q;
-        finish_row<V_DIM>(params, sinks, out, lse, index, head, lane, maximum, sum, output);
-      } else {
-        store_state<V_DIM>(states, outputs, ulong(index) * params.n_blocks + block, lane, maximum, sum, output);
-      }
-    }
-#pragma clang loop unroll(full)
-    for (int i = 0; i < (QUERIES - 1) * values_a_query; i++) {
-      output[i] = output[i + values_a_query];
-    }
-  }
+  store_block<V_DIM, QUERIES>(params, sinks, out, lse, states, outputs, block, first_query, first_in_head, kv_head,
+                              lane, softmax, output);
 }
 
 // Entry points.

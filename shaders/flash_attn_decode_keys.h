@@ -65,15 +65,37 @@ struct Visible {
   bool sees_all(int from, int to) const { return from >= low && to <= high && to < tree; }
 };
 
-/// The row of the cache that a position has, among those of all heads and batches, or of all pages.
-inline uint row_of(constant FlashAttnDecodeParams &params, const device int *block_table, uint batch, uint kv_head,
-                   uint position) {
-  if (params.page_tokens == 0) {
-    const uint slot = params.is_sliding != 0 ? position % params.capacity : position;
-    return (batch * params.n_kv_heads + kv_head) * params.capacity + slot;
+/// Where the keys of a head lie: rows of the cache, among those of all heads and batches, or of all pages.
+struct CacheRows {
+  const device int *pages;  ///< of the sequence
+  uint page_tokens;         ///< 0: no pages
+  uint n_pages;
+  uint capacity;
+  bool is_ring;
+  uint kv_head;
+  uint n_kv_heads;
+  uint first;  ///< of the head, without pages
+
+  CacheRows(constant FlashAttnDecodeParams &params, const device int *block_table, uint batch, uint head)
+      : pages(block_table),
+        page_tokens(params.page_tokens),
+        n_pages(params.n_pages),
+        capacity(params.capacity),
+        is_ring(params.is_sliding != 0),
+        kv_head(head),
+        n_kv_heads(params.n_kv_heads),
+        first((batch * params.n_kv_heads + head) * params.capacity) {
+    if (page_tokens != 0) {
+      pages += batch * (capacity / page_tokens);
+    }
   }
-  const uint page_of_sequence = position / params.page_tokens;
-  const int given = block_table[batch * (params.capacity / params.page_tokens) + page_of_sequence];
-  const uint page = uint(clamp(given, 0, int(params.n_pages) - 1));
-  return (page * params.n_kv_heads + kv_head) * params.page_tokens + (position - page_of_sequence * params.page_tokens);
-}
+
+  uint at(uint position) const {
+    if (page_tokens == 0) {
+      return first + (is_ring ? position % capacity : position);
+    }
+    const uint page_of_sequence = position / page_tokens;
+    const uint page = uint(clamp(pages[page_of_sequence], 0, int(n_pages) - 1));
+    return (page * n_kv_heads + kv_head) * page_tokens + (position - page_of_sequence * page_tokens);
+  }
+};

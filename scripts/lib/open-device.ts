@@ -15,6 +15,7 @@ export type Setting =
   | "SOFTMETAL_ORDER"
   | "SOFTMETAL_GUARD"
   | "SOFTMETAL_COUNTERS"
+  | "SOFTMETAL_MATRIX_UNITS"
   | "SOFTMETAL_FAIL";
 
 function set(setting: string, value: string | undefined): void {

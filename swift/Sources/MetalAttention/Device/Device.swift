@@ -12,6 +12,8 @@ final class Device {
   let maxThreadsPerThreadgroup: MTLSize
   /// Where it is not known that of a large GPU, M1 Max to M4 Max: too many only spread work further.
   let coreCount: UInt32
+  /// Whether products of matrices are many times as fast as other arithmetic.
+  let hasMatrixUnits: Bool
 
   /// Guarded by the lock of `HandleSpace`, as all that follows.
   var isOpen = true
@@ -44,6 +46,7 @@ final class Device {
     maxThreadgroupMemoryLength = metal.maxThreadgroupMemoryLength
     maxThreadsPerThreadgroup = metal.maxThreadsPerThreadgroup
     coreCount = MetalAttention.coreCount(of: metal).map { UInt32(clamping: $0) } ?? 40
+    hasMatrixUnits = MetalAttention.hasMatrixUnits(metal)
   }
 
   /// Makes a zero-filled buffer of `length` bytes.

@@ -26,6 +26,9 @@
   /// Metal does not tell.
   func coreCount(of device: any MTLDevice) -> Int? { nil }
 
+  /// The GPUs of M1 to M4 multiply matrices by the units of all other arithmetic; of later ones nothing is known here.
+  func hasMatrixUnits(_ device: any MTLDevice) -> Bool { false }
+
   /// A lost GPU shows in the errors of its command buffers.
   func lossReason(of device: any MTLDevice) -> String? { nil }
 

@@ -27,6 +27,8 @@ import Glibc
 ///   whose kernel leaves something else with every thread by itself.
 /// - `SOFTMETAL_COUNTERS`: `stage` (the default), as an Apple GPU samples its
 ///   counters, or `dispatch`: between dispatches too.
+/// - `SOFTMETAL_MATRIX_UNITS`: 1 has products of matrices count as many times as fast as
+///   other arithmetic, 0 not; unset, 1 on a GPU and 0 on the CPU.
 /// - `SOFTMETAL_FAIL`: `KIND:NUMBER` makes that allocation of the device fail;
 ///   kinds are `buffer`, `pipeline`, `pass` (a command buffer) and `encoder`.
 ///

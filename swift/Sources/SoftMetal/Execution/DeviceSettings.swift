@@ -15,6 +15,8 @@ struct DeviceSettings {
   var checksLockstep = false
   /// Whether counters are sampled between dispatches too.
   var samplesDispatches = false
+  /// Whether products of matrices count as many times as fast as other arithmetic; nil: as on the device.
+  var matrixUnits: Bool?
   /// The allocation that is to fail.
   var failure: AllocationFailure?
 
@@ -83,6 +85,12 @@ struct DeviceSettings {
         throw DeviceError("SOFTMETAL_COUNTERS is \"\(text)\"; expected stage or dispatch")
       }
       samplesDispatches = text == "dispatch"
+    }
+    if let text = environment("SOFTMETAL_MATRIX_UNITS") {
+      guard text == "0" || text == "1" else {
+        throw DeviceError("SOFTMETAL_MATRIX_UNITS is \"\(text)\"; expected 0 or 1")
+      }
+      matrixUnits = text == "1"
     }
     if let text = environment("SOFTMETAL_FAIL") {
       guard let value = AllocationFailure(text) else {

@@ -20,6 +20,7 @@ final class SoftDevice: MTLDevice {
   private let order: ExecutionOrder
   private let checksLockstep: Bool
   private let samplesDispatches: Bool
+  let hasMatrixUnits: Bool
 
   /// - Parameter gpu: what runs the kernels; nil for the CPU.
   init(settings: DeviceSettings, gpu: CudaContext? = nil) throws(DeviceError) {
@@ -40,6 +41,7 @@ final class SoftDevice: MTLDevice {
       guardsBuffers: settings.guardsBuffers, zeroesPrivate: settings.zeroesPrivate, failure: settings.failure,
       mapping: gpu)
     samplesDispatches = settings.samplesDispatches
+    hasMatrixUnits = settings.matrixUnits ?? (gpu != nil)
   }
 
   var lossReason: String? { gpu?.lossReason }

@@ -57,7 +57,7 @@ import Testing
     ("SOFTMETAL_TIME_LIMIT", "-1"), ("SOFTMETAL_TIME_LIMIT", "nan"), ("SOFTMETAL_TIME_LIMIT", "soon"),
     ("SOFTMETAL_ORDER", "backward"), ("SOFTMETAL_ORDER", "shuffle:"), ("SOFTMETAL_ORDER", "shuffle:-1"),
     ("SOFTMETAL_GUARD", "yes"), ("SOFTMETAL_CHECK", "all"), ("SOFTMETAL_EXECUTOR", "fibres"),
-    ("SOFTMETAL_COUNTERS", "draw"), ("SOFTMETAL_UNWRITTEN", "all"),
+    ("SOFTMETAL_COUNTERS", "draw"), ("SOFTMETAL_UNWRITTEN", "all"), ("SOFTMETAL_MATRIX_UNITS", "yes"),
     ("SOFTMETAL_ALIGNED_BARRIERS", "yes"),
     ("SOFTMETAL_FAIL", "buffer"), ("SOFTMETAL_FAIL", "buffer:0"),
     ("SOFTMETAL_FAIL", "kernel:1"), ("SOFTMETAL_FAIL", "pass:1:2"),

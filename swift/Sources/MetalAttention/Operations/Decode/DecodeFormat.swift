@@ -20,6 +20,13 @@ enum DecodeFormat {
     }
   }
 
+  /// Whether it has so few centroids that 32 lanes look them up in a table without waiting long for each other.
+  @inline(__always)
+  var hasFewCentroids: Bool {
+    if case .coded(let format) = self { return format.bits <= 6 }
+    return false
+  }
+
   /// Elements of a row of `headDim` values: of the dtype, or bytes.
   @inline(__always)
   func rowSize(_ headDim: UInt32) -> UInt32 {

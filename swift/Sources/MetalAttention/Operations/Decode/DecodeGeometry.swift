@@ -11,22 +11,46 @@ struct DecodeGeometry {
   let tile: Int
   /// Tiles of the queries that share a head of K and V.
   let tiles: UInt32
-  /// Pairs of SIMD groups in a threadgroup: each has a tile of a block.
-  let pairs: UInt32
+  /// SIMD groups in a threadgroup: in lanes two for a tile of a block, of matrices one.
+  let simdGroups: UInt32
+  private let form: DecodeForm
 
   /// - Parameters:
+  ///   - form: how keys are multiplied.
   ///   - hasLengths: whether the lengths are known to the device alone.
   ///   - cores: of the device.
   @inline(__always)
-  init(_ params: FlashAttnDecodeParams, batch: UInt32, hasLengths: Bool, cores: UInt32) {
+  init(_ params: FlashAttnDecodeParams, _ form: DecodeForm, batch: UInt32, hasLengths: Bool, cores: UInt32) {
+    self.form = form
     blocks = Self.blocks(params, hasLengths: hasLengths)
     let queries = params.n_heads / params.n_kv_heads * params.n_q
     tile = queries == 1 ? 0 : 1
-    let size = DecodeKernel.tileQueries(params.head_dim, tile)
-    tiles = (queries - 1) / size + 1
-    pairs = Self.pairs(
-      units: UInt64(blocks) * UInt64(tiles), rows: UInt64(params.n_kv_heads) * UInt64(batch),
-      cores: UInt64(max(1, cores)))
+    switch form {
+    case .lanes:
+      tiles = (queries - 1) / DecodeKernel.tileQueries(params.head_dim, tile) + 1
+      simdGroups =
+        2
+        * Self.pairs(
+          units: UInt64(blocks) * UInt64(tiles), rows: UInt64(params.n_kv_heads) * UInt64(batch),
+          cores: UInt64(max(1, cores)))
+    case .matrices:
+      tiles = (queries - 1) / Self.matrixQueries + 1
+      // Each rotates one of the queries for all.
+      simdGroups = Self.matrixQueries
+    }
+  }
+
+  /// Queries of a tile of matrices, as the shader has it.
+  private static let matrixQueries: UInt32 = 4
+
+  /// Threadgroups that a head of K and V of a sequence takes.
+  /// - Parameter simdGroups: in each, as many as the pipeline allows.
+  @inline(__always)
+  func threadgroups(of simdGroups: UInt32) -> UInt32 {
+    switch form {
+    case .lanes: (blocks * tiles - 1) / (simdGroups / 2) + 1
+    case .matrices: ((blocks - 1) / simdGroups + 1) * tiles
+    }
   }
 
   /// Pairs of SIMD groups in a threadgroup, which exchange nothing. Two of them share the cache of one core, which the

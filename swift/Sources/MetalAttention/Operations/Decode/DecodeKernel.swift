@@ -5,13 +5,16 @@ enum DecodeKernel {
     name: "flashAttnDecode",
     sources: [
       ("flash_attn_decode.metal", attendTable.names + latentTable.names),
+      ("flash_attn_decode_matrices.metal", matrixTable.names),
       ("flash_attn_decode_reduce.metal", reduceTable.names),
     ],
     // Formats of K and V, as `DecodeFormat.constant` has them; whether the first rows of both are aligned.
     constants: [.number(420, bits: 4), .number(421, bits: 4), 422],
     dtypes: [.f32, .f16, .bf16],
     headDims: headDims,
-    filesOfSIMDGroups: ["flash_attn_decode.metal", "flash_attn_decode_reduce.metal"])
+    filesOfSIMDGroups: [
+      "flash_attn_decode.metal", "flash_attn_decode_matrices.metal", "flash_attn_decode_reduce.metal",
+    ])
 
   static let headDims: [UInt32] = [64, 80, 96, 112, 128, 192, 256, 512]
   private static let headDimPlaces = ConstantList(headDims)
@@ -42,22 +45,41 @@ enum DecodeKernel {
   static let latentTable = KernelTable(2) { place in
     "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim, place[0]))"
   }
+  /// By products of matrices, by head size: K and V codes.
+  static let matrixTable = KernelTable(headDims.count) { place in
+    let headDim = headDims[place[0]]
+    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_tq_matrices_d\(headDim)" : nil
+  }
+  /// Head sizes of which a lane has whole words of codes, and registers for its sums.
+  private static let matrixHeadDims: [UInt32] = [64, 128]
   /// By head size.
   private static let reduceTable = KernelTable(headDims.count) { "flash_attn_vec_reduce_d\(headDims[$0[0]])" }
 
   private static let attendIndices = attendTable.indices
   private static let latentIndices = latentTable.indices
+  private static let matrixIndices = matrixTable.indices
   private static let reduceIndices = reduceTable.indices
+
+  /// How keys are multiplied: of the arguments alone, never of lengths or numbers of queries, since the two ways round
+  /// in their own manner.
+  @inline(__always)
+  static func form(_ headDim: UInt32, k: DecodeFormat, v: DecodeFormat, on device: Device) -> DecodeForm {
+    let isMatrix =
+      device.hasMatrixUnits && k.hasFewCentroids && v.hasFewCentroids
+      && place(headDim).flatMap { matrixIndices[$0] } != nil
+    return isMatrix ? .matrices : .lanes
+  }
 
   /// What attends over blocks.
   /// - Parameter tile: which of a head size's tiles.
   @inline(__always)
   static func attend(
-    _ headDim: UInt32, tile: Int, k: DecodeStream, v: DecodeStream
+    _ headDim: UInt32, _ form: DecodeForm, tile: Int, k: DecodeStream, v: DecodeStream
   ) throws(StatusError) -> PipelineSlot {
     let kind = k.format.isCoded ? (v.format.isCoded ? 1 : 3) : (v.format.isCoded ? 2 : 0)
     let size = place(headDim)
-    guard let kernel = size.map({ attendIndices[kind, $0, tile] }) ?? latentIndices[tile] else {
+    let sized = size.map { form == .matrices ? matrixIndices[$0] : attendIndices[kind, $0, tile] }
+    guard let kernel = sized ?? latentIndices[tile] else {
       throw unsupported(headDim)
     }
     // A lane reads up to 16 bytes of a row at once.

@@ -17,12 +17,13 @@ enum FlashAttnDecode {
     }
     try tensors.requireRoom(params, batch: args.batch)
     try tensors.requireApart()
+    let form = DecodeKernel.form(params.head_dim, k: tensors.k.format, v: tensors.v.format, on: pass.device)
     let geometry = DecodeGeometry(
-      params, batch: args.batch, hasLengths: hasLengths, cores: pass.device.coreCount)
+      params, form, batch: args.batch, hasLengths: hasLengths, cores: pass.device.coreCount)
     try fill(&params, tensors, geometry)
 
     let slot = try DecodeKernel.attend(
-      params.head_dim, tile: geometry.tile, k: tensors.k, v: tensors.v)
+      params.head_dim, form, tile: geometry.tile, k: tensors.k, v: tensors.v)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let queries = args.batch * params.n_heads * params.n_q
     let absent = try pass.device.scratch.placeholder(on: pass.device)
@@ -126,13 +127,12 @@ enum FlashAttnDecode {
     _ pipeline: Pipeline, _ params: FlashAttnDecodeParams, _ geometry: DecodeGeometry, batch: UInt32,
     in encoder: DispatchEncoder
   ) {
-    let units = geometry.blocks * geometry.tiles
     // Fewer where the pipeline allows fewer: the result does not depend on it.
-    let pairs = max(1, min(geometry.pairs, pipeline.maxTotalThreadsPerThreadgroup / 64))
+    let simdGroups = max(2, min(geometry.simdGroups, pipeline.maxTotalThreadsPerThreadgroup / 64 * 2))
     encoder.dispatch(
       .flashAttnDecode, .threadgroups,
-      grid: GridSize((units - 1) / pairs + 1, params.n_kv_heads, batch),
-      threads: GridSize(32, 2 * pairs, 1))
+      grid: GridSize(geometry.threadgroups(of: simdGroups), params.n_kv_heads, batch),
+      threads: GridSize(32, simdGroups, 1))
   }
 }
 

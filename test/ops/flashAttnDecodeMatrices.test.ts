@@ -1,0 +1,201 @@
+import { afterAll, expect, test } from "bun:test";
+import { openWith } from "../../scripts/lib/open-device.ts";
+import { Device, type FlashAttnDecodeArgs, flashAttnDecode, type Tensor } from "../../src/index.ts";
+import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode, runDecode } from "../helpers/decode.ts";
+import { isOtherGpu } from "../helpers/otherGpu.ts";
+import { codeFormats, formatName } from "../helpers/quantized.ts";
+
+// Decode attention by products of matrices, which a device takes for few codes of small heads where matrices have units
+// of their own: the same judgement as of the other kernels, and bits that depend on a row's own keys alone.
+
+const device = openWith({ SOFTMETAL_MATRIX_UNITS: "1" });
+afterAll(() => device.dispose());
+
+const formats = codeFormats.filter(({ bits }) => bits <= 6);
+const [k4, k3] = [
+  { bits: 4, packing: "nibble" },
+  { bits: 3, packing: "dense" },
+] as const satisfies readonly CacheFormat[];
+const base: DecodeCase = {
+  headDim: 128,
+  heads: 8,
+  kvHeads: 2,
+  rows: 1,
+  lengths: [600],
+  capacity: 640,
+  k: k4,
+  v: k3,
+};
+
+let cases = 0;
+
+function check(changes: Partial<DecodeCase>): void {
+  const entry = { ...base, ...changes };
+  const scene = new DecodeScene(device, entry);
+  try {
+    runDecode(device, scene);
+    const fault = judgeDecode(scene);
+    if (fault !== undefined) throw new Error(`${JSON.stringify(entry)}: ${fault}`);
+    cases += 1;
+  } finally {
+    scene.dispose();
+  }
+}
+
+/** The bits of the result of a case, of the first of so many sequences. */
+function bitsOf(changes: Partial<DecodeCase>, on: Device = device): string {
+  const entry = { ...base, ...changes };
+  const scene = new DecodeScene(on, entry);
+  runDecode(on, scene);
+  const [out, lse] = [scene.out, scene.lse].map(({ bytes }) =>
+    Buffer.from(bytes.subarray(0, bytes.length / entry.lengths.length)).toString("hex"),
+  );
+  scene.dispose();
+  return `${out} ${lse}`;
+}
+
+test.each(formats.flatMap((k, i) => [64, 128].map((headDim) => [formatName(k), headDim, k, i] as const)))(
+  "%s of K with each of V, D = %d",
+  (_name, headDim, k, i) => {
+    for (const [j, v] of formats.entries()) {
+      const [seed, length] = [i * 8 + j, 1 + ((i * 53 + j * 29) % 70)];
+      check({ headDim, k, v, seed, lengths: [length], capacity: 72, outDtype: j % 2 === 0 ? "f32" : "f16" });
+    }
+  },
+);
+
+test.each([64, 128])("lengths around the edges of leaves and blocks, D = %d", (headDim) => {
+  for (const length of [0, 1, 7, 31, 32, 33, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1025]) {
+    check({ headDim, lengths: [length], capacity: Math.max(1, length), seed: length });
+    check({ headDim, lengths: [length], capacity: 1100, hasLengths: true, seed: length });
+  }
+});
+
+test("groups of heads, and rows", () => {
+  for (const heads of [1, 3, 4, 5, 8, 20]) {
+    for (const rows of [1, 2, 5, 16])
+      check({ headDim: 64, heads, kvHeads: 1, rows, lengths: [37], capacity: 40, seed: rows });
+  }
+});
+
+test("ragged batches, in a line, in rings and in pages", () => {
+  const lengths = [0, 33, 300, 1, 257];
+  for (const rows of [1, 3]) {
+    for (const window of [0, 40]) {
+      const entry = { rows, lengths, hasLengths: true, ...(window && { window }) };
+      check({ ...entry, capacity: 304 });
+      check({ ...entry, capacity: 320, pageTokens: 16 });
+      check({ ...entry, capacity: 70, isSliding: true });
+    }
+  }
+});
+
+test("a small ring, wrapped at every offset", () => {
+  for (let length = 1; length < 83; length++)
+    check({ headDim: 64, isSliding: true, capacity: 40, lengths: [length], seed: length });
+});
+
+test("windows, trees, soft caps, sinks and slopes", () => {
+  for (const window of [1, 2, 33, 257]) for (const rows of [1, 4]) check({ window, rows });
+  for (const treeColumns of [1, 7, 32]) check({ treeColumns, rows: 4, lengths: [300, 45], capacity: 300 });
+  for (const softcap of [0.1, 50]) {
+    for (const sink of [-1000, 3, 1000]) check({ softcap, sink, hasSlopes: true, rows: 2, alibiDistance: 7 });
+  }
+});
+
+test("queries from 2^-100 to 2^100, and scores of 300 and more", () => {
+  for (const exponent of [-100, -20, 20, 100]) check({ spread: 2 ** exponent, scale: 2 ** -exponent / 11 });
+  check({ spread: 30, scale: 1, lengths: [70], capacity: 72 });
+});
+
+test("the bits of a row follow from its own keys alone", () => {
+  const expected = bitsOf({ sink: 1 });
+  const same = (changes: Partial<DecodeCase>) => expect(bitsOf({ sink: 1, ...changes })).toBe(expected);
+  same({ capacity: 2000 });
+  same({ capacity: 2000, hasLengths: true });
+  for (const pageTokens of [1, 40, 64]) same({ pageTokens, pageOrder: pageTokens });
+  for (const others of [[600], [1, 0, 300]]) same({ lengths: [600, ...others] });
+  const window = 290;
+  const windowed = bitsOf({ window, rows: 3 });
+  for (const capacity of [window + 2, 511]) {
+    expect(bitsOf({ window, rows: 3, isSliding: true, capacity, hasLengths: true })).toBe(windowed);
+  }
+  using alone = openWith({ SOFTMETAL_MATRIX_UNITS: "1", SOFTMETAL_THREADS: "1" });
+  expect(bitsOf({ sink: 1 }, alone)).toBe(expected);
+});
+
+test("a row of a call of several, and a head of a group, have the bits that they have alone", () => {
+  const scene = new DecodeScene(device, { ...base, rows: 5, heads: 4, kvHeads: 1 });
+  runDecode(device, scene);
+  const [outs, lses] = [scene.out.toFloat32Array(), scene.lse.view()];
+  const { headDim } = base;
+  const queries = (scene.args.q as Tensor<"f32">).view();
+  for (const [heads, row] of [
+    [1, 0],
+    [1, 3],
+    [4, 2],
+    [2, 4],
+  ] as const) {
+    const q = device.tensor("f32", [1, heads, 1, headDim]);
+    for (let head = 0; head < heads; head++) {
+      const start = (head * 5 + row) * headDim;
+      q.view().set(queries.subarray(start, start + headDim), head * headDim);
+    }
+    const out = device.tensor("f32", [1, heads, 1, headDim]);
+    const lse = device.tensor("f32", [1, heads, 1]);
+    const { k, v } = scene.args as FlashAttnDecodeArgs;
+    using pass = device.pass();
+    flashAttnDecode(pass, { q, k, v: v as typeof k, out, lse, seqLen: 600 - 4 + row });
+    pass.commitAndWait();
+    for (let head = 0; head < heads; head++) {
+      const start = (head * 5 + row) * headDim;
+      expect(out.view().subarray(head * headDim, (head + 1) * headDim)).toEqual(outs.subarray(start, start + headDim));
+      expect(lse.view()[head]).toBe(lses[head * 5 + row] as number);
+    }
+  }
+  scene.dispose();
+});
+
+test("rows that begin at any word of two bytes", () => {
+  const scene = new DecodeScene(device, { ...base, lengths: [45], capacity: 50 });
+  runDecode(device, scene);
+  const expected = Buffer.from(scene.out.bytes).toString("hex");
+  const moved = <C extends FlashAttnDecodeArgs["k"]>(cache: C): C => {
+    if (!("packed" in cache)) return cache;
+    const { packed } = cache;
+    const part = device.tensor("u8", [packed.length + 2]).slice(2, packed.length + 2);
+    part.bytes.set(packed.bytes);
+    return { ...cache, packed: part.reshape(packed.shape) };
+  };
+  scene.out.bytes.fill(0);
+  using pass = device.pass();
+  flashAttnDecode(pass, { ...scene.args, k: moved(scene.args.k), v: moved(scene.args.v as FlashAttnDecodeArgs["k"]) });
+  pass.commitAndWait();
+  expect(Buffer.from(scene.out.bytes).toString("hex")).toBe(expected);
+  scene.dispose();
+});
+
+test("which caches take it", () => {
+  const kernel = (changes: Partial<DecodeCase>, on: Device = device) => {
+    const scene = new DecodeScene(on, { ...base, ...changes });
+    using pass = on.pass();
+    flashAttnDecode(pass, scene.args);
+    const [attending] = pass.describe();
+    pass.commitAndWait();
+    scene.dispose();
+    return attending?.kernel;
+  };
+  expect(kernel({})).toBe("flash_attn_vec_tq_matrices_d128");
+  expect(kernel({ headDim: 64, heads: 2, rows: 3 })).toBe("flash_attn_vec_tq_matrices_d64");
+  const k8 = { bits: 8, packing: "byte" } as const;
+  expect(kernel({ k: k8 })).toBe("flash_attn_vec_tq_d128_q4");
+  expect(kernel({ v: k8 })).toBe("flash_attn_vec_tq_d128_q4");
+  expect(kernel({ k: "f16" })).toBe("flash_attn_vec_hybrid_d128_q4");
+  expect(kernel({ headDim: 112 })).toBe("flash_attn_vec_tq_d112_q4");
+  using without = openWith({ SOFTMETAL_MATRIX_UNITS: "0" });
+  expect(kernel({}, without)).toBe("flash_attn_vec_tq_d128_q4");
+  using usual = Device.open();
+  if (!isOtherGpu) expect(kernel({}, usual)).toBe("flash_attn_vec_tq_d128_q4");
+});
+
+test("all cases ran", () => expect(cases).toBe(302));
