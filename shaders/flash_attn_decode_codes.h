@@ -160,15 +160,34 @@ struct LeafOfKeys {
   }
 
   /// The products with the queries: matrices of which each row of D is there twice, half after half of 4 D coordinates,
-  /// in rows of 2 D + 8.
+  /// in rows of 2 D + 8. Tensor cores cut off what they add up, by up to 2^-23 of a sum each time; so sums are short,
+  /// 64 coordinates, and added up in float.
   void multiply(CodeFormat format, const threadgroup Centroid *table, const threadgroup half *queries,
                 thread Accumulator *products) const {
+#pragma clang loop unroll(full)
+    for (int t = 0; t < D / 4; t += 16) {
+      Accumulator parts[4];
+      multiply_part(t, format, table, queries, parts);
+#pragma clang loop unroll(full)
+      for (int m = 0; m < 4; m++) {
+        thread auto &sum = products[m].thread_elements();
+        const thread auto &part = parts[m].thread_elements();
+        sum[0] = t == 0 ? part[0] : sum[0] + part[0];
+        sum[1] = t == 0 ? part[1] : sum[1] + part[1];
+      }
+    }
+  }
+
+ private:
+  /// Of 16 matrices of queries from `first` on.
+  void multiply_part(int first, CodeFormat format, const threadgroup Centroid *table, const threadgroup half *queries,
+                     thread Accumulator *products) const {
 #pragma clang loop unroll(full)
     for (int m = 0; m < 4; m++) {
       products[m] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     }
 #pragma clang loop unroll(full)
-    for (int t = 0; t < D / 4; t += 2) {
+    for (int t = first; t < first + 16; t += 2) {
       simdgroup_matrix<half, 8, 8> query[2];
       simdgroup_matrix<half, 8, 8> keys[2][4];
 #pragma clang loop unroll(full)
@@ -211,25 +230,30 @@ struct LeafOfValues {
     }
   }
 
-  /// sums += V^T weights: D / 8 matrices of coordinates, 8 of weights, in each of which the rows of a key are there
-  /// twice.
+  /// sums = sums * factors + V^T weights: D / 8 matrices of coordinates, 8 of weights, in each of which the rows of a
+  /// key are there twice. The products of the leaf are added up apart, as those of K are.
   void accumulate(CodeFormat format, const threadgroup Centroid *table,
-                  const thread simdgroup_matrix<half, 8, 8> *weights, thread Accumulator *sums) const {
+                  const thread simdgroup_matrix<half, 8, 8> *weights, const thread float *factors,
+                  thread Accumulator *sums) const {
 #pragma clang loop unroll(full)
-    for (int two = 0; two < 8; two += 2) {
+    for (int j = 0; j < D / 8; j += 2) {
+      Accumulator parts[2];
+      parts[0] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+      parts[1] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 #pragma clang loop unroll(full)
-      for (int j = 0; j < D / 8; j += 2) {
-        simdgroup_matrix<half, 8, 8> values[2][2];
+      for (int m = 0; m < 8; m++) {
+        simdgroup_matrix<half, 8, 8> values[2];
+        values[0].thread_elements() = codes[m].centroid(j, format, table);
+        values[1].thread_elements() = codes[m].centroid(j + 1, format, table);
+        simdgroup_multiply_accumulate(parts[0], values[0], weights[m], parts[0]);
+        simdgroup_multiply_accumulate(parts[1], values[1], weights[m], parts[1]);
+      }
 #pragma clang loop unroll(full)
-        for (int u = 0; u < 2; u++) {
-          values[u][0].thread_elements() = codes[two + u].centroid(j, format, table);
-          values[u][1].thread_elements() = codes[two + u].centroid(j + 1, format, table);
-        }
-#pragma clang loop unroll(full)
-        for (int u = 0; u < 2; u++) {
-          simdgroup_multiply_accumulate(sums[j], values[u][0], weights[two + u], sums[j]);
-          simdgroup_multiply_accumulate(sums[j + 1], values[u][1], weights[two + u], sums[j + 1]);
-        }
+      for (int u = 0; u < 2; u++) {
+        thread auto &sum = sums[j + u].thread_elements();
+        const thread auto &part = parts[u].thread_elements();
+        sum[0] = fma(sum[0], factors[0], part[0]);
+        sum[1] = fma(sum[1], factors[1], part[1]);
       }
     }
   }

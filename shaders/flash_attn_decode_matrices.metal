@@ -321,17 +321,9 @@ template <int D>
     half2 low[2];
     float factors[2];
     softmax.add(scores, norm_v, norm_of_query, is_low, high, low, factors);
-    if (simd_any(factors[0] != 1.0f || factors[1] != 1.0f)) {
-#pragma clang loop unroll(full)
-      for (int j = 0; j < D / 8; j++) {
-        thread auto &elements = sums[j].thread_elements();
-        elements[0] *= factors[0];
-        elements[1] *= factors[1];
-      }
-    }
     simdgroup_matrix<half, 8, 8> weights[8];
     spread_weights(high, low, at, weights);
-    values.accumulate(v_codes, tables[1], weights, sums);
+    values.accumulate(v_codes, tables[1], weights, factors, sums);
   }
 
   // From matrices to rows.
