@@ -24,8 +24,10 @@ function set(setting: string, value: string | undefined): void {
   if (status !== 0) throw new Error(`cannot set ${setting}`);
 }
 
+export type Settings = Partial<Record<Setting, string>>;
+
 /** A device that found `settings` in the environment when it was opened. An Apple GPU ignores them. */
-export function openWith(settings: Partial<Record<Setting, string>>): Device {
+export function openWith(settings: Settings): Device {
   const entries = Object.entries(settings);
   for (const [name, value] of entries) set(name, value);
   try {
@@ -35,9 +37,9 @@ export function openWith(settings: Partial<Record<Setting, string>>): Device {
   }
 }
 
-/** A device that runs kernels on `threads` threads. A GPU has no such pool and opens as always. */
-export function openWithThreads(threads: number): Device {
-  const device = openWith({ SOFTMETAL_THREADS: String(threads) });
+/** A device that runs kernels on `threads` threads, with further settings. A GPU has no such pool and opens as always. */
+export function openWithThreads(threads: number, settings: Settings = {}): Device {
+  const device = openWith({ ...settings, SOFTMETAL_THREADS: String(threads) });
   const { backend, name } = device.info;
   if (backend === "SoftMetal" && / threads?\)$/.test(name) && !new RegExp(`\\b${threads} threads?\\b`).test(name)) {
     device.dispose();

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
+import { openWith } from "../../scripts/lib/open-device.ts";
 import { Pass } from "../../src/device/pass.ts";
-import { Device, flashAttnDecode, type Tensor } from "../../src/index.ts";
+import { flashAttnDecode, type Tensor } from "../../src/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
 import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode } from "../helpers/decode.ts";
 import { isOtherGpu } from "../helpers/otherGpu.ts";
@@ -10,10 +11,14 @@ import { testTable } from "../helpers/table.ts";
 // Mistakes planted in the decode kernels, among them those that others have made: the judgement that other tests make
 // of the kernels' results must catch each of them.
 
-const device = Device.open();
-afterAll(() => device.dispose());
+const ofLanes = openWith({ SOFTMETAL_MATRIX_UNITS: "0" });
+const ofMatrices = openWith({ SOFTMETAL_MATRIX_UNITS: "1" });
+afterAll(() => {
+  for (const device of [ofLanes, ofMatrices]) device.dispose();
+});
 
 const attendFile = "flash_attn_decode.metal";
+const matrixFile = "flash_attn_decode_matrices.metal";
 const reduceFile = "flash_attn_decode_reduce.metal";
 
 const dense: DecodeCase = {
@@ -42,6 +47,9 @@ const tree: DecodeCase = { ...dense, treeColumns: 7 };
 const paged: DecodeCase = { ...dense, pageTokens: 16, capacity: 320 };
 const outnumbered: DecodeCase = { ...dense, rows: 16, lengths: [3, 20], capacity: 32 };
 
+/** Over codes whose products are those of matrices. */
+const matrixCase: DecodeCase = { ...quantized, rows: 1, lengths: [300, 45], capacity: 310 };
+
 /** Which function constants a kernel of a case has. */
 const formatOf = (format: CacheFormat): number => {
   if (typeof format === "string") return { f32: 1, f16: 2, bf16: 3 }[format];
@@ -50,6 +58,7 @@ const formatOf = (format: CacheFormat): number => {
 
 /** What the judgement says of a case, run by shaders changed by `patches`. */
 function failure(entry: DecodeCase, file: string, patches: readonly ShaderPatch[]): string | undefined {
+  const device = file === matrixFile ? ofMatrices : ofLanes;
   const scene = new DecodeScene(device, entry);
   const { q, k, v, out, lse, seqLens, blockTable, sinks, alibiSlopes, treeMask } = scene.args;
   // The grid and the parameters are those of the call.
@@ -64,7 +73,7 @@ function failure(entry: DecodeCase, file: string, patches: readonly ShaderPatch[
   const read = (tensor: Tensor) => ({ tensor, access: "read" }) as const;
   const values = v ?? k;
   for (const [i, { kernel, grid, threadsPerThreadgroup }] of described.describe().entries()) {
-    const ofFile = i === 0 ? attendFile : reduceFile;
+    const ofFile = i > 0 ? reduceFile : kernel.includes("_matrices_") ? matrixFile : attendFile;
     const name = ofFile === file ? plant(device, ofFile, kernel, patches) : kernel;
     const constants = [
       { index: 420, dtype: "u32", value: formatOf(entry.k) },
@@ -125,13 +134,47 @@ const reduce = (name: string, entry: DecodeCase, find: RegExp, replace: string):
   patches: [{ find, replace }],
 });
 
+const matrices = (name: string, changes: Partial<DecodeCase>, find: RegExp, replace: string): Mistake => ({
+  name: `matrices: ${name}`,
+  entry: { ...matrixCase, ...changes },
+  file: matrixFile,
+  patches: [{ find, replace }],
+});
+
 const mistakes: readonly Mistake[] = [
-  attend(
-    "ring one slot late",
-    ring,
-    /position % params\.capacity : position/,
-    "(position + 1) % params.capacity : position",
+  matrices("the lower half of q dropped", {}, /half2\(half\(value - float\(high\)\)\)/, "half2(half(0.0f))"),
+  matrices(
+    "the lower half of centroids dropped",
+    {},
+    /half2\(high, half\(centroid - float\(high\)\)\)/,
+    "half2(high, half(0.0f))",
   ),
+  matrices("the lower half of weights dropped", {}, /half\(value - float\(high\[m\]\[i\]\)\)/, "half(0.0f)"),
+  matrices("weights without norms of V", {}, /weights\[m\] \* norm_v\[m\] \* next_power/, "weights[m] * next_power"),
+  matrices(
+    "the weights of neighbouring keys in each other's place",
+    {},
+    /const bool is_odd = at\.row % 2 != 0/,
+    "const bool is_odd = at.row % 2 == 0",
+  ),
+  matrices("the scale of sums forgotten", {}, /power\[i\] = next_power;/, ""),
+  matrices("keys that a row does not see", { rows: 4 }, /leaf \+ kLeafKeys > end_for_all/, "false"),
+  matrices("keys before the window", { window: 33 }, /leaf < first_for_all/, "false"),
+  matrices("keys of the leaf before", {}, /clamp\(leaf \+ kLeafKeys \+ int\(lane\)/, "clamp(leaf + int(lane)"),
+  matrices("scores of the other half of a leaf", {}, /\(is_low \? 16 : 0\)/, "(is_low ? 0 : 16)"),
+  matrices(
+    "queries of the next head",
+    {},
+    /const uint first_of_lane = at\.pair % 2 \* 2/,
+    "const uint first_of_lane = 2 - at.pair % 2 * 2",
+  ),
+  matrices(
+    "rows of a leaf in pieces taken for a run",
+    { pageTokens: 16, capacity: 320 },
+    /is_run\(simd_all\(row_of_lane == first \+ lane\)\)/,
+    "is_run(true)",
+  ),
+  attend("ring one slot late", ring, /position % capacity : position/, "(position + 1) % capacity : position"),
   attend(
     "the slot about to be written taken for the oldest",
     ring,
@@ -221,29 +264,24 @@ const mistakes: readonly Mistake[] = [
   attend(
     "the batch of K and V dropped",
     dense,
-    /\(batch \* params\.n_kv_heads \+ kv_head\) \* params\.capacity/,
-    "kv_head * params.capacity",
+    /\(batch \* params\.n_kv_heads \+ head\) \* params\.capacity/,
+    "head * params.capacity",
   ),
   attend("the length of another sequence", dense, /seq_lens\[batch\]/, "seq_lens[0]"),
   attend(
     "K and V of another group",
     dense,
-    /row_of\(params, block_table, batch, kv_head,/,
-    "row_of(params, block_table, batch, params.n_kv_heads - 1 - kv_head,",
+    /cache\(params, block_table, batch, kv_head\)/,
+    "cache(params, block_table, batch, params.n_kv_heads - 1 - kv_head)",
   ),
   attend(
     "pages in the order of positions",
     paged,
-    /uint\(clamp\(given, 0, int\(params\.n_pages\) - 1\)\)/,
-    "min(page_of_sequence, params.n_pages + uint(given) * 0)",
+    /uint\(clamp\(pages\[page_of_sequence\], 0, int\(n_pages\) - 1\)\)/,
+    "min(page_of_sequence, n_pages)",
   ),
-  attend(
-    "the table of another sequence",
-    paged,
-    /block_table\[batch \* \(params\.capacity \/ params\.page_tokens\) \+ page_of_sequence\]/,
-    "block_table[page_of_sequence]",
-  ),
-  attend("heads of a page mixed up", paged, /\(page \* params\.n_kv_heads \+ kv_head\)/, "(page * params.n_kv_heads)"),
+  attend("the table of another sequence", paged, /pages \+= batch \* \(capacity \/ page_tokens\)/, "pages += 0"),
+  attend("heads of a page mixed up", paged, /\(page \* n_kv_heads \+ kv_head\)/, "(page * n_kv_heads)"),
   attend(
     "the window one key short",
     windowed,
@@ -339,6 +377,7 @@ const battery: readonly DecodeCase[] = [
 
 testTable("the kernels as they are", [{ name: "pass" }], () => {
   expect(battery.flatMap((entry) => failure(entry, "", []) ?? [])).toEqual([]);
+  expect(battery.flatMap((entry) => failure(entry, matrixFile, []) ?? [])).toEqual([]);
 });
 
 /** Numbers of a call that a kernel does not take from constant memory, where alone bytes may lie that a pass keeps. */
