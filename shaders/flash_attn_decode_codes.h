@@ -21,6 +21,8 @@ typedef half2 Centroid;
 /// Centroids are as many times as large in tables, so that the smaller half of none is subnormal.
 constant constexpr float kCentroidUnit = 1024.0f;
 
+using HalfMatrix = simdgroup_matrix<half, 8, 8>;
+
 /// The row and the pair of columns of a lane.
 struct MatrixLane {
   uint row;
@@ -188,8 +190,8 @@ struct LeafOfKeys {
     }
 #pragma clang loop unroll(full)
     for (int t = first; t < first + 16; t += 2) {
-      simdgroup_matrix<half, 8, 8> query[2];
-      simdgroup_matrix<half, 8, 8> keys[2][4];
+      HalfMatrix query[2];
+      HalfMatrix keys[2][4];
 #pragma clang loop unroll(full)
       for (int u = 0; u < 2; u++) {
         simdgroup_load(query[u], queries + 8 * (t + u), 2 * D + 8, ulong2(0, 0), true);
@@ -232,9 +234,8 @@ struct LeafOfValues {
 
   /// sums = sums * factors + V^T weights: D / 8 matrices of coordinates, 8 of weights, in each of which the rows of a
   /// key are there twice. The products of the leaf are added up apart, as those of K are.
-  void accumulate(CodeFormat format, const threadgroup Centroid *table,
-                  const thread simdgroup_matrix<half, 8, 8> *weights, const thread float *factors,
-                  thread Accumulator *sums) const {
+  void accumulate(CodeFormat format, const threadgroup Centroid *table, const thread HalfMatrix *weights,
+                  const thread float *factors, thread Accumulator *sums) const {
 #pragma clang loop unroll(full)
     for (int j = 0; j < D / 8; j += 2) {
       Accumulator parts[2];
@@ -242,7 +243,7 @@ struct LeafOfValues {
       parts[1] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 #pragma clang loop unroll(full)
       for (int m = 0; m < 8; m++) {
-        simdgroup_matrix<half, 8, 8> values[2];
+        HalfMatrix values[2];
         values[0].thread_elements() = codes[m].centroid(j, format, table);
         values[1].thread_elements() = codes[m].centroid(j + 1, format, table);
         simdgroup_multiply_accumulate(parts[0], values[0], weights[m], parts[0]);

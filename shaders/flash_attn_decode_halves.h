@@ -5,9 +5,13 @@
 #include <metal_stdlib>
 #include <metal_simdgroup>
 
+#include "flash_attn_decode_keys.h"
 #include "flash_attn_decode_softmax.h"
 
 using namespace metal;
+
+/// Keys of a half of a block, which one SIMD group owns.
+constant constexpr int kHalfKeys = kBlockKeys / 2;
 
 /// Pairs of SIMD groups that a threadgroup may have.
 constant constexpr int kMostPairs = 2;

@@ -7,10 +7,8 @@
 
 using namespace metal;
 
-/// Keys of a block, at a multiple of it; of a half, which one SIMD group owns; and of
-/// a leaf, whose scores it holds at once.
+/// Keys of a block, at a multiple of it, and of a leaf, whose scores a SIMD group holds at once.
 constant constexpr int kBlockKeys = 256;
-constant constexpr int kHalfKeys = kBlockKeys / 2;
 constant constexpr int kLeafKeys = 32;
 
 /// A sequence's keys: positions `first` to length - 1, as far as its cache has them.

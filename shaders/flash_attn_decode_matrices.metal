@@ -165,7 +165,7 @@ struct MatrixSoftmax {
 /// Weights of the keys whose scores the lane has, as matrices with the rows of a key there twice, in the order of
 /// LeafOfValues: upper halves in columns 0 to 3, lower ones in the others.
 inline void spread_weights(const thread half2 *high, const thread half2 *low, MatrixLane at,
-                           thread simdgroup_matrix<half, 8, 8> *weights) {
+                           thread HalfMatrix *weights) {
   const bool is_low = at.pair >= 2;
   const bool is_odd = at.row % 2 != 0;
 #pragma clang loop unroll(full)
@@ -321,7 +321,7 @@ template <int D>
     half2 low[2];
     float factors[2];
     softmax.add(scores, norm_v, norm_of_query, is_low, high, low, factors);
-    simdgroup_matrix<half, 8, 8> weights[8];
+    HalfMatrix weights[8];
     spread_weights(high, low, at, weights);
     values.accumulate(v_codes, tables[1], weights, factors, sums);
   }

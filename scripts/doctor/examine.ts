@@ -1,6 +1,7 @@
 import type { Device } from "../../src/index.ts";
 import type { Case } from "../fixtures/operation.ts";
 import { runFixture } from "../fixtures/run.ts";
+import { openWith } from "../lib/open-device.ts";
 import { type Installation, inspectInstallation } from "./installation.ts";
 import { mendOf, type Problem } from "./problems.ts";
 
@@ -45,11 +46,23 @@ export function examine(cases: () => readonly Case[], watcher: Watcher): Examina
   const { installation, device: opened } = inspectInstallation();
   using device = opened;
   watcher.found(installation);
-  const results =
-    device === undefined ? [] : cases().map((each) => watcher.run(each.name, () => runCase(device, each)));
-  const kernels = device === undefined ? [] : kernelResults(device.kernelNames.sort(), results);
-  const problems = [...installation.problems, ...kernelProblems(kernels, results)];
+  const all = device === undefined ? [] : cases();
+  const results = all.map((each) => watcher.run(each.name, () => runCase(device as Device, each)));
+  const others = device?.info.backend === "SoftMetal" ? runOtherForms(all, results, watcher) : [];
+  const kernels = device === undefined ? [] : kernelResults(device.kernelNames.sort(), [...results, ...others]);
+  const problems = [...installation.problems, ...kernelProblems(kernels, [...results, ...others])];
   return { ...installation, kernels, cases: results, problems };
+}
+
+/** Decode attention over codes by the kernels that the device leaves out, as it has units of matrices or has none. */
+function runOtherForms(cases: readonly Case[], results: readonly CaseResult[], watcher: Watcher): CaseResult[] {
+  // Where nothing runs there is nothing to add.
+  if (results.every(({ fault }) => fault !== undefined)) return [];
+  const byMatrices = results.some(({ kernels }) => kernels.some((kernel) => kernel.includes("_tq_matrices_")));
+  using other = openWith({ SOFTMETAL_MATRIX_UNITS: byMatrices ? "0" : "1" });
+  return cases
+    .filter(({ name }) => /^flashAttnDecode\.tq-d(?:64|128)-/.test(name))
+    .map((each) => watcher.run(each.name, () => runCase(other, each)));
 }
 
 function runCase(device: Device, each: Case): CaseResult {

@@ -65,11 +65,16 @@ describe("the documented language", () => {
   });
 });
 
-const declarations = [...shaders, ...headers].flatMap((file) => [
-  ...shaderText(file).matchAll(/^constant (bool|uint) \w+ \[\[function_constant\((\d+)\)\]\]/gm),
-]);
+/** By index: some files have the same. */
+const declarations = new Map(
+  [...shaders, ...headers].flatMap((file) =>
+    [...shaderText(file).matchAll(/^constant (bool|uint) \w+ \[\[function_constant\((\d+)\)\]\]/gm)].map(
+      (found) => [found[2], found] as const,
+    ),
+  ),
+);
 /** Those of all shaders: a kernel takes what it knows of them. */
-const constants = declarations.map(([, type, index]) =>
+const constants = [...declarations.values()].map(([, type, index]) =>
   type === "bool"
     ? { index: Number(index), dtype: "bool" as const, value: true }
     : { index: Number(index), dtype: "u32" as const, value: 1 },
