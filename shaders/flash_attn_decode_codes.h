@@ -35,14 +35,14 @@ struct MatrixLane {
   }
 };
 
-/// A format as function constants have it: the bits of a code, plus 8 where 5 or 6 of them have a byte of their own.
+/// A format as function constants have it.
 struct CodeFormat {
   uint bits;
   uint width;  ///< bits of a row that a code takes
   bool is_aligned;
 
   CodeFormat(uint format, bool aligned)
-      : bits(format == 8 ? 8 : format & 7), width(format >= 8 ? 8 : format), is_aligned(aligned) {}
+      : bits(bits_of_format(format)), width(width_of_format(format)), is_aligned(aligned) {}
 };
 
 /// Fills a part of a table: from `first` on every `step`th 32 centroids. All lanes take part, so that none waits for
@@ -99,16 +99,12 @@ struct CodeRun {
   }
 
  private:
-  /// 32 bits that begin with code i. Rows are whole words of 16 bits; at the end of one it steps back by what a shift
-  /// makes good.
+  /// 32 bits that begin with code i.
   static uint word_at(const device uchar *row, CodeFormat format, uint i) {
     if (format.is_aligned && format.width == 8) {
       return *(const device uint *)(row + i);
     }
-    const uint bit = i * format.width;
-    const uint start = min(bit / 16, D / 16 * format.width - 2);
-    const packed_ushort2 pair = *(const device packed_ushort2 *)(row + 2 * start);
-    return (uint(pair[0]) | uint(pair[1]) << 16) >> (bit - 16 * start);
+    return word_of_codes<D>(row, format.width, i);
   }
 };
 
@@ -161,9 +157,9 @@ struct LeafOfKeys {
     }
   }
 
-  /// The products with the queries: matrices of which each row of D is there twice, half after half of 4 D coordinates,
-  /// in rows of 2 D + 8. Tensor cores cut off what they add up, by up to 2^-23 of a sum each time; so sums are short,
-  /// 64 coordinates, and added up in float.
+  /// The products with the queries, which lie in rows of 2 D + 8 halves: four of upper halves, four of lower ones, with
+  /// each coordinate twice. Tensor cores cut off what they add up, by up to 2^-23 of a sum each time; so sums are
+  /// short, 64 coordinates, and joined in float.
   void multiply(CodeFormat format, const threadgroup Centroid *table, const threadgroup half *queries,
                 thread Accumulator *products) const {
 #pragma clang loop unroll(full)

@@ -117,9 +117,7 @@ struct CodeRows {
   Centroids<TABLE> centroids;
 
   CodeRows(const device uchar *packed, uint format, uint lane, TABLE centroids_of_8_bits)
-      : rows(packed),
-        width(format >= 8 ? 8 : format),
-        centroids(format == 8 ? 8 : format & 7, lane, centroids_of_8_bits) {}
+      : rows(packed), width(width_of_format(format)), centroids(bits_of_format(format), lane, centroids_of_8_bits) {}
 
   void load(uint row, uint lane, thread float *values) const {
     typedef Layout L;
@@ -141,8 +139,7 @@ struct CodeRows {
     }
   }
 
-  /// 32 bits that begin with code i and hold the next ones of the lane. Rows are
-  /// whole 16-bit words; the last lanes step back by what a shift makes good.
+  /// 32 bits that begin with code i and hold the next ones of the lane.
   uint word_at(const device uchar *row, uint i) const {
     if (width * Layout::width == 16) {
       return *(const device ushort *)(row + i * width / 8);
@@ -151,9 +148,6 @@ struct CodeRows {
     if (ALIGNED && width * Layout::width % 32 == 0) {
       return *(const device uint *)(row + i * width / 8);
     }
-    const uint bit = i * width;
-    const uint start = min(bit / 16, D / 16 * width - 2);
-    const packed_ushort2 words = *(const device packed_ushort2 *)(row + 2 * start);
-    return (uint(words[0]) | uint(words[1]) << 16) >> (bit - 16 * start);
+    return word_of_codes<D>(row, width, i);
   }
 };

@@ -14,6 +14,21 @@ inline const constant float *centroids_of(uint bits) {
   return codebook_centroids + (bits == 8 ? 124 : (1u << bits) - 4);
 }
 
+/// Of a format as kernels have it, the bits of a code, plus 8 where 5 or 6 of them have a byte of their own: those
+/// bits, and how many of a row a code takes.
+inline uint bits_of_format(uint format) { return format == 8 ? 8 : format & 7; }
+inline uint width_of_format(uint format) { return format >= 8 ? 8 : format; }
+
+/// 32 bits of a row of D codes that begin with code i. Rows are whole words of 16 bits; near the end of one it steps
+/// back by what a shift makes good.
+template <int D>
+inline uint word_of_codes(const device uchar *row, uint width, uint i) {
+  const uint bit = i * width;
+  const uint start = min(bit / 16, D / 16 * width - 2);
+  const packed_ushort2 words = *(const device packed_ushort2 *)(row + 2 * start);
+  return (uint(words[0]) | uint(words[1]) << 16) >> (bit - 16 * start);
+}
+
 /// The magnitude's bits, which compare as integers like the magnitude itself,
 /// and the sign below them: a value on a boundary belongs to the lower code.
 inline uint comparable_magnitude(float z) { return rotate(as_type<uint>(z), 1u); }

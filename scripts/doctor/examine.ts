@@ -1,5 +1,6 @@
 import type { Device } from "../../src/index.ts";
 import type { Case } from "../fixtures/operation.ts";
+import { casesOfTwoForms } from "../fixtures/operations/all.ts";
 import { runFixture } from "../fixtures/run.ts";
 import { openWith } from "../lib/open-device.ts";
 import { type Installation, inspectInstallation } from "./installation.ts";
@@ -46,24 +47,30 @@ export function examine(cases: () => readonly Case[], watcher: Watcher): Examina
   const { installation, device: opened } = inspectInstallation();
   using device = opened;
   watcher.found(installation);
-  const all = device === undefined ? [] : cases();
-  const results = all.map((each) => watcher.run(each.name, () => runCase(device as Device, each)));
-  const others = device?.info.backend === "SoftMetal" ? runOtherForms(all, results, watcher) : [];
-  const kernels = device === undefined ? [] : kernelResults(device.kernelNames.sort(), [...results, ...others]);
+  if (device === undefined) return { ...installation, kernels: [], cases: [] };
+  const all = cases();
+  const results = runCases(device, all, watcher);
+  const others = device.info.backend === "SoftMetal" ? runOtherForms(all, results, watcher) : [];
+  const kernels = kernelResults(device.kernelNames.sort(), [...results, ...others]);
   const problems = [...installation.problems, ...kernelProblems(kernels, [...results, ...others])];
   return { ...installation, kernels, cases: results, problems };
 }
 
-/** Decode attention over codes by the kernels that the device leaves out, as it has units of matrices or has none. */
-function runOtherForms(cases: readonly Case[], results: readonly CaseResult[], watcher: Watcher): CaseResult[] {
+/** Those of two forms by the kernels that the device leaves out. */
+function runOtherForms(
+  cases: readonly Case[],
+  results: readonly CaseResult[],
+  watcher: Watcher,
+): readonly CaseResult[] {
   // Where nothing runs there is nothing to add.
   if (results.every(({ fault }) => fault !== undefined)) return [];
   const byMatrices = results.some(({ kernels }) => kernels.some((kernel) => kernel.includes("_tq_matrices_")));
   using other = openWith({ SOFTMETAL_MATRIX_UNITS: byMatrices ? "0" : "1" });
-  return cases
-    .filter(({ name }) => /^flashAttnDecode\.tq-d(?:64|128)-/.test(name))
-    .map((each) => watcher.run(each.name, () => runCase(other, each)));
+  return runCases(other, casesOfTwoForms(cases), watcher);
 }
+
+const runCases = (device: Device, cases: readonly Case[], watcher: Watcher): readonly CaseResult[] =>
+  cases.map((each) => watcher.run(each.name, () => runCase(device, each)));
 
 function runCase(device: Device, each: Case): CaseResult {
   const { fault, kernels, seconds } = runFixture(device, each.make(1));

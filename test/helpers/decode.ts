@@ -330,6 +330,18 @@ export function runDecode(device: Device, { args }: DecodeScene): void {
 /** A half unit in the last place, relative. */
 const rounding: Readonly<Record<DecodeDType, number>> = { f32: 0, f16: 2 ** -11, bf16: 2 ** -8 };
 
+/** Runs and judges a case; what is wrong with its result is thrown. */
+export function checkDecode(device: Device, entry: DecodeCase): void {
+  const scene = new DecodeScene(device, entry);
+  try {
+    runDecode(device, scene);
+    const fault = judgeDecode(scene);
+    if (fault !== undefined) throw new Error(`${JSON.stringify(entry)}: ${fault}`);
+  } finally {
+    scene.dispose();
+  }
+}
+
 /** What is wrong with a result, in words; undefined where nothing is. */
 export function judgeDecode(scene: DecodeScene): string | undefined {
   const { out: exact, lse: exactLse, largestValue } = scene.expected();

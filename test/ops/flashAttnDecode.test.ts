@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { seededBits } from "../../scripts/lib/random.ts";
 import { Device } from "../../src/index.ts";
-import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode, runDecode } from "../helpers/decode.ts";
+import { type CacheFormat, checkDecode, type DecodeCase } from "../helpers/decode.ts";
 import { codeFormats, formatName, headSizes } from "../helpers/quantized.ts";
 
 // Decode attention against float64 attention over the values that the cache holds. Each byte of a cache that no key in
@@ -14,15 +14,8 @@ let cases = 0;
 
 /** Runs and judges a case. */
 function check(entry: DecodeCase): void {
-  const scene = new DecodeScene(device, entry);
-  try {
-    runDecode(device, scene);
-    const fault = judgeDecode(scene);
-    if (fault !== undefined) throw new Error(`${JSON.stringify(entry)}: ${fault}`);
-    cases += 1;
-  } finally {
-    scene.dispose();
-  }
+  checkDecode(device, entry);
+  cases += 1;
 }
 
 const dense: readonly CacheFormat[] = ["f32", "f16", "bf16"];

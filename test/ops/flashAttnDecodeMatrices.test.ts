@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { openWith } from "../../scripts/lib/open-device.ts";
 import { Device, type FlashAttnDecodeArgs, flashAttnDecode, type Tensor } from "../../src/index.ts";
-import { type CacheFormat, type DecodeCase, DecodeScene, judgeDecode, runDecode } from "../helpers/decode.ts";
+import { type CacheFormat, checkDecode, type DecodeCase, DecodeScene, runDecode } from "../helpers/decode.ts";
 import { isOtherGpu } from "../helpers/otherGpu.ts";
 import { codeFormats, formatName } from "../helpers/quantized.ts";
 
@@ -30,16 +30,8 @@ const base: DecodeCase = {
 let cases = 0;
 
 function check(changes: Partial<DecodeCase>): void {
-  const entry = { ...base, ...changes };
-  const scene = new DecodeScene(device, entry);
-  try {
-    runDecode(device, scene);
-    const fault = judgeDecode(scene);
-    if (fault !== undefined) throw new Error(`${JSON.stringify(entry)}: ${fault}`);
-    cases += 1;
-  } finally {
-    scene.dispose();
-  }
+  checkDecode(device, { ...base, ...changes });
+  cases += 1;
 }
 
 /** The bits of the result of a case, of the first of so many sequences. */

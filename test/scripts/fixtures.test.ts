@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Draw } from "../../scripts/fixtures/draw.ts";
 import { makeFiles, readFixture, readManifest } from "../../scripts/fixtures/manifest.ts";
-import { allCases, operations } from "../../scripts/fixtures/operations/all.ts";
+import { allCases, casesOfTwoForms, operations } from "../../scripts/fixtures/operations/all.ts";
 import { runFixture } from "../../scripts/fixtures/run.ts";
 import { openWith } from "../../scripts/lib/open-device.ts";
 import * as api from "../../src/index.ts";
@@ -65,8 +65,7 @@ testTable("every case that can be generated, of another seed", cases, (entry) =>
 
 const matrixDevice = openWith({ SOFTMETAL_MATRIX_UNITS: "1" });
 afterAll(() => matrixDevice.dispose());
-const overCodes = cases.filter(({ name }) => /^flashAttnDecode\.tq-d(?:64|128)-/.test(name));
-testTable("decode attention where matrices have units of their own", overCodes, (entry) => {
+testTable("those of two forms, where matrices have units of their own", casesOfTwoForms(cases), (entry) => {
   const { fault, kernels } = runFixture(matrixDevice, entry.make(0xdead_beef));
   expect(fault).toBeUndefined();
   for (const kernel of kernels) ran.add(kernel);
