@@ -43,7 +43,8 @@ struct DispatchLog {
   mutating func keep(_ value: UnsafeRawBufferPointer, at index: Int) {
     if index < bound.count { bound[index].buffer = nil }
     arguments.append(ByteArgument(dispatch: records.count, index: index, start: bytes.count, count: value.count))
-    bytes.append(contentsOf: value)
+    // As a raw buffer they would be copied one by one.
+    value.withMemoryRebound(to: UInt8.self) { bytes.append(contentsOf: $0) }
   }
 
   /// What a dispatch has bound as bytes at `index`.

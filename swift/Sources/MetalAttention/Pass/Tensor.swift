@@ -46,6 +46,12 @@ struct Tensor {
     self.length = length
   }
 
+  /// What is bound in place of a tensor that the caller did not give: empty, at the start of a placeholder.
+  @inline(__always)
+  init(absent: Unmanaged<Buffer>, _ dtype: DType, _ name: TensorName) {
+    self.init(buffer: absent, handle: Scratch.handle, dtype: dtype, name: name, offset: 0, length: 0)
+  }
+
   /// Whether the caller gave a tensor at all.
   @inline(__always)
   static func isPresent(_ tensor: MATensor) -> Bool {

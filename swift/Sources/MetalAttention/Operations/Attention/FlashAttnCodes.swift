@@ -25,17 +25,20 @@ struct FlashAttnCodes {
     let params = args.params
     let options = args.options
     let device = pass.deviceIdentity
+    let absent = try pass.device.scratch.placeholder(on: pass.device)
     func isCoded(_ bits: UInt32, _ packing: UInt32, _ norms: MATensor) -> Bool {
       bits | packing != 0 || Tensor.isPresent(norms)
     }
     k =
       isCoded(args.bitsK, args.packingK, args.normsK)
       ? try DecodeStream(
-        (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: device) : nil
+        (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: device, or: absent)
+      : nil
     v =
       isCoded(args.bitsV, args.packingV, args.normsV)
       ? try DecodeStream(
-        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: device) : nil
+        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: device, or: absent)
+      : nil
     let isPaged = options.page_tokens != 0
     try require(
       args.packedKeys == 0, StatusCode.unsupported,
@@ -133,7 +136,7 @@ struct FlashAttnCodes {
     for stream in [k, v] {
       guard let stream else { continue }
       try body(stream.rows)
-      if let norms = stream.norms { try body(norms) }
+      try body(stream.norms)
     }
   }
 
@@ -161,7 +164,8 @@ struct FlashAttnCodes {
   private func encode(
     _ stream: DecodeStream?, to scratch: Tensor?, _ pipeline: Pipeline?, _ tensors: FlashAttnTensors, into pass: Pass
   ) {
-    guard let stream, let scratch, let pipeline, let norms = stream.norms else { return }
+    guard let stream, let scratch, let pipeline else { return }
+    let norms = stream.norms
     let encoder = pass.use(pipeline)
     encoder.bind(stream.rows.buffer, offset: stream.rows.offset, at: 0)
     encoder.bind(norms.buffer, offset: norms.offset, at: 1)

@@ -7,23 +7,28 @@ struct DecodeArguments {
   /// That of K where V is a part of it.
   let v: DecodeStream
   let out: Tensor
-  let lse: Tensor?
-  let seqLens: Tensor?
-  let blockTable: Tensor?
-  let sinks: Tensor?
-  let alibiSlopes: Tensor?
-  let treeMask: Tensor?
+  // Where `present` says so; else a placeholder, since a kernel's buffers are bound whether it reads them or not.
+  let lse: Tensor
+  let seqLens: Tensor
+  let sinks: Tensor
+  let alibiSlopes: Tensor
+  let treeMask: Tensor
+  /// The same, with `hasPages`.
+  let blockTable: Tensor
   /// Of V and out.
   let valueDim: UInt32
   /// MA_DECODE_*.
   let present: UInt32
+  let hasPages: Bool
 
-  /// - Parameter device: as `Pass.deviceIdentity` has it.
+  /// - Parameters:
+  ///   - device: as `Pass.deviceIdentity` has it.
+  ///   - absent: what stands for a tensor that is not given.
   @inline(__always)
-  init(_ args: MAFlashAttnDecodeArgs, of device: ObjectIdentifier) throws(StatusError) {
+  init(_ args: MAFlashAttnDecodeArgs, of device: ObjectIdentifier, or absent: Unmanaged<Buffer>) throws(StatusError) {
     q = try Self.values(args.q, .q, of: device)
     k = try DecodeStream(
-      (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: device)
+      (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: device, or: absent)
     let headDim = args.params.head_dim
     if headDim == DecodeKernel.latent.headDim {
       try require(
@@ -41,16 +46,17 @@ struct DecodeArguments {
         "\(arg: "head_dim") \(headDim) has no kernel; supported: \(DecodeKernel.family.headDimList), and \(DecodeKernel.latent.headDim) where V is a part of K"
       )
       v = try DecodeStream(
-        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: device)
+        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: device, or: absent)
       valueDim = headDim
     }
     out = try Self.values(args.out, .out, of: device)
-    lse = try Tensor.optional(args.lse, .lse, .f32, of: device)
-    seqLens = try Tensor.optional(args.seqLens, .seqLens, .i32, of: device)
-    blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, of: device)
-    sinks = try Tensor.optional(args.sinks, .sinks, .f32, of: device)
-    alibiSlopes = try Tensor.optional(args.alibiSlopes, .alibiSlopes, .f32, of: device)
-    treeMask = try Tensor.optional(args.treeMask, .treeMask, .u32, of: device)
+    lse = try Self.tensor(args.lse, .lse, .f32, of: device, or: absent)
+    seqLens = try Self.tensor(args.seqLens, .seqLens, .i32, of: device, or: absent)
+    blockTable = try Self.tensor(args.blockTable, .blockTable, .i32, of: device, or: absent)
+    sinks = try Self.tensor(args.sinks, .sinks, .f32, of: device, or: absent)
+    alibiSlopes = try Self.tensor(args.alibiSlopes, .alibiSlopes, .f32, of: device, or: absent)
+    treeMask = try Self.tensor(args.treeMask, .treeMask, .u32, of: device, or: absent)
+    hasPages = Tensor.isPresent(args.blockTable)
     func bit(_ part: DecodePart, _ isThere: Bool) -> UInt32 { isThere ? part.rawValue : 0 }
     present =
       bit(.seqLens, Tensor.isPresent(args.seqLens)) | bit(.sinks, Tensor.isPresent(args.sinks))
@@ -59,13 +65,13 @@ struct DecodeArguments {
   }
 
   @inline(__always)
-  private func has(_ part: DecodePart) -> Bool { present & part.rawValue != 0 }
+  func has(_ part: DecodePart) -> Bool { present & part.rawValue != 0 }
 
   /// Checks that each tensor holds what the parameters, which have been checked, say.
   @inline(__always)
   func requireRoom(_ params: FlashAttnDecodeParams, batch: UInt32) throws(StatusError) {
     try require(
-      (params.page_tokens != 0) == (blockTable != nil), StatusCode.invalidArgument,
+      (params.page_tokens != 0) == hasPages, StatusCode.invalidArgument,
       "\(TensorName.blockTable) and \(arg: "page_tokens") \(params.page_tokens) go together: both, or neither")
     try require(
       (params.tree_columns != 0) == has(.treeMask), StatusCode.invalidArgument,
@@ -79,14 +85,12 @@ struct DecodeArguments {
       "\(queriesFormula()) queries exceed \(Int32.max)")
     try q.requireRoom(for: queries * params.head_dim, queriesFormula() + " x \(arg: "head_dim") \(params.head_dim)")
     try out.requireRoom(for: queries * valueDim, queriesFormula() + " x \(valueDim)")
-    // `has` comes first, because to take an optional tensor out of these takes time, absent or not.
-    if has(.lse) { try lse?.requireRoom(for: queries, queriesFormula()) }
+    if has(.lse) { try lse.requireRoom(for: queries, queriesFormula()) }
 
-    let isPaged = params.page_tokens != 0
-    let rows = Count(isPaged ? params.n_pages : batch) * params.n_kv_heads
-    let all = rows * (isPaged ? params.page_tokens : params.capacity)
+    let rows = Count(hasPages ? params.n_pages : batch) * params.n_kv_heads
+    let all = rows * (hasPages ? params.page_tokens : params.capacity)
     func rowsFormula() -> Sentence {
-      isPaged
+      hasPages
         ? "\(arg: "n_pages") \(params.n_pages) x \(arg: "n_kv_heads") \(params.n_kv_heads) x \(arg: "page_tokens") \(params.page_tokens)"
         : "\(arg: "batch") \(batch) x \(arg: "n_kv_heads") \(params.n_kv_heads) x \(arg: "capacity") \(params.capacity)"
     }
@@ -96,17 +100,17 @@ struct DecodeArguments {
     try k.requireRoom(forRows: all, of: params.head_dim, rowsFormula())
     if valueDim == params.head_dim { try v.requireRoom(forRows: all, of: valueDim, rowsFormula()) }
 
-    if has(.seqLens) { try seqLens?.requireRoom(for: Count(batch), "\(arg: "batch") \(batch)") }
-    if isPaged {
+    if has(.seqLens) { try seqLens.requireRoom(for: Count(batch), "\(arg: "batch") \(batch)") }
+    if hasPages {
       let pages = params.capacity / params.page_tokens
-      try blockTable?.requireRoom(for: Count(batch) * pages, "\(arg: "batch") \(batch) x \(pages) pages")
+      try blockTable.requireRoom(for: Count(batch) * pages, "\(arg: "batch") \(batch) x \(pages) pages")
     }
-    if has(.sinks) { try sinks?.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)") }
+    if has(.sinks) { try sinks.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)") }
     if has(.alibi) {
-      try alibiSlopes?.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)")
+      try alibiSlopes.requireRoom(for: Count(params.n_heads), "\(arg: "n_heads") \(params.n_heads)")
     }
     if has(.treeMask) {
-      try treeMask?.requireRoom(
+      try treeMask.requireRoom(
         for: Count(batch) * params.n_q, "\(arg: "batch") \(batch) x \(arg: "n_q") \(params.n_q)")
     }
   }
@@ -116,27 +120,39 @@ struct DecodeArguments {
   func forEachInput(_ body: (Tensor) throws(StatusError) -> Void) throws(StatusError) {
     try body(q)
     try body(k.rows)
-    if let norms = k.norms { try body(norms) }
+    if k.format.isCoded { try body(k.norms) }
     try body(v.rows)
-    if let norms = v.norms { try body(norms) }
-    if let seqLens { try body(seqLens) }
-    if let blockTable { try body(blockTable) }
-    if let sinks { try body(sinks) }
-    if let alibiSlopes { try body(alibiSlopes) }
-    if let treeMask { try body(treeMask) }
+    if v.format.isCoded { try body(v.norms) }
+    if has(.seqLens) { try body(seqLens) }
+    if hasPages { try body(blockTable) }
+    if has(.sinks) { try body(sinks) }
+    if has(.alibi) { try body(alibiSlopes) }
+    if has(.treeMask) { try body(treeMask) }
   }
 
   /// Checks that what is written shares no byte with anything else.
   @inline(__always)
   func requireApart() throws(StatusError) {
     let written = out.whole(isWrite: true)
-    let logarithms = lse?.whole(isWrite: true)
+    let logarithms = lse.whole(isWrite: true)
+    let hasLogarithms = has(.lse)
     try forEachInput { (input) throws(StatusError) in
       let read = input.whole(isWrite: false)
       try written.requireApart(.out, from: read, input.name)
-      try logarithms?.requireApart(.lse, from: read, input.name)
+      if hasLogarithms { try logarithms.requireApart(.lse, from: read, input.name) }
     }
-    if let logarithms { try logarithms.requireApart(.lse, from: written, .out) }
+    if hasLogarithms { try logarithms.requireApart(.lse, from: written, .out) }
+  }
+
+  /// A tensor of the dtype that the operation requires, or `absent`.
+  @inline(__always)
+  private static func tensor(
+    _ tensor: MATensor, _ name: TensorName, _ dtype: DType, of device: ObjectIdentifier, or absent: Unmanaged<Buffer>
+  ) throws(StatusError) -> Tensor {
+    guard Tensor.isPresent(tensor) else { return Tensor(absent: absent, dtype, name) }
+    let tensor = try Tensor(tensor, name, of: device)
+    try tensor.requireDType(dtype)
+    return tensor
   }
 
   private static func values(

@@ -7,8 +7,9 @@ enum FlashAttnDecode {
   @inline(__always)
   static func encode(_ args: MAFlashAttnDecodeArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     var params = args.params
-    let tensors = try DecodeArguments(args, of: pass.deviceIdentity)
-    let hasLengths = Tensor.isPresent(args.seqLens)
+    let absent = try pass.device.scratch.placeholder(on: pass.device)
+    let tensors = try DecodeArguments(args, of: pass.deviceIdentity, or: absent)
+    let hasLengths = tensors.has(.seqLens)
     try DecodeParams.check(params, batch: args.batch, hasLengths: hasLengths)
     if tensors.k.format.isCoded || tensors.v.format.isCoded {
       try require(
@@ -26,10 +27,9 @@ enum FlashAttnDecode {
       params.head_dim, form, tile: geometry.tile, k: tensors.k, v: tensors.v)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let queries = args.batch * params.n_heads * params.n_q
-    let absent = try pass.device.scratch.placeholder(on: pass.device)
     if geometry.blocks == 1 {
       let encoder = pass.use(pipeline)
-      bind(tensors, or: absent, params, in: encoder)
+      bind(tensors, params, in: encoder)
       encoder.bind(absent, offset: 0, at: 13)
       encoder.bind(absent, offset: 0, at: 14)
       note(tensors, in: encoder)
@@ -42,7 +42,7 @@ enum FlashAttnDecode {
     let scratch = try States(queries: queries, blocks: geometry.blocks, valueDim: tensors.valueDim, of: pass.device)
     let states = Unmanaged.passUnretained(scratch.buffer)
     let attending = pass.use(pipeline)
-    bind(tensors, or: absent, params, in: attending)
+    bind(tensors, params, in: attending)
     attending.bind(states, offset: 0, at: 13)
     attending.bind(states, offset: scratch.outputs, at: 14)
     note(tensors, in: attending, withOutputs: false)
@@ -52,12 +52,12 @@ enum FlashAttnDecode {
     let joining = pass.use(reduce)
     joining.bind(states, offset: 0, at: 0)
     joining.bind(states, offset: scratch.outputs, at: 1)
-    bind(tensors.sinks, or: absent, at: 2, in: joining)
+    bind(tensors.sinks, at: 2, in: joining)
     joining.bind(params, at: 5)
     bind(tensors.out, at: 6, in: joining)
-    bind(tensors.lse, or: absent, at: 7, in: joining)
+    bind(tensors.lse, at: 7, in: joining)
     joining.note(scratch.access(isWrite: false))
-    if let sinks = tensors.sinks { joining.note(sinks.whole(isWrite: false)) }
+    if tensors.has(.sinks) { joining.note(tensors.sinks.whole(isWrite: false)) }
     noteOutputs(tensors, in: joining)
     joining.dispatch(
       .flashAttnDecode, .threadgroups, grid: GridSize(queries, 1, 1),
@@ -79,35 +79,26 @@ enum FlashAttnDecode {
 
   @inline(__always)
   private static func bind(
-    _ tensors: DecodeArguments, or absent: Unmanaged<Buffer>, _ params: FlashAttnDecodeParams,
-    in encoder: DispatchEncoder
+    _ tensors: DecodeArguments, _ params: FlashAttnDecodeParams, in encoder: DispatchEncoder
   ) {
     bind(tensors.q, at: 0, in: encoder)
     bind(tensors.k.rows, at: 1, in: encoder)
-    bind(tensors.k.norms, or: absent, at: 2, in: encoder)
+    bind(tensors.k.norms, at: 2, in: encoder)
     bind(tensors.v.rows, at: 3, in: encoder)
-    bind(tensors.v.norms, or: absent, at: 4, in: encoder)
+    bind(tensors.v.norms, at: 4, in: encoder)
     encoder.bind(params, at: 5)
     bind(tensors.out, at: 6, in: encoder)
-    bind(tensors.lse, or: absent, at: 7, in: encoder)
-    bind(tensors.seqLens, or: absent, at: 8, in: encoder)
-    bind(tensors.blockTable, or: absent, at: 9, in: encoder)
-    bind(tensors.sinks, or: absent, at: 10, in: encoder)
-    bind(tensors.alibiSlopes, or: absent, at: 11, in: encoder)
-    bind(tensors.treeMask, or: absent, at: 12, in: encoder)
+    bind(tensors.lse, at: 7, in: encoder)
+    bind(tensors.seqLens, at: 8, in: encoder)
+    bind(tensors.blockTable, at: 9, in: encoder)
+    bind(tensors.sinks, at: 10, in: encoder)
+    bind(tensors.alibiSlopes, at: 11, in: encoder)
+    bind(tensors.treeMask, at: 12, in: encoder)
   }
 
   @inline(__always)
   private static func bind(_ tensor: Tensor, at index: Int, in encoder: DispatchEncoder) {
     encoder.bind(tensor.buffer, offset: tensor.offset, at: index)
-  }
-
-  /// A kernel's buffers are bound whether it reads them or not.
-  @inline(__always)
-  private static func bind(
-    _ tensor: Tensor?, or absent: Unmanaged<Buffer>, at index: Int, in encoder: DispatchEncoder
-  ) {
-    encoder.bind(tensor?.buffer ?? absent, offset: tensor?.offset ?? 0, at: index)
   }
 
   @inline(__always)
@@ -119,7 +110,7 @@ enum FlashAttnDecode {
   @inline(__always)
   private static func noteOutputs(_ tensors: DecodeArguments, in encoder: DispatchEncoder) {
     encoder.note(tensors.out.whole(isWrite: true))
-    if let lse = tensors.lse { encoder.note(lse.whole(isWrite: true)) }
+    if tensors.has(.lse) { encoder.note(tensors.lse.whole(isWrite: true)) }
   }
 
   @inline(__always)
