@@ -22,11 +22,13 @@ export interface AttendCall {
   /** 0 for none. */
   readonly window: number;
   readonly scores: ScoreOptions;
+  /** Whether its rows are attended as a prompt's, however few they are. */
+  readonly isPrompt: boolean;
 }
 
 /** Encodes attention of all rows of a step, by whichever kernels fit. */
 export function attendStep(memory: KvMemory, call: AttendCall, step: Step): void {
-  if (isOneCall(memory, step)) {
+  if (!call.isPrompt && isOneCall(memory, step)) {
     attendBatch(memory, call, step);
     return;
   }

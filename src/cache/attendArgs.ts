@@ -1,4 +1,4 @@
-import { checkObject, checkPositive, checkU32, refused } from "../checks.ts";
+import { checkFlag, checkObject, checkPositive, checkU32, refused } from "../checks.ts";
 import type { DeviceLifetime } from "../device/lifetime.ts";
 import { Tensor } from "../device/tensor.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
@@ -26,6 +26,11 @@ export interface KvAttendArgs {
   readonly sinks?: Tensor<"f32">;
   /** [H]: adds slope * (j - p) to the score of key j for a token at position p. */
   readonly alibiSlopes?: Tensor<"f32">;
+  /**
+   * True for rows of a prompt, however few: attended as more than 16 are, so that the parts of a prompt have the bits of
+   * the whole. False unless given, and in a step that is recorded.
+   */
+  readonly isPrompt?: boolean;
 }
 
 const argNames = new OptionNames<KvAttendArgs>("attend", {
@@ -37,6 +42,7 @@ const argNames = new OptionNames<KvAttendArgs>("attend", {
   softcap: true,
   sinks: true,
   alibiSlopes: true,
+  isPrompt: true,
 });
 
 /**
@@ -50,7 +56,7 @@ export function useAttendArgs(
   device: DeviceLifetime,
 ): Omit<AttendCall, "pass" | "layer" | "views"> {
   argNames.check(checkObject(args, "args"));
-  const { q, out, lse, scale, window, softcap, sinks, alibiSlopes } = args;
+  const { q, out, lse, scale, window, softcap, sinks, alibiSlopes, isPrompt } = args;
   const queries = Tensor.use(q, device, "q");
   const { shape } = queries;
   const [tokens, heads = 0, dim] = shape;
@@ -88,7 +94,7 @@ export function useAttendArgs(
     ...(sinks !== undefined && { sinks }),
     ...(alibiSlopes !== undefined && { alibiSlopes }),
   };
-  return { q, out, lse, window: seen, scores };
+  return { q, out, lse, window: seen, scores, isPrompt: checkFlag(isPrompt, "isPrompt") === 1 };
 }
 
 function checkShape(argument: string, shape: readonly number[], expected: readonly number[]): void {

@@ -8,12 +8,13 @@ import type { SequenceState } from "./state.ts";
 import type { Step, StepEntry } from "./step.ts";
 
 /**
- * @internal Whether `flashAttnPrefill` takes the rows of a sequence: more than decode attention takes at once, over
- * keys of one memory, or of one and a tail.
+ * @internal Whether `flashAttnPrefill` takes the rows of a sequence: more than decode attention takes at once, or what
+ * the caller calls a prompt, over keys of one memory, or of one and a tail.
  */
-export function isPrompt({ config }: KvMemory, { q, out }: AttendCall, step: Step, entry: StepEntry): boolean {
+export function isPrompt({ config }: KvMemory, call: AttendCall, step: Step, entry: StepEntry): boolean {
+  const { q, out } = call;
   const { kind, k, v, headDim } = config;
-  if (entry.count <= mostRows || step.isRecorded || config.keep > 0) return false;
+  if ((entry.count <= mostRows && !call.isPrompt) || step.isRecorded || config.keep > 0) return false;
   if (config.tail > 0 && config.tailDtype !== q.dtype) return false;
   const isServed = (dtype: string | undefined) => dtype === undefined || dtype === q.dtype;
   const [denseK, denseV] = [k, v].map(({ codes, dtype }) => (codes === undefined ? dtype : undefined));

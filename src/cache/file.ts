@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { refused } from "../checks.ts";
+import { display, refused } from "../checks.ts";
 import type { DType } from "../device/dtypes.ts";
 
 import type { MetalAttentionError } from "../errors.ts";
@@ -12,7 +12,7 @@ import {
   writeSafetensors,
 } from "../safetensors/index.ts";
 import type { KvMemory } from "./memory.ts";
-import { type KvCacheOptions, optionsOf, useOptions } from "./options.ts";
+import { checkOptionNames, type KvCacheOptions, optionsOf, useOptions } from "./options.ts";
 import { readRuns, writeRuns } from "./runs.ts";
 import { savedTensors } from "./savedTensors.ts";
 import type { SequenceState } from "./state.ts";
@@ -72,6 +72,7 @@ export async function saveCache(
   states: readonly SequenceState[],
   ropeNotes: readonly (string | undefined)[],
 ): Promise<void> {
+  checkPath(path);
   const tensors = new Map<string, SafetensorsTensor>();
   for (const { name, tensor, shape, runs } of savedTensors(memory, states)) {
     const bytes = runs.length === 0 ? new Uint8Array(0) : readRuns(runs);
@@ -93,6 +94,7 @@ export async function saveCache(
 
 /** Reads a file; refused where it was changed, or means something else than here. */
 export async function readCache(path: string): Promise<SavedCache> {
+  checkPath(path);
   const { tensors, metadata } = await readSafetensors(path);
   const texts = Object.fromEntries(metadata);
   const expect = (key: keyof Header, expected: string, what: string) => {
@@ -116,12 +118,28 @@ export async function readCache(path: string): Promise<SavedCache> {
 /** Refuses a file whose cache has other options than the caller expects, with both values. */
 export function checkOptions(path: string, saved: KvCacheOptions, expected: Partial<KvCacheOptions>): void {
   const options: Partial<KvCacheOptions> = { ...expected };
-  const wanted = optionsOf(useOptions({ ...saved, ...options })) as unknown as Readonly<Record<string, unknown>>;
-  for (const name of Object.keys(options)) {
+  checkOptionNames(options);
+  for (const [name, given] of Object.entries(options)) {
     const found = (saved as unknown as Readonly<Record<string, unknown>>)[name];
-    if (!Bun.deepEquals(found, wanted[name])) {
-      throw unlike(path, name, JSON.stringify(found) ?? "nothing", JSON.stringify(wanted[name]) ?? "nothing");
-    }
+    const wanted = withDefaults(saved, name, given);
+    if (!Bun.deepEquals(found, wanted)) throw unlike(path, name, textOf(found), textOf(wanted));
+  }
+}
+
+/** An option with all that has a default, as it would be of the saved cache; as it was given where it fits no such. */
+function withDefaults(saved: KvCacheOptions, name: string, given: unknown): unknown {
+  try {
+    return { ...optionsOf(useOptions({ ...saved, [name]: given })) }[name as keyof KvCacheOptions];
+  } catch {
+    return given;
+  }
+}
+
+function textOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "nothing";
+  } catch {
+    return display(value);
   }
 }
 
@@ -144,6 +162,10 @@ export function fillMemory(
   for (const { name, runs } of wanted) {
     if (runs.length > 0) writeRuns(runs, (tensors.get(name) as SafetensorsTensor).bytes);
   }
+}
+
+function checkPath(path: unknown): void {
+  if (typeof path !== "string" || path === "") throw refused("path", `expected that of a file, got ${display(path)}`);
 }
 
 /** The error for a file that has one thing where another is expected. */

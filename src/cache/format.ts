@@ -37,7 +37,7 @@ export function useKvFormat(value: unknown, argument: string, headDim: number): 
   if (typeof value === "object" && value !== null) {
     formatNames.check(value, `${argument}.`);
     const { bits, packing } = value as Partial<QuantizedFormatArgs>;
-    const codes = useFormat(bits, packing);
+    const codes = useFormat(bits, packing, `${argument}.`, `${argument}.`);
     const rowBytes = bytesPerRow(headDim, codes);
     return {
       dtype: "u8",

@@ -17,7 +17,7 @@ import { checkRopeNote, ropeNoteOf } from "./ropeNote.ts";
 import { KvSequence, type SequenceOwner } from "./sequence.ts";
 import { Sequences } from "./sequences.ts";
 import type { SequenceState } from "./state.ts";
-import { Step, type StepEntry } from "./step.ts";
+import { checkIds, Step, type StepEntry } from "./step.ts";
 import { StepUnderWay } from "./stepUnderWay.ts";
 import { Views } from "./views.ts";
 
@@ -98,6 +98,7 @@ export class KvCache {
 
   /** Pages of the pool that no sequence has; 0 where the cache has no pool. */
   get freePages(): number {
+    this.#underWay.endDead();
     return this.#sequences.freePages;
   }
 
@@ -139,7 +140,6 @@ export class KvCache {
     const isOpened = this.#sequences.live.length === 0;
     const states = namedStates(this, this.#sequences, sequences);
     const before = this.#underWay.current;
-    let isEncoding = false;
     try {
       const entries = entriesOf(states, counts, rows);
       const step = before ?? this.#begin(entries);
@@ -151,7 +151,6 @@ export class KvCache {
       }
       checkRopeNote(this.#ropeNotes[layer], note, layer);
       if (rope !== undefined) checkTurned(entries);
-      isEncoding = true;
       lifetime.isWatched = true;
       step.passes.add(lifetime);
       using views = new Views(undefined);
@@ -160,7 +159,7 @@ export class KvCache {
       else step.long.append(call, step);
       step.layers.add(layer);
     } catch (error) {
-      if (before === undefined) this.#underWay.end(isEncoding);
+      if (before === undefined) this.#underWay.end();
       if (isOpened) for (const state of states) this.#sequences.drop(state);
       throw error;
     }
@@ -188,6 +187,13 @@ export class KvCache {
       throw invalidState(`layer ${layer} has nothing appended in this step; append its keys and values first`);
     }
     const checked = useAttendArgs(args, this.#config, step.rows, lifetime.device);
+    if (recorder !== undefined && checked.isPrompt) {
+      throw refused(
+        "isPrompt",
+        "true in a step that is recorded, which decode attention does; leave it out",
+        "unsupported",
+      );
+    }
     using views = new Views(recorder && this.#recorded.kept);
     const call = { pass, layer, views, ...checked };
     if (recorded !== undefined) {
@@ -222,7 +228,11 @@ export class KvCache {
     this.#checkIdle("prepare");
     const states = sequences && namedStates(this, this.#sequences, sequences);
     const recorded = this.#recorded.find(nTokens, states);
+    this.#forgetRopes();
+    const { ropeNotes } = recorded.step;
+    for (const [layer, note] of ropeNotes.entries()) checkRopeNote(this.#ropeNotes[layer], note, layer);
     this.#sequences.reserve(recorded.step.entries);
+    for (const [layer, note] of ropeNotes.entries()) this.#ropeNotes[layer] = note;
     const { step, values } = this.#recorded.prepare(recorded);
     this.#underWay.beginRecorded(step);
     return values;
@@ -260,6 +270,7 @@ export class KvCache {
    */
   match(tokens: ArrayLike<number>): { readonly sequence: KvSequence; readonly length: number } | undefined {
     this.#checkUsable();
+    checkIds(tokens);
     const best = this.#sequences.match(tokens);
     return best && { sequence: this.#handle(best.state), length: best.length };
   }
@@ -324,6 +335,7 @@ export class KvCache {
   #record(call: AppendCall, recorder: Recorder, entries: readonly StepEntry[], note: string): number {
     this.#checkIdle("recording");
     const { layer } = call;
+    this.#forgetRopes();
     checkRopeNote(this.#ropeNotes[layer], note, layer);
     const recorded = this.#recorded.open(call.pass as RecordingPass, recorder, entries);
     const { step } = recorded;
@@ -331,17 +343,20 @@ export class KvCache {
       throw refused("k", `the recorded step began with ${step.text} tokens, not ${new Step(entries, true).text}`);
     }
     if (step.layers.has(layer)) throw invalidState(`layer ${layer} was appended to in this recorded step`);
-    if (call.rope !== undefined) step.turns = true;
     recorded.append(call);
-    this.#ropeNotes[layer] = note;
+    step.ropeNotes[layer] = note;
     return (entries[0] as StepEntry).state.length;
   }
 
   #begin(entries: readonly StepEntry[]): Step {
-    const isEmpty = this.#sequences.live.every(({ length }) => length === 0);
     const step = this.#underWay.begin(entries);
-    if (isEmpty) this.#ropeNotes.length = 0;
+    this.#forgetRopes();
     return step;
+  }
+
+  /** Of keys that no sequence has any more. */
+  #forgetRopes(): void {
+    if (this.#sequences.live.every(({ length }) => length === 0)) this.#ropeNotes.length = 0;
   }
 
   #handle(state: SequenceState): KvSequence {

@@ -36,7 +36,8 @@ export interface KvCacheOptions {
   /** Beside `window`: the first tokens of a sequence, which stay and are seen by all; 0 unless given. */
   readonly keep?: number;
   /**
-   * Tokens that can always be trimmed: so many more slots of a ring, so many more tokens in the tail; 0 unless given.
+   * Tokens that can always be trimmed: so many more slots of a ring, so many more tokens in the tail; 0 unless given. A
+   * step that was abandoned once the device had it takes of a ring's.
    */
   readonly rollback?: number;
   /** Of a quantized cache: the newest tokens, at least so many, stay in `tailDtype`; 0 unless given. */
@@ -108,9 +109,14 @@ const quantizedBlock = 32;
 /** @internal Positions that the kernels count. */
 export const mostPositions = 2 ** 30;
 
+/** @internal Refuses an option that there is not. */
+export function checkOptionNames(options: Partial<KvCacheOptions>): void {
+  optionNames.check(options);
+}
+
 /** @internal Checks the options of a cache. */
 export function useOptions(options: KvCacheOptions): KvCacheConfig {
-  optionNames.check(checkObject(options, "options"));
+  checkOptionNames(checkObject(options, "options"));
   // A field is read once, so that a getter cannot change it.
   const given: KvCacheOptions = { ...options };
   const layers = checkCount(given.layers, "layers");
@@ -203,7 +209,10 @@ function useTail(given: KvCacheOptions, k: StreamFormat, v: StreamFormat, rollba
   const tail = length + rollback;
   const tailBlock = Math.min(quantizedBlock, length);
   const maxAppend = checkCount(or(given.maxAppend, 256), "maxAppend");
-  return { tail, tailBlock, tailSlots: tail + tailBlock - 1 + maxAppend, tailDtype, maxAppend };
+  // What stays, part of a block behind it, and a step that may come to nothing: all of that also where `rollback` tokens
+  // are trimmed, since which are quantized is then that of a cache which never had them.
+  const tailSlots = tail + tailBlock - 1 + maxAppend + rollback;
+  return { tail, tailBlock, tailSlots, tailDtype, maxAppend };
 }
 
 function usePages(

@@ -7,6 +7,7 @@ import { checkRoom, checkTurned, checkUsual } from "./appendArgs.ts";
 import { invalidState } from "./invalidState.ts";
 import type { KvMemory } from "./memory.ts";
 import { checkRecordable, RecordedStep } from "./recordedStep.ts";
+import { noRope } from "./ropeNote.ts";
 import type { SequenceState } from "./state.ts";
 import { Step, type StepEntry } from "./step.ts";
 import type { StepUnderWay } from "./stepUnderWay.ts";
@@ -82,7 +83,7 @@ export class RecordedSteps {
       if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
       checkRoom(this.#memory.config, entry);
     }
-    if (recorded.step.turns) checkTurned(recorded.step.entries);
+    if (recorded.step.ropeNotes.some((note) => note !== noRope)) checkTurned(recorded.step.entries);
     return recorded;
   }
 

@@ -15,7 +15,7 @@ const ropeNames = new OptionNames<KvRope>("rope", {
 });
 
 /** Of keys that come as they are to be stored. */
-const noRope = "none";
+export const noRope = "none";
 
 /**
  * How the keys of a layer are turned, in words: what two appends of one layer have to agree in. What stands for a default
@@ -32,8 +32,9 @@ export function ropeNoteOf(rope: KvRope | undefined, headDim: number): string {
   return parts.join(", ");
 }
 
+/** By an algorithm that has a definition, since files have it. */
 function frequencyHash({ buffer, byteOffset, byteLength }: Float32Array): string {
-  return Bun.hash(new Uint8Array(buffer, byteOffset, byteLength)).toString(16);
+  return Bun.hash.xxHash64(new Uint8Array(buffer, byteOffset, byteLength)).toString(16);
 }
 
 /** Refuses keys that are turned otherwise than those before. */

@@ -54,7 +54,8 @@ export class Sequences {
     const { kind, pageTokens, keep } = this.#config;
     const { store, keepStore, tail } = this.#memory;
     const rest = kind === "paged" ? length % pageTokens : 0;
-    if (rest > 0 && this.#pool.free === 0) throw this.#exhausted(1, "a fork copies the last page, which is not full");
+    if (rest > 0 && this.#pool.free === 0)
+      throw this.#exhausted(1, "a fork, which copies the last page where it is not full,");
     const next = this.open();
     if (kind === "paged") {
       const full = Math.floor(length / pageTokens);

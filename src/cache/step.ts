@@ -1,4 +1,4 @@
-import { checkLength, refused } from "../checks.ts";
+import { checkLength, display, refused } from "../checks.ts";
 import type { Run } from "../parameter.ts";
 import type { LongStep } from "./longStep.ts";
 import type { KvCacheConfig } from "./options.ts";
@@ -21,8 +21,8 @@ export class Step {
   readonly layers = new Set<number>();
   /** What it was encoded into, or the runs that do it. */
   readonly passes = new Set<Run>();
-  /** Whether a recorded one turns keys. */
-  turns = false;
+  /** Of a recorded one, how the keys of each layer are turned. */
+  readonly ropeNotes: string[] = [];
   /** Where tokens go, by the first slot of the sequences that are written together. */
   readonly places = new Map<number, Places>();
   /** Memory of its own, where it has more tokens than that of the cache takes at once. */
@@ -65,6 +65,12 @@ export class Step {
     return false;
   }
 
+  /** Whether the device may have done some of it. */
+  get reachedDevice(): boolean {
+    for (const { state } of this.passes) if (state !== "encoding") return true;
+    return false;
+  }
+
   /** Refuses the passes of it that are still to be committed. */
   withdraw(): void {
     for (const run of this.passes) {
@@ -79,18 +85,35 @@ export class Step {
   }
 }
 
-/** Refuses what a caller says of a step that is not so: the number of its tokens, and their ids. */
-export function checkCounts(step: Step, nTokens: number | undefined, tokens: ArrayLike<number> | undefined): void {
+/** Refuses what a caller says of a step that is not so: the number of its tokens, and their ids, which it gives. */
+export function checkCounts(
+  step: Step,
+  nTokens: number | undefined,
+  tokens: ArrayLike<number> | undefined,
+): readonly number[] | undefined {
   if (nTokens !== undefined && checkLength(nTokens, "nTokens") !== step.rows) {
     throw refused("nTokens", `${nTokens}, but the step has ${step.rows}; trim what should not stay`);
   }
-  if (tokens !== undefined && tokens.length !== step.rows) {
-    throw refused("tokens", `${tokens.length} ids for the ${step.rows} tokens of the step`);
-  }
+  if (tokens === undefined) return undefined;
+  const length = checkIds(tokens);
+  if (length !== step.rows) throw refused("tokens", `${length} ids for the ${step.rows} tokens of the step`);
+  // Of a value that equals itself, and that a file can hold.
+  return Array.from({ length }, (_, i) => {
+    const id: unknown = tokens[i];
+    if (Number.isSafeInteger(id)) return id as number;
+    throw refused(`tokens[${i}]`, `expected an integer, got ${display(id)}`);
+  });
+}
+
+/** Refuses what is no list of ids of tokens; gives how many there are. */
+export function checkIds(tokens: ArrayLike<number>): number {
+  const length: unknown = typeof tokens === "object" && tokens !== null ? tokens.length : undefined;
+  if (typeof length === "number" && Number.isSafeInteger(length) && length >= 0) return length;
+  throw refused("tokens", `expected an array or a typed array of ids, got ${display(tokens)}`);
 }
 
 /** Makes the tokens of a step those of a sequence; `tokens` are the ids of all rows. */
-export function advanceState(config: KvCacheConfig, entry: StepEntry, tokens: ArrayLike<number> | undefined): void {
+export function advanceState(config: KvCacheConfig, entry: StepEntry, tokens: readonly number[] | undefined): void {
   const { state, row, count } = entry;
   const knowsAll = state.ids.length === state.length;
   state.quantized = quantizedAt(config, state, state.length + count);

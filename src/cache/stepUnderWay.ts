@@ -57,13 +57,13 @@ export class StepUnderWay {
    * Forgets the step, and gives back its pages. What it has written lies beyond the lengths; what it would write is
    * refused, since that memory may be another step's by then.
    */
-  end(isWritten = true): void {
-    const { entries = [], long } = this.#step ?? {};
+  end(): void {
+    const { entries = [], long, reachedDevice = false } = this.#step ?? {};
     this.#step?.withdraw();
     long?.dispose();
     for (const { state, count } of entries) {
       // What is longer than usual has written nothing that a sequence has.
-      if (isWritten && long === undefined) state.high = Math.max(state.high, state.length + count);
+      if (reachedDevice && long === undefined) state.high = Math.max(state.high, state.length + count);
       this.#sequences.trimPages(state);
     }
     this.#step = undefined;
@@ -73,7 +73,7 @@ export class StepUnderWay {
   advance(nTokens: number | undefined, tokens: ArrayLike<number> | undefined): void {
     const step = this.#step;
     if (step === undefined) throw invalidState("no step is under way; append first");
-    checkCounts(step, nTokens, tokens);
+    const ids = checkCounts(step, nTokens, tokens);
     const { config } = this.#memory;
     const { layers } = config;
     if (step.layers.size < layers) {
@@ -87,7 +87,7 @@ export class StepUnderWay {
     step.long?.finish();
     step.long?.dispose();
     for (const entry of step.entries) {
-      advanceState(config, entry, tokens);
+      advanceState(config, entry, ids);
       this.#sequences.releasePassed(entry.state);
     }
     this.#step = undefined;

@@ -127,6 +127,16 @@ describe("save and load", () => {
     expect(loaded.length).toBe(0);
   });
 
+  test("a path that is none", async () => {
+    using cache = new KvCache(device, base);
+    for (const path of [undefined, null, "", 3]) {
+      const calls = [() => cache.save(path as string), () => KvCache.load(device, path as string)];
+      for (const call of calls) {
+        expect(await rejectionOf(call())).toMatchObject({ code: "invalid-argument", argument: "path" });
+      }
+    }
+  });
+
   test("what differs is refused with both values", async () => {
     const { cache, path } = await saved("differs", {});
     cache.dispose();
@@ -138,6 +148,11 @@ describe("save and load", () => {
     expect(await refusal({ k: "f16" })).toContain('"f16"');
     expect(await refusal({ layers: 3 })).toMatch(/layers is 2, and here 3/);
     expect(await refusal({ window: 4 })).toMatch(/window is nothing, and here 4/);
+    // What would not go with the rest of the file either.
+    expect(await refusal({ headDim: 72 })).toMatch(/headDim is 64, and here 72/);
+    expect(await refusal({ v: { bits: 7 } as never })).toMatch(/v is \{.*\}, and here \{"bits":7\}/);
+    expect(await refusal({ keep: 2 })).toMatch(/keep is nothing, and here 2/);
+    expect(await refusal({ capacity: 1n as never })).toMatch(/capacity is \d+, and here 1/);
     expect(await refusal({ layer: 3 } as Partial<KvCacheOptions>)).toContain("did you mean layers?");
   });
 

@@ -37,7 +37,7 @@ export class Model {
     const { capacity, keep = 0, rollback = 0, tail = 0, maxAppend = 256 } = options;
     this.ringSlots = capacity - keep + rollback;
     this.tailLength = tail === 0 ? 0 : tail + rollback;
-    this.tailSlots = tail === 0 ? 0 : this.tailLength + Math.min(block, tail) - 1 + maxAppend;
+    this.tailSlots = tail === 0 ? 0 : this.tailLength + Math.min(block, tail) - 1 + maxAppend + rollback;
   }
 
   open(): ModelSequence | Refusal {
@@ -110,7 +110,7 @@ export class Model {
     );
   }
 
-  /** Marks the slots that a step has written, or may have. */
+  /** Marks the slots that a step has written. */
   write(sequence: ModelSequence, count: number): void {
     const { keep = 0, window } = this.options;
     const from = sequence.ids.length;

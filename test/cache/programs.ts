@@ -384,7 +384,7 @@ export class Runner {
       cache.abandon();
       for (const [i, sequence] of chosen.entries()) {
         model.reserve(sequence);
-        if (!model.isLong(counts)) model.write(sequence, counts[i] as number);
+        if (isDone && !model.isLong(counts)) model.write(sequence, counts[i] as number);
       }
     } else {
       cache.advance(rows, ids.flat());

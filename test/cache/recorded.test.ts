@@ -139,6 +139,46 @@ describe("a recorded step", () => {
     });
   }
 
+  test("keys of another rope than the cache has by then: refused before anything is written", () => {
+    using cache = new KvCache(device, { ...base, ...dense, layers: 1 });
+    const tokens = (heads: number) => device.tensor("f32", [1, heads, 64]);
+    const stream = { k: tokens(2), v: tokens(2) };
+    const one = { rope: { theta: 10_000, pairing: "half" } } as const;
+    const other = { rope: { theta: 500_000, pairing: "half" } } as const;
+    const append = (pass: Pass, rope: object) => cache.append(pass, 0, { ...stream, ...rope });
+    const record = (rope: object) => device.record((pass) => append(pass, rope));
+    const encode = (rope: object) => {
+      using pass = device.pass();
+      append(pass, rope);
+      pass.commitAndWait();
+      cache.advance();
+    };
+    using step = record(one);
+    const run = () => {
+      step.commitAndWait(cache.prepare());
+      cache.advance();
+    };
+    run();
+    expectRefusal(() => encode(other), "invalid-argument", "rope", "10000", "500000", "crop");
+    expectRefusal(() => record(other), "invalid-argument", "rope", "10000", "500000", "crop");
+    // What was recorded is no matter where nothing is left of it.
+    cache.sequences[0]?.crop(0);
+    encode(other);
+    expectRefusal(() => cache.prepare(), "invalid-argument", "rope", "500000", "10000", "crop");
+    expectRefusal(() => record({}), "invalid-argument", "rope", "500000", "none");
+    expect(cache.length).toBe(1);
+    cache.sequences[0]?.crop(0);
+    encode({});
+    expectRefusal(() => cache.prepare(), "invalid-argument", "rope", "none", "10000");
+    cache.sequences[0]?.crop(0);
+    run();
+    expectRefusal(() => encode({}), "invalid-argument", "rope", "10000", "none");
+    cache.sequences[0]?.crop(0);
+    record(other).dispose();
+    encode({});
+    expect(cache.length).toBe(1);
+  });
+
   test("what cannot be recorded, and a run without room", () => {
     const k = device.tensor("f32", [1, 2, 64]);
     const many = device.tensor("f32", [17, 2, 64]);
@@ -146,6 +186,17 @@ describe("a recorded step", () => {
       using cache = new KvCache(device, base);
       const record = () => device.record((pass) => void cache.append(pass, 0, { k: many, v: many }));
       expectRefusal(record, "unsupported", "k", 17, 16);
+    }
+    {
+      using cache = new KvCache(device, base);
+      const q = device.tensor("f32", [1, 2, 64]);
+      const out = device.tensor("f32", [1, 2, 64]);
+      const record = () =>
+        device.record((pass) => {
+          cache.append(pass, 0, { k, v: k });
+          cache.attend(pass, 0, { q, out, isPrompt: true });
+        });
+      expectRefusal(record, "unsupported", "isPrompt", "recorded");
     }
 
     using cache = new KvCache(device, { ...base, layers: 1, capacity: 2 });

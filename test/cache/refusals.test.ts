@@ -28,7 +28,7 @@ describe("options", () => {
     ["null for a format", { k: null }, "invalid-argument", "k", "null"],
     ["null for a count", { sequences: null }, "invalid-argument", "sequences", "null"],
     ["a dtype without kernels", { k: "f64" }, "invalid-argument", "k", "f64"],
-    ["a width without a codebook", { k: { bits: 7 } }, "unsupported", "bits", "7"],
+    ["a width without a codebook", { k: { bits: 7 } }, "unsupported", "k.bits", "7"],
     ["a head size without kernels", { headDim: 72 }, "unsupported", "headDim", 72, 64],
     ["a window larger than the ring", { window: 9 }, "invalid-argument", "window", 9, 8],
     ["a window larger than what keep leaves", { window: 7, keep: 2 }, "invalid-argument", "window", 7, 6, "at least 9"],
@@ -243,6 +243,19 @@ describe("a step that does not end well", () => {
     done.commitAndWait();
     cache.abandon();
     done.wait();
+  });
+
+  test("one that was never committed takes nothing of a ring", () => {
+    using cache = new KvCache(device, { ...base, window: 8, rollback: 3 });
+    for (let i = 0; i < 20; i++) step(cache, 1);
+    const [sequence] = cache.sequences;
+    using pass = device.pass();
+    cache.append(pass, 0, words(2));
+    cache.abandon();
+    using disposed = device.pass();
+    cache.append(disposed, 0, words(2));
+    disposed.dispose();
+    expect(sequence?.trim(3)).toBe(3);
   });
 
   test("what one that was abandoned may have written is gone from a ring", () => {

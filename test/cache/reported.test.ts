@@ -154,6 +154,49 @@ describe("append", () => {
   });
 });
 
+describe("a prompt in parts", () => {
+  test.each<[name: string, options: Partial<KvCacheOptions>]>([
+    ["a dense line", dense],
+    ["dense pages", { ...dense, pages: { tokens: 8, count: 20 } }],
+    ["codes", {}],
+    ["codes in pages", { pages: { tokens: 8, count: 20 } }],
+    ["codes with a tail", { tail: 9 }],
+    ["a dense ring", { ...dense, window: 20 }],
+    ["kept tokens", { ...dense, window: 20, keep: 3 }],
+  ])("%s: the bits of the whole, however few rows a part has", (_, options) => {
+    const draw = seededBits(31);
+    const random = (heads: number) =>
+      device
+        .tensor("f16", [72, heads, 64])
+        .set(Float32Array.from({ length: 72 * heads * 64 }, () => draw() / 2 ** 31 - 1));
+    const [k, v, q] = [random(1), random(1), random(2)];
+    const run = (sizes: readonly number[]) => {
+      using cache = new KvCache(device, { ...base, capacity: 100, ...options });
+      const results: number[] = [];
+      for (const count of sizes) {
+        const at = cache.length;
+        const out = device.tensor("f16", [count, 2, 64]);
+        using pass = device.pass();
+        cache.append(pass, 0, { k: k.slice(at, at + count), v: v.slice(at, at + count) });
+        cache.attend(pass, 0, { q: q.slice(at, at + count), out, isPrompt: true });
+        pass.commitAndWait();
+        cache.advance();
+        results.push(...out.toFloat32Array());
+      }
+      return results;
+    };
+    const whole = run([72]);
+    for (const sizes of [
+      [36, 36],
+      [32, 32, 8],
+      [16, 56],
+      [1, 1, 70],
+      [20, 1, 17, 2, 32],
+    ])
+      expect(run(sizes)).toEqual(whole);
+  });
+});
+
 describe("window and keep", () => {
   test("tokens dropped, or wrong at the boundary: a long append sees its window at every row", () => {
     using all = rowsOf(60, 4);
@@ -240,6 +283,40 @@ describe("trim, crop and fork", () => {
     expect(step(cache, all, 20, 21)).toEqual(step(fresh, all, 20, 21));
   });
 
+  test.each<[tail: number, maxAppend: number, rollback: number]>([
+    [4, 1, 10],
+    [4, 4, 10],
+    [4, 8, 10],
+    [4, 16, 10],
+    [8, 2, 20],
+    [32, 1, 40],
+  ])(
+    "a tail of %i, appends of at most %i: back by a rollback of %i, also after a step that came to nothing",
+    (...sizes) => {
+      const [tail, maxAppend, rollback] = sizes;
+      const options = { ...base, capacity: 140, tail, maxAppend, rollback };
+      using all = rowsOf(140, 8);
+      for (const hasAbandoned of [false, true]) {
+        for (let length = rollback + 1; length < 120; length += 3) {
+          using cache = new KvCache(device, options);
+          using fresh = new KvCache(device, options);
+          inParts(cache, all.slice(0, length), [maxAppend]);
+          inParts(fresh, all.slice(0, length - rollback), [maxAppend]);
+          if (hasAbandoned) {
+            using lost = rowsOf(maxAppend, 9);
+            using pass = device.pass();
+            cache.append(pass, 0, { k: lost, v: lost });
+            pass.commitAndWait();
+            cache.abandon();
+          }
+          cache.sequences[0]?.trim(rollback);
+          const next = (of: KvCache) => step(of, all, length - rollback, length - rollback + 1);
+          expect({ length, hasAbandoned, next: next(cache) }).toEqual({ length, hasAbandoned, next: next(fresh) });
+        }
+      }
+    },
+  );
+
   test("crop(0) leaves nothing, and lengths are absolute", () => {
     using cache = new KvCache(device, { ...base, ...dense });
     using all = rowsOf(9, 10);
@@ -303,6 +380,27 @@ describe("trim, crop and fork", () => {
     cache.advance(5, [3, 1, 4, 1, 5]);
     expect(cache.match([3, 1, 4, 9])).toEqual({ sequence, length: 3 });
     expect(cache.match([9])).toBeUndefined();
+    expect(cache.match(Int32Array.of(3, 1))).toEqual({ sequence, length: 2 });
+  });
+
+  test("ids that a file could not hold, or that equal nothing, are refused, and the step goes on", () => {
+    using cache = new KvCache(device, { ...base, ...dense });
+    using all = rowsOf(2, 13);
+    using pass = device.pass();
+    cache.append(pass, 0, { k: all, v: all });
+    pass.commitAndWait();
+    const advance = (ids: unknown) => () => cache.advance(2, ids as number[]);
+    expectRefusal(advance([1, Number.NaN]), "invalid-argument", "tokens[1]", "NaN");
+    expectRefusal(advance([1.5, 1]), "invalid-argument", "tokens[0]", "1.5");
+    expectRefusal(advance([undefined, 1]), "invalid-argument", "tokens[0]", "undefined");
+    expectRefusal(advance(BigInt64Array.of(4n, 5n)), "invalid-argument", "tokens[0]", "4n");
+    expectRefusal(advance("ab"), "invalid-argument", "tokens", "ab");
+    expectRefusal(advance(null), "invalid-argument", "tokens", "null");
+    expectRefusal(advance({ length: 2 ** 40 }), "invalid-argument", "tokens", 2 ** 40, 2);
+    expectRefusal(() => cache.match(null as never), "invalid-argument", "tokens", "null");
+    expect(cache.length).toBe(0);
+    cache.advance(2, { length: 2, 0: 7, 1: 8 });
+    expect(cache.match([7, 8])?.length).toBe(2);
   });
 });
 

@@ -50,7 +50,8 @@ const lastRows: { k: CodedRows | undefined; v: CodedRows | undefined } = { k: un
 function useRows(name: "k" | "v", headDim: number, bits: unknown, packing: unknown): CodedRows {
   const last = lastRows[name];
   if (last?.headDim === headDim && last.givenBits === bits && last.givenPacking === packing) return last;
-  const format = useFormat(bits, packing);
+  const { path } = namesOf[name];
+  const format = useFormat(bits, packing, path, path);
   const rows = { headDim, givenBits: bits, givenPacking: packing, format, bytes: bytesPerRow(headDim, format) };
   lastRows[name] = rows;
   return rows;
