@@ -163,8 +163,8 @@ const cases: readonly OpRefusal<DecodeOp>[] = [
   ),
   decode("lse over out", { lse: floatsOfOut(16).reshape([2, 4, 2]) }, "invalid-argument", "lse", "overlap", "out"),
   decode("lse over sinks", { sinks: lse.reshape([16]).slice(0, 4) }, "invalid-argument", "lse", "overlap", "sinks"),
-  decode("codes of a width without a codebook", { k: { ...codes(56), bits: 7 } }, "unsupported", "bits", 7),
-  decode("codes of another packing", { k: { ...codes(32), bits: 4, packing: "dense" } }, "unsupported", "packing", 4),
+  decode("codes of a width without a codebook", { k: { ...codes(56), bits: 7 } }, "unsupported", "k.bits", 7),
+  decode("codes of another packing", { k: { ...codes(32), bits: 4, packing: "dense" } }, "unsupported", "k.packing", 4),
   decode("codes of another width", { k: { ...codes(32), bits: 8 } }, "invalid-argument", "k.packed", 32, 64),
   decode("dense codes taken for bytes", { k: { ...codes(40), bits: 5 } }, "invalid-argument", "k.packed", 40, 64),
   decode(

@@ -191,7 +191,7 @@ const valid = {
   ...{ out: watched.tensor("bf16", [2, 4, 6, 64]), causal: true, qOffsetInK: 4 },
 };
 const refusals: readonly Refusal[] = [
-  refused("a width without codes", { k: { ...codes(64), bits: 7 } }, "unsupported", "bits", 7),
+  refused("a width without codes", { k: { ...codes(64), bits: 7 } }, "unsupported", "k.bits", 7),
   refused("rows of another size", { k: { ...codes(63), bits: 8 } }, "invalid-argument", "k.packed", 63, 64),
   refused("codes of other slots than V", { k: { ...codes(64, 11), bits: 8 } }, "invalid-argument", "v", 10, 11),
   refused("more keys than slots", { seqLenK: 11 }, "invalid-argument", "seqLenK", 11, 10),
