@@ -97,13 +97,21 @@ function writePlaces(
 
 /** Writes to the pages that the positions of a range have. */
 function writeMain(
-  { config, store, keepStore }: KvMemory,
+  { config, store, keepStore, table }: KvMemory,
   { pass, layer, views }: AppendCall,
   state: SequenceState,
   [from, to]: readonly [number, number],
   { k, v, rope }: Tokens,
 ): void {
-  for (const piece of piecesOf(config, state, from, to)) {
+  const pieces = piecesOf(config, state, from, to);
+  if (config.kind === "paged" && pieces.length > 1) {
+    const pages = views.slice(table, state.slot, state.slot + 1);
+    writeRows(pass, views, k, v, {
+      ...{ view: store.layer(layer), at: from, table: pages, count: to - from, isRing: false, rope },
+    });
+    return;
+  }
+  for (const piece of pieces) {
     const isMain = piece.store === "main";
     const after = piece.from - from;
     writeRows(

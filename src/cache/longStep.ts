@@ -4,7 +4,7 @@ import { type AppendCall, appendStep } from "./append.ts";
 import { type AttendCall, attendStep } from "./attend.ts";
 import { invalidState } from "./invalidState.ts";
 import type { KvMemory } from "./memory.ts";
-import type { KvCacheConfig } from "./options.ts";
+import { type KvCacheConfig, tailSlotsOf } from "./options.ts";
 import { copyRuns, encodeCopies, type Run } from "./runs.ts";
 import { quantizedAt } from "./state.ts";
 import type { Step, StepEntry } from "./step.ts";
@@ -69,7 +69,10 @@ export class LongStep {
     this.#isTailLong = count > mostOfTail(config);
     const pageTokens = this.#isRingLong ? config.window - 1 + count : config.pageTokens;
     const maxAppend = this.#isTailLong ? count : config.maxAppend;
-    this.#config = { ...config, pageTokens, maxAppend, tailSlots: config.tailSlots + maxAppend - config.maxAppend };
+    const tailSlots = this.#isTailLong
+      ? tailSlotsOf(config.tail, config.tailBlock, maxAppend, config.rollback)
+      : config.tailSlots;
+    this.#config = { ...config, pageTokens, maxAppend, tailSlots };
     try {
       if (this.#isRingLong) {
         this.#ring = new Store(device, config, this.#sequences, config.pageTokens, this.#first);

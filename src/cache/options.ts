@@ -209,10 +209,16 @@ function useTail(given: KvCacheOptions, k: StreamFormat, v: StreamFormat, rollba
   const tail = length + rollback;
   const tailBlock = Math.min(quantizedBlock, length);
   const maxAppend = checkCount(or(given.maxAppend, 256), "maxAppend");
-  // What stays, part of a block behind it, and a step that may come to nothing: all of that also where `rollback` tokens
-  // are trimmed, since which are quantized is then that of a cache which never had them.
-  const tailSlots = tail + tailBlock - 1 + maxAppend + rollback;
-  return { tail, tailBlock, tailSlots, tailDtype, maxAppend };
+  return { tail, tailBlock, tailSlots: tailSlotsOf(tail, tailBlock, maxAppend, rollback), tailDtype, maxAppend };
+}
+
+/**
+ * @internal Slots for what stays in a tail, part of a block behind it, and a step that may come to nothing: all of that
+ * also where `rollback` tokens are trimmed, since which are quantized is then that of a cache which never had them. Whole
+ * blocks, so that none wraps.
+ */
+export function tailSlotsOf(tail: number, tailBlock: number, maxAppend: number, rollback: number): number {
+  return Math.ceil((tail + tailBlock - 1 + maxAppend + rollback) / tailBlock) * tailBlock;
 }
 
 function usePages(

@@ -56,7 +56,8 @@ describe("dispatches of an append", () => {
   });
 
   test("a block that leaves the tail, from K and V of 16 bits: one for each sequence", () => {
-    for (const more of [{}, { pages: { tokens: 64, count: 12 } }, { k: { bits: 5 }, v: { bits: 3 } }] as const) {
+    const ofPages = [4, 7, 48, 64].map((tokens) => ({ pages: { tokens, count: 60 } }));
+    for (const more of [{}, ...ofPages, { k: { bits: 5 }, v: { bits: 3 } }] as const) {
       using cache = new KvCache(device, { ...base, capacity: 200, tail: 32, ...more });
       expect(append(cache, [40, 40, 40], true)).toEqual([copy]);
       expect(append(cache, [30, 30, 30], true, "f16")).toEqual([copy, quantize, quantize, quantize]);
@@ -64,6 +65,22 @@ describe("dispatches of an append", () => {
     using cache = new KvCache(device, { ...base, sequences: 1, capacity: 200, tail: 32, v: "f16" });
     append(cache, [60]);
     expect(append(cache, [10])).toEqual([copy, quantize, copy]);
+  });
+
+  test("blocks leave a tail one by one, wherever in it they lie", () => {
+    const kinds: Partial<KvCacheOptions>[] = [{}, { maxAppend: 7 }, { tail: 5 }, { pages: { tokens: 5, count: 120 } }];
+    for (const more of kinds) {
+      using cache = new KvCache(device, { ...base, sequences: 1, capacity: 600, tail: 40, maxAppend: 9, ...more });
+      const size = Math.min(32, more.tail ?? 40);
+      let blocks = 0;
+      for (let i = 0; i < 80; i++) {
+        const found = append(cache, [7]).filter((op) => op === quantize).length;
+        // Seven tokens push one block out, or two of five.
+        expect(found).toBeLessThanOrEqual(size === 5 ? 2 : 1);
+        blocks += found;
+      }
+      expect(blocks).toBeGreaterThan(560 / size / 3);
+    }
   });
 
   test("a prompt over many pages is written at once", () => {

@@ -37,7 +37,9 @@ export class Model {
     const { capacity, keep = 0, rollback = 0, tail = 0, maxAppend = 256 } = options;
     this.ringSlots = capacity - keep + rollback;
     this.tailLength = tail === 0 ? 0 : tail + rollback;
-    this.tailSlots = tail === 0 ? 0 : this.tailLength + Math.min(block, tail) - 1 + maxAppend + rollback;
+    const size = Math.min(block, tail);
+    const slots = this.tailLength + size - 1 + maxAppend + rollback;
+    this.tailSlots = tail === 0 ? 0 : Math.ceil(slots / size) * size;
   }
 
   open(): ModelSequence | Refusal {
