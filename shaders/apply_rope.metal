@@ -55,8 +55,8 @@ inline void turn_group(const device typename From::Bits *q, device typename To::
   const uint index = position.x;
   const uint row = position.y;
   const uint runs = params.rotaryDim / 2 / N;
-  const Angles<N> angles = angles_of(Angles<N>(), float(p), inv_freq, N == 1 && has_rest ? min(index, runs - 1) : index,
-                                     params.attentionScale);
+  const Angles<N> angles =
+      angles_of<N>(float(p), inv_freq, N == 1 && has_rest ? min(index, runs - 1) : index, params.attentionScale);
 
   const uint heads = params.nHeads + params.nKvHeads;
   const uint group = (heads + groups - 1) / groups;

@@ -43,8 +43,8 @@ struct Turn {
 
   /// (cos, sin) of a pair; of one that does not turn (1, 0).
   float2 angle_of(float position, constant float *inv_freq, float scale, uint pair) const {
-    const float2 angle = scale * rotation(position, inv_freq[min(pair, half_dim - 1)]);
-    return pair < half_dim ? angle : float2(1.0f, 0.0f);
+    const Angles<1> angle = angles_of<1>(position, inv_freq, min(pair, half_dim - 1), scale);
+    return pair < half_dim ? float2(angle.cosine, angle.sine) : float2(1.0f, 0.0f);
   }
 
   void fill_neighbours(float position, constant float *inv_freq, float scale, uint lane) {

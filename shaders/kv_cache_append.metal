@@ -80,8 +80,8 @@ inline void append_group(const device typename From::Bits *source_k, device type
     return;
   }
   const uint runs = params.rotaryDim / 2 / N;
-  const Angles<N> angles = angles_of(Angles<N>(), float(int(p) + params.ropeOffset), inv_freq,
-                                     N == 1 && has_rest ? min(index, runs - 1) : index, params.attentionScale);
+  const Angles<N> angles = angles_of<N>(float(int(p) + params.ropeOffset), inv_freq,
+                                        N == 1 && has_rest ? min(index, runs - 1) : index, params.attentionScale);
   turn_or_keep_heads<From, To, N>(source_k, cache_k, walk, index, runs, interleaved, N == 1 && has_rest, angles);
 }
 

@@ -8,16 +8,18 @@
 
 using namespace metal;
 
-/// N numbers to compute with.
+/// N numbers to compute with, and N whole ones.
 template <int N>
 struct FloatRun;
 template <>
 struct FloatRun<1> {
   typedef float Value;
+  typedef int Whole;
 };
 template <>
 struct FloatRun<2> {
   typedef float2 Value;
+  typedef int2 Whole;
 };
 
 /// N elements E. `store` rounds two runs.

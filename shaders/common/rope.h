@@ -11,52 +11,52 @@ using namespace metal;
 constant constexpr float kTurnsPerRadian = 0.15915494f;
 constant constexpr float kTurnsPerRadianRest = 6.4206382e-9f;
 
-/// (cos, sin) of position * frequency. The angle is formed in turns, in two
-/// floats, and reduced before they are added: right to the last bits of a turn for
-/// positions up to 2^24, where the plain product is off by a radian. What is left
-/// of whole quarters, up to 1/8 of a turn either way, goes into polynomials fitted
-/// there, off by 1.6 * 2^-24 of the result.
-inline float2 rotation(float position, float frequency) {
-  const float turns = frequency * kTurnsPerRadian;
-  const float turns_rest = fma(frequency, kTurnsPerRadian, -turns) + frequency * kTurnsPerRadianRest;
-  const float product = position * turns;
-  const float product_rest = fma(position, turns, -product) + position * turns_rest;
-  const float turn = product - rint(product);
-  const float quarters = rint(4.0f * turn);
-  // The rest is up to a quarter itself.
-  const float left = fma(quarters, -0.25f, turn) + product_rest;
-  const float more = rint(4.0f * left);
-  const float t = fma(more, -0.25f, left);
-  const float square = t * t;
-  float sine = fma(fma(fma(41.58945f, square, -76.701286f), square, 81.60523f), square, -41.3417f);
-  sine = fma(t, 6.2831855f, t * square * sine);
-  float cosine = fma(fma(fma(59.423943f, square, -85.448814f), square, 64.93937f), square, -19.739208f);
-  cosine = fma(cosine, square, 1.0f);
-  const int quarter = int(quarters + more);
-  const bool is_odd = (quarter & 1) != 0;
-  const float2 at = is_odd ? float2(sine, cosine) : float2(cosine, sine);
-  return float2(((quarter + 1) & 2) != 0 ? -at.x : at.x, (quarter & 2) != 0 ? -at.y : at.y);
-}
-
-/// Cosine and sine of the angles of N pairs that are neighbours.
+/// Cosines and sines of the angles of N pairs that are neighbours.
 template <int N>
 struct Angles {
   typename FloatRun<N>::Value cosine;
   typename FloatRun<N>::Value sine;
 };
 
-/// Those of pair `index`.
-inline Angles<1> angles_of(Angles<1>, float position, constant float *inv_freq, uint index, float scale) {
-  const float2 angle = scale * rotation(position, inv_freq[index]);
-  return {angle.x, angle.y};
+/// Those of position * frequency. The angle is formed in turns, in two floats, and
+/// reduced before they are added: right to the last bits of a turn for positions up
+/// to 2^24, where the plain product is off by a radian. What is left of whole
+/// quarters, up to 1/8 of a turn either way, goes into polynomials fitted there,
+/// off by 1.6 * 2^-24 of the result. The chains of several pairs go side by side.
+template <int N>
+inline Angles<N> rotation(float position, typename FloatRun<N>::Value frequency) {
+  typedef typename FloatRun<N>::Value Value;
+  typedef typename FloatRun<N>::Whole Whole;
+  const Value turns = frequency * kTurnsPerRadian;
+  const Value turns_rest = fma(frequency, Value(kTurnsPerRadian), -turns) + frequency * kTurnsPerRadianRest;
+  const Value product = position * turns;
+  const Value product_rest = fma(Value(position), turns, -product) + position * turns_rest;
+  const Value turn = product - rint(product);
+  const Value quarters = rint(4.0f * turn);
+  // The rest is up to a quarter itself.
+  const Value left = fma(quarters, Value(-0.25f), turn) + product_rest;
+  const Value more = rint(4.0f * left);
+  const Value t = fma(more, Value(-0.25f), left);
+  const Value square = t * t;
+  Value sine = fma(Value(41.58945f), square, Value(-76.701286f));
+  sine = fma(fma(sine, square, Value(81.60523f)), square, Value(-41.3417f));
+  sine = fma(t, Value(6.2831855f), t * square * sine);
+  Value cosine = fma(Value(59.423943f), square, Value(-85.448814f));
+  cosine = fma(fma(cosine, square, Value(64.93937f)), square, Value(-19.739208f));
+  cosine = fma(cosine, square, Value(1.0f));
+  const Whole quarter = Whole(quarters + more);
+  const auto is_odd = (quarter & 1) != 0;
+  const Value x = select(cosine, sine, is_odd);
+  const Value y = select(sine, cosine, is_odd);
+  return {select(x, -x, ((quarter + 1) & 2) != 0), select(y, -y, (quarter & 2) != 0)};
 }
 
-/// Those of pairs 2 `index` and 2 `index` + 1.
-inline Angles<2> angles_of(Angles<2>, float position, constant float *inv_freq, uint index, float scale) {
-  const float2 frequencies = ((constant float2 *)inv_freq)[index];
-  const float2 first = scale * rotation(position, frequencies.x);
-  const float2 second = scale * rotation(position, frequencies.y);
-  return {float2(first.x, second.x), float2(first.y, second.y)};
+/// Those of run `index` of N pairs.
+template <int N>
+inline Angles<N> angles_of(float position, constant float *inv_freq, uint index, float scale) {
+  typedef typename FloatRun<N>::Value Value;
+  const Angles<N> angles = rotation<N>(position, ((constant Value *)inv_freq)[index]);
+  return {scale * angles.cosine, scale * angles.sine};
 }
 
 /// x and y of pairs that lie one after another, out of two runs of elements; and back.

@@ -189,6 +189,20 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  test("independent threads compute what a loop needs a register at a time; others all together", async () => {
+    const source = join(import.meta.dir, "ir/prepared.ll");
+    const others = join(folder, "others.ll");
+    await Bun.write(others, (await Bun.file(source).text()).replace("call void @sm_independent()", ""));
+    const products = async (file: string) => (await regularVersion(file, "x86-64-v3")).match(/mul <\d+ x i32>/g) ?? [];
+    const count = (found: readonly string[], type: string) => found.filter((each) => each === `mul ${type}`).length;
+    const own = await products(source);
+    const all = await products(others);
+    // Twenty in the chain; those of the loop stay together.
+    expect([count(own, "<8 x i32>"), count(all, "<8 x i32>")]).toEqual([80, 0]);
+    expect(count(all, "<32 x i32>") - count(own, "<32 x i32>")).toBe(20);
+  });
+
+if (isLinux && process.arch === "x64")
   test("long loops of independent threads ask ahead for memory, as far as clang is told; others do not", async () => {
     const short = await Bun.file(join(import.meta.dir, "ir/ahead.ll")).text();
     const steps = Array.from({ length: 20 }, (_, i) => [

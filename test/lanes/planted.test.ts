@@ -31,6 +31,12 @@ const mistakes: readonly Mistake[] = [
     replace: "const uint64_t offset = 0 *",
   },
   {
+    what: "the first register's results for those of each",
+    file: "ByRegister.cpp",
+    find: "parts.push_back(partOf(result, part, builder));",
+    replace: "parts.push_back(partOf(result, 0, builder));",
+  },
+  {
     what: "a loop left when the first lane leaves",
     file: "FullLoops.cpp",
     find: "branch->replaceSuccessorWith(exit, between);",

@@ -76,6 +76,20 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     return [...words];
   },
   pointers: (lanes) => perLane(lanes, (_, lane) => (input[width - 1 - lane] as number) + 1000 * lane),
+  prepared: (lanes) =>
+    perLane(lanes, (value) => {
+      const [x, y]: [number[], number[]] = [[], []];
+      for (let i = 0; i < 20; i++) {
+        x.push((i === 0 ? value : (y[i - 1] as number)) ^ (i + 77));
+        y.push(Math.imul(x[i] as number, 2 * i + 3));
+      }
+      const last = y[19] as number;
+      let sum = 0;
+      for (let turn = 0; turn < Math.max(1, lanes & 7); turn++) {
+        sum = ((Math.imul(sum, 5) ^ last) + ((last < 0 ? y[7] : x[11]) as number)) | 0;
+      }
+      return sum;
+    }),
   rotated: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 1)),
   while: (lanes) => perLane(lanes, (limit) => 3 * Math.max(limit, 0)),
   masked: (lanes) => {

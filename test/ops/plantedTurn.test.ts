@@ -97,13 +97,9 @@ const mistakes: readonly Mistake[] = [
   oneMistake("V turns", /does_turn = !at\.stream\.is_v/, "does_turn = true"),
   oneMistake("nothing turns", /does_turn = !at\.stream\.is_v/, "does_turn = false"),
   oneMistake("no offset", / \+ params\.ropeOffset/, ""),
-  oneMistake("no scale", /scale \* rotation\(position, inv_freq\[min/, "rotation(position, inv_freq[min"),
-  oneMistake("one frequency for all", /inv_freq\[min\(pair, half_dim - 1\)\]/, "inv_freq[0]"),
-  oneMistake(
-    "what does not turn shrinks",
-    /pair < half_dim \? angle : float2\(1\.0f/,
-    "pair < half_dim ? angle : float2(0.0f",
-  ),
+  oneMistake("no scale", /half_dim - 1\), scale\)/, "half_dim - 1), 1.0f)"),
+  oneMistake("one frequency for all", /min\(pair, half_dim - 1\)/, "0"),
+  oneMistake("what does not turn shrinks", /: float2\(1\.0f, 0\.0f\)/, ": float2(0.0f, 0.0f)"),
   oneMistake(
     "neighbours the other way",
     /float4\(-first\.y, first\.y, -second\.y/,

@@ -57,22 +57,79 @@ bool isOfEachLane(const Instruction &instruction) {
          all_of(call->args(), [&](const Use &operand) { return elementsOfLanes(operand->getType()) == count; });
 }
 
+/// Values of all lanes, and the parts of them that the lanes of one register have.
+class Parts {
+ protected:
+  /// Cuts into registers of so many bits, for elements of `elementBits`; false where that leaves one part, or less.
+  bool cut(uint64_t registerBits, unsigned elementBits) {
+    // A power of two, which sizes of elements need not be: LLVM sums up loops in 33 and 65 bits.
+    const unsigned lanes = unsigned(bit_floor(registerBits / elementBits));
+    if (lanes == 0 || lanes >= width) return false;
+    parts_ = width / lanes;
+    return true;
+  }
+
+  unsigned widestComputed() const {
+    unsigned bits = 0;
+    for (const Instruction *each : computed_) bits = std::max(bits, each->getType()->getScalarSizeInBits());
+    return bits;
+  }
+
+  unsigned elementsOfPart(const Type *type) const { return cast<FixedVectorType>(type)->getNumElements() / parts_; }
+
+  /// The part of a value that the part's lanes have.
+  Value *partOf(Value *value, unsigned part, IRBuilder<> &builder) {
+    if (Value *known = known_.lookup({value, part})) return known;
+    Value *made = makePart(value, part, builder);
+    known_[{value, part}] = made;
+    return made;
+  }
+
+  SetVector<Instruction *> computed_;  ///< what is computed part by part
+  unsigned parts_ = 1;
+  DenseMap<std::pair<Value *, unsigned>, Value *> known_;  ///< parts of values
+
+ private:
+  Value *makePart(Value *value, unsigned part, IRBuilder<> &builder) {
+    const unsigned count = elementsOfPart(value->getType());
+    if (Value *splat = getSplatValue(value)) return builder.CreateVectorSplat(count, splat);
+    auto *instruction = dyn_cast<Instruction>(value);
+    if (!instruction || !computed_.contains(instruction))
+      return builder.CreateShuffleVector(value, createSequentialMask(part * count, count, 0));
+    if (auto *shuffle = dyn_cast<ShuffleVectorInst>(instruction)) {
+      Value *first = partOf(shuffle->getOperand(0), part, builder);
+      Value *second = partOf(shuffle->getOperand(1), part, builder);
+      const unsigned whole = cast<FixedVectorType>(shuffle->getOperand(0)->getType())->getNumElements();
+      const unsigned from = whole / parts_;
+      SmallVector<int, 32> places;
+      for (const int place : shuffle->getShuffleMask().slice(part * count, count))
+        places.push_back(place < 0 ? place : int(unsigned(place) / whole * from + unsigned(place) % from));
+      return builder.CreateShuffleVector(first, second, places);
+    }
+    auto *call = dyn_cast<IntrinsicInst>(instruction);
+    SmallVector<Value *, 3> operands;
+    for (Value *operand : call ? call->args() : instruction->operands())
+      operands.push_back(partOf(operand, part, builder));
+    if (!call) return builder.Insert(cloneOfCount(*instruction, count, operands));
+    auto *type = FixedVectorType::get(value->getType()->getScalarType(), count);
+    CallInst *result = builder.CreateIntrinsic(type, call->getIntrinsicID(), operands);
+    result->copyIRFlags(call);
+    return result;
+  }
+};
+
 /// Neighbouring accesses of a block, and what they have between them.
-class AccessRun {
+class AccessRun : Parts {
  public:
   void add(Instruction &access) { accesses_.push_back(&access); }
 
   /// Does all that with the lanes of one register after another; where little is computed, one access after another, a
   /// register at a time. What was computed of all lanes before is added to `rest`.
   bool split(uint64_t registerBits, SmallVectorImpl<WeakTrackingVH> &rest) {
-    if (accesses_.size() < 2 || !collect()) return false;
-    // A power of two, which sizes of elements need not be: LLVM sums up loops in 33 and 65 bits.
-    const unsigned lanes = unsigned(bit_floor(registerBits / widestElement()));
-    if (lanes == 0 || lanes >= width) return false;
-    parts_ = width / lanes;
-    if (!all_of(between_, [&](const Instruction *each) { return keepsParts(*each); })) return false;
+    if (accesses_.size() < 2 || !collect() || !cut(registerBits, widestElement())) return false;
+    if (!all_of(computed_, [&](const Instruction *each) { return keepsParts(*each); })) return false;
     IRBuilder<> builder(accesses_.back());
-    if (between_.size() < fewest) {
+    if (computed_.size() < fewest) {
       for (Instruction *access : accesses_)
         for (unsigned part = 0; part < parts_; ++part) emit(*access, part, builder);
     } else {
@@ -103,28 +160,25 @@ class AccessRun {
       Instruction *each = todo[i];
       if (each->getParent() != block || getSplatValue(each)) continue;
       if (!isOfEachLane(*each) && !isa<ShuffleVectorInst>(each)) continue;
-      between_.insert(each);
+      computed_.insert(each);
       for (Value *operand : each->operands())
         if (auto *value = dyn_cast<Instruction>(operand)) todo.insert(value);
     }
     const auto isOfRun = [&](const User *user) {
       auto *instruction = const_cast<Instruction *>(cast<Instruction>(user));
-      return between_.contains(instruction) || is_contained(accesses_, instruction);
+      return computed_.contains(instruction) || is_contained(accesses_, instruction);
     };
-    return all_of(between_, [&](const Instruction *each) { return all_of(each->users(), isOfRun); }) &&
+    return all_of(computed_, [&](const Instruction *each) { return all_of(each->users(), isOfRun); }) &&
            all_of(accesses_, [&](const Instruction *each) {
              return isa<StoreInst>(each) || (!each->use_empty() && all_of(each->users(), isOfRun));
            });
   }
 
   unsigned widestElement() const {
-    unsigned bits = 0;
+    unsigned bits = widestComputed();
     for (Instruction *access : accesses_) bits = std::max(bits, getLoadStoreType(access)->getScalarSizeInBits());
-    for (const Instruction *each : between_) bits = std::max(bits, each->getType()->getScalarSizeInBits());
     return bits;
   }
-
-  unsigned elementsOfPart(const Type *type) const { return cast<FixedVectorType>(type)->getNumElements() / parts_; }
 
   /// Whether no element leaves its part.
   bool keepsParts(const Instruction &instruction) const {
@@ -154,45 +208,42 @@ class AccessRun {
       known_[{&access, part}] = builder.CreateAlignedLoad(type, place, align);
   }
 
-  /// The part of a value that the part's lanes have.
-  Value *partOf(Value *value, unsigned part, IRBuilder<> &builder) {
-    if (Value *known = known_.lookup({value, part})) return known;
-    Value *made = makePart(value, part, builder);
-    known_[{value, part}] = made;
-    return made;
-  }
-
-  Value *makePart(Value *value, unsigned part, IRBuilder<> &builder) {
-    const unsigned count = elementsOfPart(value->getType());
-    if (Value *splat = getSplatValue(value)) return builder.CreateVectorSplat(count, splat);
-    auto *instruction = dyn_cast<Instruction>(value);
-    if (!instruction || !between_.contains(instruction))
-      return builder.CreateShuffleVector(value, createSequentialMask(part * count, count, 0));
-    if (auto *shuffle = dyn_cast<ShuffleVectorInst>(instruction)) {
-      Value *first = partOf(shuffle->getOperand(0), part, builder);
-      Value *second = partOf(shuffle->getOperand(1), part, builder);
-      const unsigned whole = cast<FixedVectorType>(shuffle->getOperand(0)->getType())->getNumElements();
-      const unsigned from = whole / parts_;
-      SmallVector<int, 32> places;
-      for (const int place : shuffle->getShuffleMask().slice(part * count, count))
-        places.push_back(place < 0 ? place : int(unsigned(place) / whole * from + unsigned(place) % from));
-      return builder.CreateShuffleVector(first, second, places);
-    }
-    auto *call = dyn_cast<IntrinsicInst>(instruction);
-    SmallVector<Value *, 3> operands;
-    for (Value *operand : call ? call->args() : instruction->operands())
-      operands.push_back(partOf(operand, part, builder));
-    if (!call) return builder.Insert(cloneOfCount(*instruction, count, operands));
-    auto *type = FixedVectorType::get(value->getType()->getScalarType(), count);
-    CallInst *result = builder.CreateIntrinsic(type, call->getIntrinsicID(), operands);
-    result->copyIRFlags(call);
-    return result;
-  }
-
   SmallVector<Instruction *, 8> accesses_;
-  SetVector<Instruction *> between_;
-  unsigned parts_ = 1;
-  DenseMap<std::pair<Value *, unsigned>, Value *> known_;  ///< parts of values
+};
+
+/// What a block computes of each lane for other blocks.
+class LongComputation : Parts {
+ public:
+  /// Computes it for the lanes of one register after another; false where it is short, or the block needs it itself.
+  bool split(BasicBlock &block, uint64_t registerBits, SmallVectorImpl<WeakTrackingVH> &rest) {
+    for (Instruction &each : block)
+      if (isOfEachLane(each) && !getSplatValue(&each)) computed_.insert(&each);
+    SmallVector<Instruction *, 8> results;
+    for (Instruction *each : computed_) {
+      const auto isHere = [&](const User *user) { return cast<Instruction>(user)->getParent() == &block; };
+      const auto isComputed = [&](const User *user) {
+        return computed_.contains(const_cast<Instruction *>(cast<Instruction>(user)));
+      };
+      if (any_of(each->users(), [&](const User *user) { return isHere(user) && !isComputed(user); })) return false;
+      if (!all_of(each->users(), isComputed)) results.push_back(each);
+    }
+    if (computed_.size() < fewest || !cut(registerBits, widestComputed())) return false;
+    IRBuilder<> builder(block.getTerminator());
+    // In their order, which has chains side by side where the source has.
+    for (unsigned part = 0; part < parts_; ++part)
+      for (Instruction *each : computed_) partOf(each, part, builder);
+    for (Instruction *result : results) {
+      SmallVector<Value *, 8> parts;
+      for (unsigned part = 0; part < parts_; ++part) parts.push_back(partOf(result, part, builder));
+      result->replaceAllUsesWith(concatenateVectors(builder, parts));
+      rest.push_back(result);
+    }
+    return true;
+  }
+
+ private:
+  /// Instructions of a computation whose values under way fill the registers, all lanes together.
+  static constexpr unsigned fewest = 32;
 };
 
 }  // namespace
@@ -223,6 +274,9 @@ PreservedAnalyses ByRegister::run(Function &function, FunctionAnalysisManager &a
   SmallVector<WeakTrackingVH, 16> rest;
   for (AccessRun &run : runs) isChanged |= run.split(registerBits, rest);
   // Not before all are split, which may have some of it in common.
+  RecursivelyDeleteTriviallyDeadInstructionsPermissive(rest);
+  rest.clear();
+  for (BasicBlock &block : function) isChanged |= LongComputation().split(block, registerBits, rest);
   RecursivelyDeleteTriviallyDeadInstructionsPermissive(rest);
   return isChanged ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }

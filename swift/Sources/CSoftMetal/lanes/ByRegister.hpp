@@ -16,9 +16,9 @@ void markLaneAfterLane(llvm::Instruction &access);
 /// All lanes load, compute and store together, which takes as many registers as lanes have values under way, times the
 /// registers of a value: 4 with AVX2. A compiler may not store for some lanes before it has loaded for others, who may
 /// be neighbours in memory. Threads that are independent may go before others: what neighbouring loads and stores of a
-/// block have between them is done for the lanes of one register, then for those of the next. Where that is little,
-/// only each access is cut: LLVM scatters the parts of one of many registers, and a copy whose stores go up in memory
-/// is up to 1.4 times as fast (EPYC with AVX2).
+/// block have between them is done for the lanes of one register, then for those of the next, and so is a long
+/// computation that other blocks need. Where that is little, only each access is cut: LLVM scatters the parts of one of
+/// many registers, and a copy whose stores go up in memory is up to 1.4 times as fast (EPYC with AVX2).
 class ByRegister : public llvm::PassInfoMixin<ByRegister> {
  public:
   static bool isRequired() { return true; }
