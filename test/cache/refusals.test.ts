@@ -223,6 +223,15 @@ describe("a step that does not end well", () => {
     expect([cache.length, cache.freePages]).toEqual([3, 1]);
   });
 
+  test("the pages of one whose pass was disposed are free at once", () => {
+    using cache = new KvCache(device, { ...base, pages: { tokens: 2, count: 3 } });
+    step(cache, 3);
+    const pass = device.pass();
+    cache.append(pass, 0, words(3));
+    pass.dispose();
+    expect(cache.freePages).toBe(1);
+  });
+
   test("one that is abandoned before its commit writes nothing where others have written since", async () => {
     using cache = new KvCache(device, { ...base, sequences: 2, pages: { tokens: 2, count: 3 } });
     step(cache, 3);
