@@ -29,10 +29,7 @@ export function appendStep(memory: KvMemory, call: AppendCall, step: Step): void
 
 /** Places in device memory, where a start does not say it all; made once a step. */
 function placesOf(memory: KvMemory, group: WriteGroup, step: Step): Places | undefined {
-  const { kind, tail, pageTokens } = memory.config;
-  const [{ state }] = group.entries as readonly [StepEntry];
-  const isInOnePage = kind !== "paged" || tail > 0 || (state.length % pageTokens) + group.count <= pageTokens;
-  if (group.entries.length === 1 && isInOnePage) return undefined;
+  if (group.entries.length === 1) return undefined;
   let places = step.places.get(group.slot);
   if (places === undefined) {
     places = scratchPlaces(memory, group);
@@ -106,9 +103,8 @@ function writeMain(
   const pieces = piecesOf(config, state, from, to);
   if (config.kind === "paged" && pieces.length > 1) {
     const pages = views.slice(table, state.slot, state.slot + 1);
-    writeRows(pass, views, k, v, {
-      ...{ view: store.layer(layer), at: from, table: pages, count: to - from, isRing: false, rope },
-    });
+    const target = { view: store.layer(layer), at: from, table: pages, count: to - from, isRing: false, rope };
+    writeRows(pass, views, k, v, target);
     return;
   }
   for (const piece of pieces) {

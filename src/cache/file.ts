@@ -119,17 +119,17 @@ export async function readCache(path: string): Promise<SavedCache> {
 export function checkOptions(path: string, saved: KvCacheOptions, expected: Partial<KvCacheOptions>): void {
   const options: Partial<KvCacheOptions> = { ...expected };
   checkOptionNames(options);
-  for (const [name, given] of Object.entries(options)) {
-    const found = (saved as unknown as Readonly<Record<string, unknown>>)[name];
-    const wanted = withDefaults(saved, name, given);
+  for (const name of Object.keys(options) as (keyof KvCacheOptions)[]) {
+    const found = saved[name];
+    const wanted = withDefaults(saved, name, options[name]);
     if (!Bun.deepEquals(found, wanted)) throw unlike(path, name, textOf(found), textOf(wanted));
   }
 }
 
 /** An option with all that has a default, as it would be of the saved cache; as it was given where it fits no such. */
-function withDefaults(saved: KvCacheOptions, name: string, given: unknown): unknown {
+function withDefaults(saved: KvCacheOptions, name: keyof KvCacheOptions, given: unknown): unknown {
   try {
-    return { ...optionsOf(useOptions({ ...saved, [name]: given })) }[name as keyof KvCacheOptions];
+    return optionsOf(useOptions({ ...saved, [name]: given }))[name];
   } catch {
     return given;
   }

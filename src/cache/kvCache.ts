@@ -232,7 +232,7 @@ export class KvCache {
     const { ropeNotes } = recorded.step;
     for (const [layer, note] of ropeNotes.entries()) checkRopeNote(this.#ropeNotes[layer], note, layer);
     this.#sequences.reserve(recorded.step.entries);
-    for (const [layer, note] of ropeNotes.entries()) this.#ropeNotes[layer] = note;
+    Object.assign(this.#ropeNotes, ropeNotes);
     const { step, values } = this.#recorded.prepare(recorded);
     this.#underWay.beginRecorded(step);
     return values;

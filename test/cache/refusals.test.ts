@@ -213,23 +213,17 @@ describe("a step that does not end well", () => {
     expect(cache.length).toBe(2);
   });
 
-  test("one that is abandoned leaves lengths and pages", () => {
+  test.each<[name: string, end: (cache: KvCache, pass: Pass) => void]>([
+    ["is abandoned", (cache) => cache.abandon()],
+    ["has its pass disposed", (_, pass) => pass.dispose()],
+  ])("one that %s leaves lengths, and its pages are free at once", (_, end) => {
     using cache = new KvCache(device, { ...base, pages: { tokens: 2, count: 3 } });
     step(cache, 3);
     using pass = device.pass();
     cache.append(pass, 0, words(3));
     expect(cache.freePages).toBe(0);
-    cache.abandon();
+    end(cache, pass);
     expect([cache.length, cache.freePages]).toEqual([3, 1]);
-  });
-
-  test("the pages of one whose pass was disposed are free at once", () => {
-    using cache = new KvCache(device, { ...base, pages: { tokens: 2, count: 3 } });
-    step(cache, 3);
-    const pass = device.pass();
-    cache.append(pass, 0, words(3));
-    pass.dispose();
-    expect(cache.freePages).toBe(1);
   });
 
   test("one that is abandoned before its commit writes nothing where others have written since", async () => {
