@@ -13,8 +13,17 @@ struct FlashAttnCodes {
 
   @inline(__always)
   static func areGiven(_ args: MAFlashAttnPrefillArgs) -> Bool {
-    args.bitsK | args.bitsV | args.packingK | args.packingV != 0 || Tensor.isPresent(args.normsK)
-      || Tensor.isPresent(args.normsV)
+    DecodeStream.areCodes(streamOfK(args)) || DecodeStream.areCodes(streamOfV(args))
+  }
+
+  @inline(__always)
+  private static func streamOfK(_ args: MAFlashAttnPrefillArgs) -> DecodeStream.Arguments {
+    (args.k, args.normsK, args.packingK, args.bitsK)
+  }
+
+  @inline(__always)
+  private static func streamOfV(_ args: MAFlashAttnPrefillArgs) -> DecodeStream.Arguments {
+    (args.v, args.normsV, args.packingV, args.bitsV)
   }
 
   /// Checks the codes and gives `args` the layout of scratch. The numbers of `args` and its options have been checked;
@@ -25,20 +34,13 @@ struct FlashAttnCodes {
     let params = args.params
     let options = args.options
     let device = pass.deviceIdentity
-    let absent = try pass.device.scratch.placeholder(on: pass.device)
-    func isCoded(_ bits: UInt32, _ packing: UInt32, _ norms: MATensor) -> Bool {
-      bits | packing != 0 || Tensor.isPresent(norms)
+    func codes(
+      _ arguments: DecodeStream.Arguments, _ names: DecodeStream.Names
+    ) throws(StatusError) -> DecodeStream? {
+      DecodeStream.areCodes(arguments) ? try DecodeStream(codes: arguments, names, of: device) : nil
     }
-    k =
-      isCoded(args.bitsK, args.packingK, args.normsK)
-      ? try DecodeStream(
-        (args.k, args.normsK, args.packingK, args.bitsK), (.k, .normsK, "packingK", "bitsK"), of: device, or: absent)
-      : nil
-    v =
-      isCoded(args.bitsV, args.packingV, args.normsV)
-      ? try DecodeStream(
-        (args.v, args.normsV, args.packingV, args.bitsV), (.v, .normsV, "packingV", "bitsV"), of: device, or: absent)
-      : nil
+    k = try codes(Self.streamOfK(args), (.k, .normsK, "packingK", "bitsK"))
+    v = try codes(Self.streamOfV(args), (.v, .normsV, "packingV", "bitsV"))
     let isPaged = options.page_tokens != 0
     try require(
       args.packedKeys == 0, StatusCode.unsupported,

@@ -149,10 +149,7 @@ struct DecodeArguments {
   private static func tensor(
     _ tensor: MATensor, _ name: TensorName, _ dtype: DType, of device: ObjectIdentifier, or absent: Unmanaged<Buffer>
   ) throws(StatusError) -> Tensor {
-    guard Tensor.isPresent(tensor) else { return Tensor(absent: absent, dtype, name) }
-    let tensor = try Tensor(tensor, name, of: device)
-    try tensor.requireDType(dtype)
-    return tensor
+    try Tensor.optional(tensor, name, dtype, of: device) ?? Tensor(absent: absent, dtype, name)
   }
 
   private static func values(

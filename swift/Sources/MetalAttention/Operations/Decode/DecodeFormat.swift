@@ -44,6 +44,12 @@ struct DecodeStream {
   typealias Arguments = (rows: MATensor, norms: MATensor, packing: UInt32, bits: UInt32)
   typealias Names = (rows: TensorName, norms: TensorName, packing: StaticString, bits: StaticString)
 
+  /// Whether the caller gave codes, by whatever says so.
+  @inline(__always)
+  static func areCodes(_ arguments: Arguments) -> Bool {
+    arguments.packing != 0 || arguments.bits != 0 || Tensor.isPresent(arguments.norms)
+  }
+
   /// - Parameters:
   ///   - device: as `Pass.deviceIdentity` has it.
   ///   - absent: what stands for norms that are not given.
@@ -51,15 +57,29 @@ struct DecodeStream {
   init(
     _ arguments: Arguments, _ names: Names, of device: ObjectIdentifier, or absent: Unmanaged<Buffer>
   ) throws(StatusError) {
-    rows = try Tensor(arguments.rows, names.rows, of: device)
-    guard arguments.packing != 0 || arguments.bits != 0 || Tensor.isPresent(arguments.norms) else {
-      try require(
-        rows.dtype == .f32 || rows.dtype == .f16 || rows.dtype == .bf16, StatusCode.unsupported,
-        "\(names.rows) is \(rows.dtype); it is f32, f16 or bf16, or u8 with norms, packing and bits")
-      norms = Tensor(absent: absent, .f32, names.norms)
-      format = DecodeFormat(rows.dtype)
-      return
+    if Self.areCodes(arguments) {
+      try self.init(codes: arguments, names, of: device)
+    } else {
+      try self.init(values: arguments, names, of: device, or: absent)
     }
+  }
+
+  @inline(__always)
+  private init(
+    values arguments: Arguments, _ names: Names, of device: ObjectIdentifier, or absent: Unmanaged<Buffer>
+  ) throws(StatusError) {
+    rows = try Tensor(arguments.rows, names.rows, of: device)
+    try require(
+      rows.dtype == .f32 || rows.dtype == .f16 || rows.dtype == .bf16, StatusCode.unsupported,
+      "\(names.rows) is \(rows.dtype); it is f32, f16 or bf16, or u8 with norms, packing and bits")
+    norms = Tensor(absent: absent, .f32, names.norms)
+    format = DecodeFormat(rows.dtype)
+  }
+
+  /// - Parameter device: as `Pass.deviceIdentity` has it.
+  @inline(__always)
+  init(codes arguments: Arguments, _ names: Names, of device: ObjectIdentifier) throws(StatusError) {
+    rows = try Tensor(arguments.rows, names.rows, of: device)
     format = DecodeFormat(
       try HadamardFormat(bits: arguments.bits, names.bits, packing: arguments.packing, names.packing))
     try rows.requireDType(.u8)
