@@ -5,8 +5,8 @@ import { type CacheFormat, checkDecode, type DecodeCase, DecodeScene, runDecode 
 import { isOtherGpu } from "../helpers/otherGpu.ts";
 import { codeFormats, formatName } from "../helpers/quantized.ts";
 
-// Decode attention by products of matrices, which a device takes for few codes of small heads where matrices have units
-// of their own: the same judgement as of the other kernels, and bits that depend on a row's own keys alone.
+// Decode attention by products of matrices, which a device takes for halves and few codes of small heads where matrices
+// have units of their own: the same judgement as of the other kernels, and bits that depend on a row's own keys alone.
 
 const device = openWith({ SOFTMETAL_MATRIX_UNITS: "1" });
 afterAll(() => device.dispose());
@@ -27,11 +27,17 @@ const base: DecodeCase = {
   v: k3,
 };
 
+/** What K and V are: codes and halves. */
+const kinds: readonly Partial<DecodeCase>[] = [{}, { k: "f16", v: "f16" }];
+
 let cases = 0;
 
+/** Checks a case of one kind, and of each where it names none. */
 function check(changes: Partial<DecodeCase>): void {
-  checkDecode(device, { ...base, ...changes });
-  cases += 1;
+  for (const kind of changes.k ? [{}] : kinds) {
+    checkDecode(device, { ...base, ...kind, ...changes });
+    cases += 1;
+  }
 }
 
 /** The bits of the result of a case, of the first of so many sequences. */
@@ -100,24 +106,25 @@ test("queries from 2^-100 to 2^100, and scores of 300 and more", () => {
   check({ spread: 30, scale: 1, lengths: [70], capacity: 72 });
 });
 
-test("the bits of a row follow from its own keys alone", () => {
-  const expected = bitsOf({ sink: 1 });
-  const same = (changes: Partial<DecodeCase>) => expect(bitsOf({ sink: 1, ...changes })).toBe(expected);
+test.each(kinds)("the bits of a row follow from its own keys alone", (kind) => {
+  const common = { ...kind, sink: 1 };
+  const expected = bitsOf(common);
+  const same = (changes: Partial<DecodeCase>) => expect(bitsOf({ ...common, ...changes })).toBe(expected);
   same({ capacity: 2000 });
   same({ capacity: 2000, hasLengths: true });
   for (const pageTokens of [1, 40, 64]) same({ pageTokens, pageOrder: pageTokens });
   for (const others of [[600], [1, 0, 300]]) same({ lengths: [600, ...others] });
   const window = 290;
-  const windowed = bitsOf({ window, rows: 3 });
+  const windowed = bitsOf({ ...kind, window, rows: 3 });
   for (const capacity of [window + 2, 511]) {
-    expect(bitsOf({ window, rows: 3, isSliding: true, capacity, hasLengths: true })).toBe(windowed);
+    expect(bitsOf({ ...kind, window, rows: 3, isSliding: true, capacity, hasLengths: true })).toBe(windowed);
   }
   using alone = openWith({ SOFTMETAL_MATRIX_UNITS: "1", SOFTMETAL_THREADS: "1" });
-  expect(bitsOf({ sink: 1 }, alone)).toBe(expected);
+  expect(bitsOf(common, alone)).toBe(expected);
 });
 
-test("a row of a call of several, and a head of a group, have the bits that they have alone", () => {
-  const scene = new DecodeScene(device, { ...base, rows: 5, heads: 4, kvHeads: 1 });
+test.each(kinds)("a row of a call of several, and a head of a group, have the bits that they have alone", (kind) => {
+  const scene = new DecodeScene(device, { ...base, ...kind, rows: 5, heads: 4, kvHeads: 1 });
   runDecode(device, scene);
   const [outs, lses] = [scene.out.toFloat32Array(), scene.lse.view()];
   const { headDim } = base;
@@ -180,6 +187,9 @@ test("which caches take it", () => {
   expect(kernel({})).toBe("flash_attn_vec_tq_matrices_d128");
   expect(kernel({ headDim: 64, heads: 2, rows: 3 })).toBe("flash_attn_vec_tq_matrices_d64");
   const k8 = { bits: 8, packing: "byte" } as const;
+  expect(kernel({ k: "f16", v: "f16" })).toBe("flash_attn_vec_matrices_d128");
+  expect(kernel({ k: "f16", v: "f16", headDim: 64 })).toBe("flash_attn_vec_matrices_d64");
+  expect(kernel({ k: "f16", v: "bf16" })).toBe("flash_attn_vec_d128_q4");
   expect(kernel({ k: k8 })).toBe("flash_attn_vec_tq_d128_q4");
   expect(kernel({ v: k8 })).toBe("flash_attn_vec_tq_d128_q4");
   expect(kernel({ k: "f16" })).toBe("flash_attn_vec_hybrid_d128_q4");
@@ -190,4 +200,4 @@ test("which caches take it", () => {
   if (!isOtherGpu) expect(kernel({}, usual)).toBe("flash_attn_vec_tq_d128_q4");
 });
 
-test("all cases ran", () => expect(cases).toBe(302));
+test("all cases ran", () => expect(cases).toBe(506));

@@ -15,9 +15,9 @@ import {
 // A decode step, recorded once and run token after token: rotary positions, the write of K and V, attention. Positions
 // and lengths lie in device memory, where a kernel of the step advances them.
 
-const [heads, kvHeads, headDim, capacity, steps] = [4, 2, 64, 300, 20];
-/** Keys before the first step: over 20 steps one sequence goes into a second block of 256. */
-const starts = [246, 3] as const;
+const [heads, kvHeads, headDim, capacity, steps] = [4, 2, 64, 1056, 20];
+/** Keys before the first step: over 20 steps one sequence goes into a fifth block of 256. */
+const starts = [1014, 3] as const;
 const batch = starts.length;
 
 const advance = `

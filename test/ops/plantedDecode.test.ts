@@ -47,7 +47,7 @@ const tree: DecodeCase = { ...dense, treeColumns: 7 };
 const paged: DecodeCase = { ...dense, pageTokens: 16, capacity: 320 };
 const outnumbered: DecodeCase = { ...dense, rows: 16, lengths: [3, 20], capacity: 32 };
 
-/** Over codes whose products are those of matrices. */
+/** Over codes, by products of matrices. */
 const matrixCase: DecodeCase = { ...quantized, rows: 1, lengths: [300, 45], capacity: 310 };
 
 /** Which function constants a kernel of a case has. */
@@ -141,8 +141,14 @@ const matrices = (name: string, changes: Partial<DecodeCase>, find: RegExp, repl
   patches: [{ find, replace }],
 });
 
+/** The same over f16. */
+const halves = (name: string, changes: Partial<DecodeCase>, find: RegExp, replace: string): Mistake => {
+  const mistake = matrices(name, { k: "f16", v: "f16", ...changes }, find, replace);
+  return { ...mistake, name: `${mistake.name}, over f16` };
+};
+
 const mistakes: readonly Mistake[] = [
-  matrices("the lower half of q dropped", {}, /half2\(half\(value - float\(high\)\)\)/, "half2(half(0.0f))"),
+  matrices("the lower half of q dropped", {}, /half low = half\(value - float\(high\)\)/, "half low = half(0.0f)"),
   matrices(
     "the lower half of centroids dropped",
     {},
@@ -160,7 +166,7 @@ const mistakes: readonly Mistake[] = [
   matrices("the scale of sums forgotten", {}, /power\[i\] = next_power;/, ""),
   matrices("keys that a row does not see", { rows: 4 }, /leaf \+ kLeafKeys > end_for_all/, "false"),
   matrices("keys before the window", { window: 33 }, /leaf < first_for_all/, "false"),
-  matrices("keys of the leaf before", {}, /clamp\(leaf \+ kLeafKeys \+ int\(lane\)/, "clamp(leaf + int(lane)"),
+  matrices("keys of the leaf before", {}, /clamp\(leaf \+ kLeafStep \+ int\(lane\)/, "clamp(leaf + int(lane)"),
   matrices("scores of the other half of a leaf", {}, /\(is_low \? 16 : 0\)/, "(is_low ? 0 : 16)"),
   matrices(
     "queries of the next head",
@@ -174,6 +180,27 @@ const mistakes: readonly Mistake[] = [
     /is_run\(simd_all\(row_of_lane == first \+ lane\)\)/,
     "is_run(true)",
   ),
+  matrices("the states of SIMD groups not rescaled", {}, /exp_of_difference\(of_group\.x - joined\.maximum\)/, "1.0f"),
+  matrices(
+    "the keys of a SIMD group left out",
+    {},
+    /g < kQueries; g\+\+\) \{\s+const float2/,
+    "g < kQueries - 1; g++) { const float2",
+  ),
+  halves("the lower half of q dropped", {}, /half low = half\(value - float\(high\)\)/, "half low = half(0.0f)"),
+  halves(
+    "neighbouring keys of V in each other's place",
+    {},
+    /half2\(first\.y, second\.y\)/,
+    "half2(second.y, first.y)",
+  ),
+  halves(
+    "the coordinates of queries in another order",
+    {},
+    /d % 32 \/ 8 \* 2 \+ d % 2/,
+    "d % 32 / 8 * 2 + (1 - d % 2)",
+  ),
+  halves("the sums of another coordinate", {}, /row \* 8 \+ j % 8/, "row * 8 + 7 - j % 8"),
   attend("ring one slot late", ring, /position % capacity : position/, "(position + 1) % capacity : position"),
   attend(
     "the slot about to be written taken for the oldest",
@@ -359,6 +386,8 @@ const mistakes: readonly Mistake[] = [
 
 const battery: readonly DecodeCase[] = [
   dense,
+  matrixCase,
+  { ...matrixCase, k: "f16", v: "f16" },
   ring,
   quantized,
   wide,

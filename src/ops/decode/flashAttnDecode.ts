@@ -147,7 +147,7 @@ const record = {
  *
  * The cache may be dense or quantized, K and V each its own, linear, a ring or in pages, and is read as it lies: codes
  * are never decoded to memory. Computed in f32. A row that sees no key gives exactly 0. One dispatch where the keys fit
- * in a block of 256 positions, two otherwise.
+ * in a block of 256 positions (1,024 where products of matrices attend), two otherwise.
  *
  * The bits of a result depend on the row's own keys, values and positions alone, in their format: not on the batch, on
  * heads that share K and V, on the capacity, on pages or a ring, nor on how many rows a call has.

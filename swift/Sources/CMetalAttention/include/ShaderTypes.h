@@ -300,7 +300,7 @@ typedef struct FlashAttnDecodeParams {
   ma_u32 q_dtype;       ///< derived: MA_DTYPE_* of q
   ma_u32 out_dtype;     ///< derived: MA_DTYPE_* of out
   ma_u32 present;       ///< derived: MA_DECODE_*
-  ma_u32 n_blocks;      ///< derived: blocks of 256 keys that the grid has for a sequence
+  ma_u32 n_blocks;      ///< derived: states that the grid has for a sequence, of 256 or 1,024 keys each
   ma_u32 n_tiles;       ///< derived: tiles of the queries of a key/value head
 } FlashAttnDecodeParams;
 

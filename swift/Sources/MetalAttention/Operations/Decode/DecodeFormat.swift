@@ -7,8 +7,9 @@ struct DecodeFormat {
   /// 8 have a byte of their own.
   let constant: UInt32
   let isCoded: Bool
-  /// Whether it has so few centroids that 32 lanes look them up in a table without waiting long for each other.
-  let hasFewCentroids: Bool
+  /// Whether its values are halves, or sums of two that 32 lanes look up in a table of few centroids without waiting long
+  /// for each other: elements of the matrices that attention over codes and halves multiplies.
+  let isOfHalves: Bool
   /// Bytes that 8 codes take; 0 of what is dense.
   private let codeWidth: UInt32
 
@@ -16,7 +17,7 @@ struct DecodeFormat {
   init(_ dtype: DType) {
     constant = dtype.rawValue
     isCoded = false
-    hasFewCentroids = false
+    isOfHalves = dtype == .f16
     codeWidth = 0
   }
 
@@ -24,7 +25,7 @@ struct DecodeFormat {
   init(_ codes: HadamardFormat) {
     constant = codes.packing == .byte ? codes.bits | 8 : codes.bits
     isCoded = true
-    hasFewCentroids = codes.bits <= 6
+    isOfHalves = codes.bits <= 6
     codeWidth = codes.codeWidth
   }
 

@@ -2,16 +2,17 @@ import CMetalAttention
 
 /// How decode attention cuts its work; nothing of it changes a bit of the result.
 struct DecodeGeometry {
-  /// Keys of a block, as the shader has it.
+  /// Keys that a SIMD group or two of them attend over, as the shaders have it.
   static let blockKeys: UInt64 = 256
 
-  /// Blocks that a sequence may have, those of the window and of the ring alone.
+  /// States of blocks that a sequence may have, those of the window and of the ring alone.
   let blocks: UInt32
   /// Which of the tiles of `DecodeKernel.tileQueries`.
   let tile: Int
   /// Tiles of the queries that share a head of K and V.
   let tiles: UInt32
-  /// SIMD groups in a threadgroup: in lanes two for a tile of a block, of matrices one.
+  /// SIMD groups in a threadgroup: in lanes two for a tile of a block, of matrices one for each of the blocks that share a
+  /// state.
   let simdGroups: UInt32
   private let form: DecodeForm
 
@@ -22,7 +23,8 @@ struct DecodeGeometry {
   @inline(__always)
   init(_ params: FlashAttnDecodeParams, _ form: DecodeForm, batch: UInt32, hasLengths: Bool, cores: UInt32) {
     self.form = form
-    blocks = Self.blocks(params, hasLengths: hasLengths)
+    let keys = form == .lanes ? Self.blockKeys : Self.blockKeys * UInt64(Self.matrixQueries)
+    blocks = Self.blocks(params, hasLengths: hasLengths, of: keys)
     let queries = params.n_heads / params.n_kv_heads * params.n_q
     tile = queries == 1 ? 0 : 1
     switch form {
@@ -35,12 +37,12 @@ struct DecodeGeometry {
           cores: UInt64(max(1, cores)))
     case .matrices:
       tiles = (queries - 1) / Self.matrixQueries + 1
-      // Each rotates one of the queries for all.
+      // Each begins and ends one of the queries for all.
       simdGroups = Self.matrixQueries
     }
   }
 
-  /// Queries of a tile of matrices, as the shader has it.
+  /// Queries of a tile of matrices, and blocks that share a state, as the shader has it.
   private static let matrixQueries: UInt32 = 4
 
   /// Threadgroups that a head of K and V of a sequence takes.
@@ -49,7 +51,7 @@ struct DecodeGeometry {
   func threadgroups(of simdGroups: UInt32) -> UInt32 {
     switch form {
     case .lanes: (blocks * tiles - 1) / (simdGroups / 2) + 1
-    case .matrices: ((blocks - 1) / simdGroups + 1) * tiles
+    case .matrices: blocks * tiles
     }
   }
 
@@ -67,21 +69,22 @@ struct DecodeGeometry {
     return together <= alone ? 2 : 1
   }
 
-  private static func blocks(_ params: FlashAttnDecodeParams, hasLengths: Bool) -> UInt32 {
+  /// - Parameter keys: of a block.
+  private static func blocks(_ params: FlashAttnDecodeParams, hasLengths: Bool, of keys: UInt64) -> UInt32 {
     let capacity = UInt64(params.capacity)
     let isRing = params.is_sliding != 0
     // Keys that any row sees: the window of each reaches back from another position.
     let seen = params.window == 0 ? capacity : min(capacity, UInt64(params.window) + UInt64(params.n_q) - 1)
     if hasLengths {
       // Wherever they begin among the blocks.
-      let anywhere = (seen + 2 * blockKeys - 2) / blockKeys
-      let fromStart = (capacity + blockKeys - 1) / blockKeys
+      let anywhere = (seen + 2 * keys - 2) / keys
+      let fromStart = (capacity + keys - 1) / keys
       let isAligned = !isRing && params.window == 0
       return UInt32(max(1, isAligned ? fromStart : isRing ? anywhere : min(anywhere, fromStart)))
     }
     let length = UInt64(params.seq_len)
     if length == 0 { return 1 }
     let first = length - min(length, seen)
-    return UInt32((length - 1) / blockKeys - first / blockKeys + 1)
+    return UInt32((length - 1) / keys - first / keys + 1)
   }
 }

@@ -45,12 +45,12 @@ enum DecodeKernel {
   static let latentTable = KernelTable(2) { place in
     "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim, place[0]))"
   }
-  /// By products of matrices, by head size: K and V codes.
-  static let matrixTable = KernelTable(headDims.count) { place in
-    let headDim = headDims[place[0]]
-    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_tq_matrices_d\(headDim)" : nil
+  /// By products of matrices, by whether K and V are codes, and head size.
+  static let matrixTable = KernelTable(2, headDims.count) { place in
+    let headDim = headDims[place[1]]
+    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_\(kinds[place[0]].name)matrices_d\(headDim)" : nil
   }
-  /// Head sizes of which a lane has whole words of codes, and registers for its sums.
+  /// Head sizes of which a lane has whole words of a row, and registers for its sums.
   private static let matrixHeadDims: [UInt32] = [64, 128]
   /// By head size.
   private static let reduceTable = KernelTable(headDims.count) { "flash_attn_vec_reduce_d\(headDims[$0[0]])" }
@@ -65,8 +65,8 @@ enum DecodeKernel {
   @inline(__always)
   static func form(_ headDim: UInt32, k: DecodeFormat, v: DecodeFormat, on device: Device) -> DecodeForm {
     let isMatrix =
-      device.hasMatrixUnits && k.hasFewCentroids && v.hasFewCentroids
-      && place(headDim).flatMap { matrixIndices[$0] } != nil
+      device.hasMatrixUnits && k.isOfHalves && v.isOfHalves && k.isCoded == v.isCoded
+      && place(headDim).flatMap { matrixIndices[0, $0] } != nil
     return isMatrix ? .matrices : .lanes
   }
 
@@ -78,7 +78,7 @@ enum DecodeKernel {
   ) throws(StatusError) -> PipelineSlot {
     let kind = k.format.isCoded ? (v.format.isCoded ? 1 : 3) : (v.format.isCoded ? 2 : 0)
     let size = place(headDim)
-    let sized = size.map { form == .matrices ? matrixIndices[$0] : attendIndices[kind, $0, tile] }
+    let sized = size.map { form == .matrices ? matrixIndices[kind, $0] : attendIndices[kind, $0, tile] }
     guard let kernel = sized ?? latentIndices[tile] else {
       throw unsupported(headDim)
     }

@@ -73,7 +73,7 @@ enum FlashAttnDecode {
     params.q_dtype = try Derived.fill(params.q_dtype, "q_dtype", tensors.q.dtype.rawValue, "the dtype of q")
     params.out_dtype = try Derived.fill(params.out_dtype, "out_dtype", tensors.out.dtype.rawValue, "the dtype of out")
     params.present = try Derived.fill(params.present, "present", tensors.present, "the tensors that are given")
-    params.n_blocks = try Derived.fill(params.n_blocks, "n_blocks", geometry.blocks, "the blocks of 256 keys")
+    params.n_blocks = try Derived.fill(params.n_blocks, "n_blocks", geometry.blocks, "the blocks of keys")
     params.n_tiles = try Derived.fill(params.n_tiles, "n_tiles", geometry.tiles, "the tiles of queries")
   }
 
@@ -118,7 +118,7 @@ enum FlashAttnDecode {
     _ pipeline: Pipeline, _ params: FlashAttnDecodeParams, _ geometry: DecodeGeometry, batch: UInt32,
     in encoder: DispatchEncoder
   ) {
-    // Fewer where the pipeline allows fewer: the result does not depend on it.
+    // Where the pipeline allows fewer, lanes take fewer, and the result does not depend on it; matrices need theirs.
     let simdGroups = max(2, min(geometry.simdGroups, pipeline.maxTotalThreadsPerThreadgroup / 64 * 2))
     encoder.dispatch(
       .flashAttnDecode, .threadgroups,

@@ -1,0 +1,163 @@
+/// A leaf of 32 keys as 8x8 matrices: where its rows lie, its norms, and the products of both sides.
+///
+/// K and V each have a type of what a lane has of a leaf (flash_attn_decode_codes.h, flash_attn_decode_elements.h). A
+/// lane has two neighbours of a row of a matrix (common/simdgroup_tile.h): row `row`, columns 2 `pair` and the next.
+#pragma once
+
+#include <metal_stdlib>
+#include <metal_simdgroup>
+
+#include "common/simdgroup_tile.h"
+
+using namespace metal;
+
+using HalfMatrix = simdgroup_matrix<half, 8, 8>;
+
+/// The row and the pair of columns of a lane.
+struct MatrixLane {
+  uint row;
+  uint pair;
+
+  explicit MatrixLane(uint lane) {
+    const LaneElements elements = elements_of_lane(lane);
+    row = uint(elements.row);
+    pair = uint(elements.column) / 2;
+  }
+};
+
+/// The rows of the 32 keys of a leaf.
+struct LeafRows {
+  uint row;  ///< of key `lane`
+  uint first;  ///< of key 0
+  bool is_run;
+
+  LeafRows(uint row_of_lane, uint lane)
+      : row(row_of_lane), first(simd_broadcast_first(row_of_lane)), is_run(simd_all(row_of_lane == first + lane)) {}
+
+  /// Those of four keys, 8 apart from `key` on. Most leaves lie in one piece, where no lane has to ask another.
+  void of(uint key, thread uint *rows) const {
+    if (is_run) {
+#pragma clang loop unroll(full)
+      for (uint m = 0; m < 4; m++) {
+        rows[m] = first + key + 8 * m;
+      }
+    } else {
+#pragma clang loop unroll(full)
+      for (uint m = 0; m < 4; m++) {
+        rows[m] = simd_shuffle(row, ushort(key + 8 * m));
+      }
+    }
+  }
+};
+
+/// Norms of the two keys whose scores a lane has: those of matrices 0 and 1, or of 2 and 3 where its columns are the
+/// last four. Of dense rows they are 1.
+struct LeafNorms {
+  float k[2] = {1.0f, 1.0f};
+  float v[2] = {1.0f, 1.0f};
+
+  template <bool K_CODES, bool V_CODES>
+  void load(const device float *norms_k, const device float *norms_v, LeafRows leaf, MatrixLane at) {
+    uint rows[4];
+    leaf.of(at.row, rows);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < 2; m++) {
+      const uint row = at.pair >= 2 ? rows[m + 2] : rows[m];
+      if (K_CODES) {
+        k[m] = norms_k[row];
+      }
+      if (V_CODES) {
+        v[m] = norms_v[row];
+      }
+    }
+  }
+};
+
+/// Weights of the keys whose scores the lane has, of which `high` and `low` are the halves, as four matrices whose row
+/// is a key of the leaf: upper halves in columns 0 to 3, lower ones in the others.
+inline void weights_of_leaf(const thread half2 *high, const thread half2 *low, MatrixLane at, thread half2 *weights) {
+  const bool is_low = at.pair >= 2;
+#pragma clang loop unroll(full)
+  for (int m = 0; m < 2; m++) {
+    const half2 kept = is_low ? low[m] : high[m];
+    const half2 given = is_low ? high[m] : low[m];
+    const half2 taken = as_type<half2>(simd_shuffle_xor(as_type<uint>(given), 8));
+    weights[m] = is_low ? taken : kept;
+    weights[m + 2] = is_low ? kept : taken;
+  }
+}
+
+/// K Q^T of a leaf: 32 keys in four matrices, with the queries, which lie in rows of `Keys::query_row` halves: four of
+/// upper halves, four of lower ones. Tensor cores cut off what they add up, by up to 2^-23 of a sum each time; so sums
+/// are short, 64 coordinates, and joined in float.
+template <int D, typename Keys>
+inline void multiply_leaf(thread const Keys &keys, const threadgroup half *queries, thread Accumulator *products) {
+  constexpr int matrices = D / 8 * Keys::columns;
+  constexpr int matrices_of_sum = 8 * Keys::columns;
+#pragma clang loop unroll(full)
+  for (int first = 0; first < matrices; first += matrices_of_sum) {
+    Accumulator parts[4];
+#pragma clang loop unroll(full)
+    for (int m = 0; m < 4; m++) {
+      parts[m] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    }
+#pragma clang loop unroll(full)
+    for (int t = first; t < first + matrices_of_sum; t += 2) {
+      HalfMatrix query[2];
+      HalfMatrix rows[2][4];
+#pragma clang loop unroll(full)
+      for (int u = 0; u < 2; u++) {
+        simdgroup_load(query[u], queries + 8 * (t + u), Keys::query_row, ulong2(0, 0), true);
+#pragma clang loop unroll(full)
+        for (int m = 0; m < 4; m++) {
+          rows[u][m].thread_elements() = keys.elements(m, t + u);
+        }
+      }
+      // Two matrices with one right factor, and two steps of a sum, one behind the other: a product of 16 rows and 16
+      // steps where the hardware has such.
+#pragma clang loop unroll(full)
+      for (int two = 0; two < 4; two += 2) {
+#pragma clang loop unroll(full)
+        for (int u = 0; u < 2; u++) {
+          simdgroup_multiply_accumulate(parts[two], rows[u][two], query[u], parts[two]);
+          simdgroup_multiply_accumulate(parts[two + 1], rows[u][two + 1], query[u], parts[two + 1]);
+        }
+      }
+    }
+#pragma clang loop unroll(full)
+    for (int m = 0; m < 4; m++) {
+      thread auto &sum = products[m].thread_elements();
+      const thread auto &part = parts[m].thread_elements();
+      sum[0] = first == 0 ? part[0] : sum[0] + part[0];
+      sum[1] = first == 0 ? part[1] : sum[1] + part[1];
+    }
+  }
+}
+
+/// sums = sums * factors + V^T weights: D / 8 matrices of coordinates, `Values::matrices` of weights. The products are
+/// added up apart, as those of K are.
+template <int D, typename Values>
+inline void accumulate_leaf(thread const Values &values, const thread HalfMatrix *weights, const thread float *factors,
+                            thread Accumulator *sums) {
+#pragma clang loop unroll(full)
+  for (int j = 0; j < D / 8; j += 2) {
+    Accumulator parts[2];
+    parts[0] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    parts[1] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < Values::matrices; m++) {
+      HalfMatrix rows[2];
+      rows[0].thread_elements() = values.elements(m, j);
+      rows[1].thread_elements() = values.elements(m, j + 1);
+      simdgroup_multiply_accumulate(parts[0], rows[0], weights[m], parts[0]);
+      simdgroup_multiply_accumulate(parts[1], rows[1], weights[m], parts[1]);
+    }
+#pragma clang loop unroll(full)
+    for (int u = 0; u < 2; u++) {
+      thread auto &sum = sums[j + u].thread_elements();
+      const thread auto &part = parts[u].thread_elements();
+      sum[0] = fma(sum[0], factors[0], part[0]);
+      sum[1] = fma(sum[1], factors[1], part[1]);
+    }
+  }
+}
