@@ -127,8 +127,8 @@ struct CodedKeys {
   half2 elements(uint m, uint t) const { return codes[m].centroid(t, format, table); }
 };
 
-/// What a lane has of a leaf of V: in matrices 2 m and 2 m + 1 the keys are 8 m + 2 pair and the next, and the
-/// coordinates row * (D / 8) on.
+/// What a lane has of a leaf of V: in matrix m the key is 4 m + pair, so that what lanes read at once lies together,
+/// and the coordinates are row * (D / 8) on.
 template <int D>
 struct CodedValues {
   static constant constexpr bool is_coded = true;
@@ -148,7 +148,7 @@ struct CodedValues {
 #pragma clang loop unroll(full)
     for (uint i = 0; i < 2; i++) {
       uint rows[4];
-      leaf.of(2 * at.pair + i, rows);
+      leaf.of(4 * i + at.pair, rows);
 #pragma clang loop unroll(full)
       for (int m = 0; m < 4; m++) {
         codes[2 * m + i].load(v, format, rows[m], at.row * (D / 8));
@@ -163,12 +163,10 @@ struct CodedValues {
   static void spread(const thread half2 *high, const thread half2 *low, MatrixLane at, thread HalfMatrix *weights) {
     half2 of_leaf[4];
     weights_of_leaf(high, low, at, of_leaf);
-    const bool is_odd = at.row % 2 != 0;
 #pragma clang loop unroll(full)
-    for (int m = 0; m < 4; m++) {
-      const half2 other = as_type<half2>(simd_shuffle_xor(as_type<uint>(of_leaf[m]), 2));
-      weights[2 * m].thread_elements() = is_odd ? other : of_leaf[m];
-      weights[2 * m + 1].thread_elements() = is_odd ? of_leaf[m] : other;
+    for (int m = 0; m < 8; m++) {
+      const uint weight = simd_shuffle(as_type<uint>(of_leaf[m / 2]), at.lane_of_row(m % 2 * 4 + at.row / 2));
+      weights[m].thread_elements() = as_type<half2>(weight);
     }
   }
 };

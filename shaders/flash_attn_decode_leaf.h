@@ -23,6 +23,11 @@ struct MatrixLane {
     row = uint(elements.row);
     pair = uint(elements.column) / 2;
   }
+
+  /// The lane that has the same columns of another row.
+  ushort lane_of_row(uint other) const {
+    return ushort((other & 4) << 2 | (pair & 2) << 2 | (other & 3) << 1 | (pair & 1));
+  }
 };
 
 /// The rows of the 32 keys of a leaf.

@@ -160,8 +160,8 @@ const mistakes: readonly Mistake[] = [
   matrices(
     "the weights of neighbouring keys in each other's place",
     {},
-    /const bool is_odd = at\.row % 2 != 0/,
-    "const bool is_odd = at.row % 2 == 0",
+    /at\.lane_of_row\(m % 2 \* 4 \+ at\.row \/ 2\)/,
+    "at.lane_of_row(m % 2 * 4 + (at.row / 2 ^ 1))",
   ),
   matrices("the scale of sums forgotten", {}, /power\[i\] = next_power;/, ""),
   matrices("keys that a row does not see", { rows: 4 }, /leaf \+ kLeafKeys > end_for_all/, "false"),
