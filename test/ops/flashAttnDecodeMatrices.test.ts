@@ -155,17 +155,17 @@ test.each(kinds)("a row of a call of several, and a head of a group, have the bi
   scene.dispose();
 });
 
-test("rows that begin at any word of two bytes", () => {
-  const scene = new DecodeScene(device, { ...base, lengths: [45], capacity: 50 });
+test.each(kinds)("rows that begin at any word of two bytes", (kind) => {
+  const scene = new DecodeScene(device, { ...base, ...kind, lengths: [45], capacity: 50 });
   runDecode(device, scene);
   const expected = Buffer.from(scene.out.bytes).toString("hex");
-  const moved = <C extends FlashAttnDecodeArgs["k"]>(cache: C): C => {
-    if (!("packed" in cache)) return cache;
-    const { packed } = cache;
-    const part = device.tensor("u8", [packed.length + 2]).slice(2, packed.length + 2);
-    part.bytes.set(packed.bytes);
-    return { ...cache, packed: part.reshape(packed.shape) };
+  const movedRows = <T extends "u8" | "f16">(rows: Tensor<T>, words: number): Tensor<T> => {
+    const part = device.tensor(rows.dtype, [rows.length + words]).slice(words, rows.length + words);
+    part.bytes.set(rows.bytes);
+    return part.reshape(rows.shape) as Tensor<T>;
   };
+  const moved = (cache: FlashAttnDecodeArgs["k"]): FlashAttnDecodeArgs["k"] =>
+    "packed" in cache ? { ...cache, packed: movedRows(cache.packed, 2) } : movedRows(cache as Tensor<"f16">, 1);
   scene.out.bytes.fill(0);
   using pass = device.pass();
   flashAttnDecode(pass, { ...scene.args, k: moved(scene.args.k), v: moved(scene.args.v as FlashAttnDecodeArgs["k"]) });
