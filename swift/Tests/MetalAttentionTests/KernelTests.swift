@@ -74,7 +74,8 @@ import Testing
       kernel.name.hasPrefix("flash_attn_prefill") && !kernel.name.hasPrefix("flash_attn_prefill_decode")
     let sharesRows = ["_d192", "_d256", "_d512"].contains { kernel.name.contains($0) }
     let isOfTokens = kernel.name.hasPrefix("flash_attn_vec") && !kernel.name.contains("_reduce")
-    let threads: UInt32 = isOfTokens ? 512 : !isAttention ? 1024 : sharesRows ? 128 : 64
+    let ofTokens: UInt32 = kernel.name.hasPrefix("flash_attn_vec_matrices") ? 384 : 512
+    let threads: UInt32 = isOfTokens ? ofTokens : !isAttention ? 1024 : sharesRows ? 128 : 64
     #expect(info.maxTotalThreadsPerThreadgroup == threads)
     #expect(info.staticThreadgroupMemoryLength <= 32768)
     expectOK(ma_pipeline_release(pipeline))
