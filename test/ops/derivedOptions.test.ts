@@ -187,7 +187,7 @@ const decodeSample: Sample = {
   name: "decode over 600 keys",
   call: (pass, poke) => {
     const block = new Block(structSizes.MAFlashAttnDecodeArgs);
-    // Over f16 keys of a block of 1,024 are one where matrices have units of their own.
+    // Over f16 a block may have 1,024 keys, where matrices have units of their own; over bf16 it has 256 everywhere.
     const bf16 = (capacity: number) => tensor("bf16", B * nKvHeads * capacity * D);
     packMAFlashAttnDecodeArgs(block, 0, {
       ...{ q: tensor("bf16", B * H * D), k: bf16(700), v: bf16(700) },

@@ -2,17 +2,18 @@ import CMetalAttention
 
 /// How decode attention cuts its work; nothing of it changes a bit of the result.
 struct DecodeGeometry {
-  /// Keys that a SIMD group or two of them attend over, as the shaders have it.
+  /// Keys of a block of lanes, which two SIMD groups attend over, as the shader has it.
   static let blockKeys: UInt64 = 256
+  /// Keys of a block of matrices, which the SIMD groups of a threadgroup share, as the shader has it.
+  private static let matrixBlockKeys: UInt64 = 1024
 
-  /// States of blocks that a sequence may have, those of the window and of the ring alone.
+  /// Blocks that a sequence may have, those of the window and of the ring alone.
   let blocks: UInt32
   /// Which of the tiles of `DecodeKernel.tileQueries`.
   let tile: Int
   /// Tiles of the queries that share a head of K and V.
   let tiles: UInt32
-  /// SIMD groups in a threadgroup: in lanes two for a tile of a block, of matrices one for each of the blocks that share a
-  /// state.
+  /// SIMD groups in a threadgroup: in lanes two for a tile of a block, of matrices one for each query of a tile.
   let simdGroups: UInt32
   private let form: DecodeForm
 
@@ -23,7 +24,7 @@ struct DecodeGeometry {
   @inline(__always)
   init(_ params: FlashAttnDecodeParams, _ form: DecodeForm, batch: UInt32, hasLengths: Bool, cores: UInt32) {
     self.form = form
-    let keys = form == .lanes ? Self.blockKeys : Self.blockKeys * UInt64(Self.matrixQueries)
+    let keys = form == .lanes ? Self.blockKeys : Self.matrixBlockKeys
     blocks = Self.blocks(params, hasLengths: hasLengths, of: keys)
     let queries = params.n_heads / params.n_kv_heads * params.n_q
     tile = queries == 1 ? 0 : 1
@@ -42,7 +43,7 @@ struct DecodeGeometry {
     }
   }
 
-  /// Queries of a tile of matrices, and blocks that share a state, as the shader has it.
+  /// Queries of a tile of matrices, as the shader has it.
   private static let matrixQueries: UInt32 = 4
 
   /// Threadgroups that a head of K and V of a sequence takes.
