@@ -93,9 +93,8 @@ final class DriverDouble {
     }
     int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)1 << 37, 0; }
     int cuCtxCreate_v2(void **context, unsigned flags, int device) {
-      note("create context\\n");
-      is_lost = 0;
-      return *context = malloc(1), 0;
+      if (is_lost) return 700;
+      return note("create context\\n"), *context = malloc(1), 0;
     }
     int cuCtxDestroy_v2(void *context) { return note("destroy context\\n"), free(context), 0; }
     int cuCtxPushCurrent_v2(void *context) { return 0; }
@@ -156,6 +155,7 @@ final class DriverDouble {
     int cuStreamCreate(void **stream, unsigned flags) { return *stream = malloc(1), 0; }
     int cuStreamDestroy_v2(void *stream) { return free(stream), 0; }
     int cuStreamQuery(void *stream) {
+      is_lost |= misbehaves(1);
       return misbehaves(1) ? 700 : misbehaves(2) || (misbehaves(4) && !*stop) ? 600 : 0;
     }
     int cuStreamSynchronize(void *stream) { return note("synchronize %d\\n", stream != 0), 0; }

@@ -11,8 +11,8 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
   private let context: CudaDriver.Pointer
   /// Why the context can do no more; nil as long as it can.
   private let end = Mutex<String?>(nil)
-  /// Drivers, by their library, with a kernel in this process that goes on.
-  private static let occupied = Guarded<Set<UInt>>([])
+  /// Why drivers, by their library, open no GPU in this process any more.
+  private static let ended = Guarded<[UInt: String]>([:])
 
   /// What gives back memory that is registered until the context is destroyed.
   private let kept = Guarded<[() -> Void]>([])
@@ -45,10 +45,8 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
         throw DeviceError("NVIDIA GPU \(ordinal): \(call) gave \(driver.describe(status))")
       }
     }
-    guard !Self.occupied.withLock({ $0.contains(driver.identity) }) else {
-      throw DeviceError(
-        "NVIDIA GPU \(ordinal): a kernel that was given up goes on in this process, and may reach memory that another "
-          + "device is given; start another process")
+    if let reason = Self.ended.withLock({ $0[driver.identity] }) {
+      throw DeviceError("NVIDIA GPU \(ordinal): \(reason); start another process")
     }
     var device: Int32 = 0
     try check(driver.device(&device, Int32(clamping: ordinal)), "cuDeviceGet")
@@ -104,12 +102,28 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
 
   var lossReason: String? { end.withLock { $0 } }
 
-  /// - Parameter isRunning: whether a kernel goes on for ever.
-  func lose(_ reason: String, isRunning: Bool) {
+  /// What a device is lost by.
+  enum Loss {
+    /// A call that failed.
+    case call
+    /// What a kernel did, after which the driver makes no context in the process any more.
+    case fault
+    /// A kernel that goes on for ever.
+    case endlessKernel
+  }
+
+  func lose(_ reason: String, by loss: Loss) {
     end.withLock { $0 = $0 ?? reason }
-    guard isRunning else { return }
-    isStuck.store(true, ordering: .relaxed)
-    _ = Self.occupied.withLock { $0.insert(driver.identity) }
+    let consequence: String
+    switch loss {
+    case .call: return
+    case .fault: consequence = "the driver does nothing more in a process with a kernel that failed (\(reason))"
+    case .endlessKernel:
+      isStuck.store(true, ordering: .relaxed)
+      consequence =
+        "a kernel that was given up goes on in this process, and may reach memory that another device is given"
+    }
+    Self.ended.withLock { $0[driver.identity] = $0[driver.identity] ?? consequence }
   }
 
   // MARK: Memory

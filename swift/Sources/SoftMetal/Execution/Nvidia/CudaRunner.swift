@@ -215,7 +215,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
 
   private func givenUp(_ name: String) -> MTLCommandBufferError {
     let reason = "\(name) was given up \(limit)"
-    context.lose("\(reason). The device is lost until the process ends", isRunning: true)
+    context.lose("\(reason). The device is lost until the process ends", by: .endlessKernel)
     return MTLCommandBufferError(.timeout, reason)
   }
 
@@ -231,7 +231,11 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
     guard status != CudaStatus.success else { return }
     let subject = place.map { "\($0.described): \(call)" } ?? call
     let reason = "\(subject) gave \(driver.describe(status))"
-    context.lose("\(reason). The device is lost: open it anew", isRunning: false)
+    if CudaStatus.isFault(status) {
+      context.lose("\(reason). No NVIDIA GPU opens in this process any more", by: .fault)
+    } else {
+      context.lose("\(reason). The device is lost: open it anew", by: .call)
+    }
     throw MTLCommandBufferError(CudaStatus.code(of: status), reason)
   }
 }
