@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /// Changes with any change of a struct in this header.
-#define SM_OBJECT_VERSION 6
+#define SM_OBJECT_VERSION 7
 
 enum {
   SM_MAX_BUFFERS = 31,
@@ -131,6 +131,8 @@ typedef struct SmObject {
 typedef struct SmGpuDispatch {
   /// Not 0: threads end at the next turn of a loop that nothing bounds. First, where the compiler pass looks for it.
   uint32_t *stop;
+  /// Gets `number` once everything before this dispatch has ended.
+  uint32_t *started;
   void *buffers[SM_MAX_BUFFERS];  ///< addresses on the device
   uint32_t threadgroupOffsets[SM_MAX_BUFFERS];  ///< of [[threadgroup(n)]] in the memory of arguments
   uint32_t firstThreadgroup[3];
@@ -139,6 +141,7 @@ typedef struct SmGpuDispatch {
   uint32_t dispatchThreadsPerThreadgroup[3];
   uint32_t threadsPerGrid[3];
   uint32_t isFlat;  ///< whether threads are launched in one row, since CUDA allows no more than 64 along z
+  uint32_t number;  ///< of the dispatch in its command buffer, from 1
 } SmGpuDispatch;
 
 #ifndef __OPENCL_CPP_VERSION__

@@ -79,11 +79,17 @@ import Testing
     let launches = try double.takeCalls().filter { $0.hasPrefix("launch") }
     #expect(
       launches == [
-        "launch 2,2,1 of 32,2,1 from 0,0,0 shared 48", "launch 1,2,1 of 6,2,1 from 2,0,0 shared 48 partial",
-        "launch 2,1,1 of 32,1,1 from 0,2,0 shared 48", "launch 1,1,1 of 6,1,1 from 2,2,0 shared 48 partial",
+        "launch 2,2,1 of 32,2,1 from 0,0,0 shared 48 early", "launch 1,2,1 of 6,2,1 from 2,0,0 shared 48 partial early",
+        "launch 2,1,1 of 32,1,1 from 0,2,0 shared 48 early", "launch 1,1,1 of 6,1,1 from 2,2,0 shared 48 partial early",
       ])
     #expect(buffer.values.first == 4)
     #expect(abs(commands.gpuEndTime - commands.gpuStartTime - 0.002) < 1e-6)
+  }
+
+  @Test func olderGpusLaunchNothingEarly() throws {
+    try double.misbehave(.old)
+    _ = try run(try double.device(), [(.line(64), .line(32))])
+    #expect(try double.takeCalls().filter { $0.hasPrefix("launch") } == ["launch 2,1,1 of 32,1,1 from 0,0,0 shared 48"])
   }
 
   @Test func bytesAreReadInTheGpusOwnMemory() throws {
@@ -97,7 +103,7 @@ import Testing
 
   @Test func moreThreadsAlongZThanCudaHasAreOneRow() throws {
     _ = try run(try double.device(), [(MTLSizeMake(2, 1, 128), MTLSizeMake(2, 1, 128))])
-    #expect(try double.takeCalls().contains("launch 1,1,1 of 256,1,1 from 0,0,0 shared 48"))
+    #expect(try double.takeCalls().contains("launch 1,1,1 of 256,1,1 from 0,0,0 shared 48 early"))
   }
 
   @Test func aFaultNamesTheKernelAndEndsTheDriversWorkInTheProcess() throws {

@@ -41,6 +41,8 @@ final class DriverDouble {
     case noMemory = 3
     /// Goes on until it is told to stop.
     case stoppable = 4
+    /// Is of compute capability 8.0.
+    case old = 5
   }
 
   /// - Parameter launch: from which it misbehaves, from 1.
@@ -89,7 +91,7 @@ final class DriverDouble {
     int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, ordinal == 0 ? 0 : 101; }
     int cuDeviceGetName(char *name, int length, int device) { return snprintf(name, length, "Double"), 0; }
     int cuDeviceGetAttribute(int *value, int attribute, int device) {
-      return *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : 1, 0;
+      return *value = attribute == 75 ? (misbehaviour == 5 ? 8 : 9) : attribute == 76 ? 0 : attribute == 16 ? 132 : 1, 0;
     }
     int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)1 << 37, 0; }
     int cuCtxCreate_v2(void **context, unsigned flags, int device) {
@@ -140,15 +142,21 @@ final class DriverDouble {
     int cuFuncGetAttribute(int *value, int attribute, void *function) {
       return *value = attribute == 0 ? 768 : strstr(function, ".shared") ? 64 : 0, 0;
     }
-    int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                       unsigned shared, void *stream, void **arguments, void **extra) {
+    struct attribute { uint32_t id, padding, value, rest[15]; };
+    struct launch { uint32_t grid[3], block[3], shared; void *stream; struct attribute *attributes; uint32_t count; };
+    int cuLaunchKernelEx(const struct launch *launch, void *function, void **arguments, void **extra) {
+      const uint32_t *grid = launch->grid, *block = launch->block;
+      const int hung = hangs();
       ++launches;
       stop = *(uint32_t **)arguments[0];
-      void **buffers = (void **)arguments[0] + 1;
+      void **buffers = (void **)arguments[0] + 2;
       const uint32_t *first = (const uint32_t *)(buffers + 31) + 31;
-      note("launch %u,%u,%u of %u,%u,%u from %u,%u,%u shared %u%s\\n", gx, gy, gz, bx, by, bz, first[0], first[1],
-           first[2], shared, (uintptr_t)function & 1 ? " partial" : "");
+      note("launch %u,%u,%u of %u,%u,%u from %u,%u,%u shared %u%s%s\\n", grid[0], grid[1], grid[2], block[0], block[1],
+           block[2], first[0], first[1], first[2], launch->shared, (uintptr_t)function & 1 ? " partial" : "",
+           launch->count == 1 && launch->attributes->id == 6 && launch->attributes->value == 1 ? " early" : "");
       if (buffers[1] == uploaded) note("reads %u\\n", *(uint32_t *)buffers[1]);
+      // What comes behind a launch that does not end does not begin.
+      if (!hung) *((uint32_t **)arguments[0])[1] = first[16];
       if (!hangs()) *(uint32_t *)buffers[0] = launches;
       return 0;
     }
@@ -160,8 +168,7 @@ final class DriverDouble {
     }
     int cuStreamSynchronize(void *stream) { return note("synchronize %d\\n", stream != 0), 0; }
     int cuStreamWriteValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned flags) {
-      if (!hangs() || address == (uintptr_t)stop) *(volatile uint32_t *)address = value;
-      return 0;
+      return *(volatile uint32_t *)address = value, 0;
     }
     int cuEventCreate(void **event, unsigned flags) { return *event = malloc(1), 0; }
     int cuEventDestroy_v2(void *event) { return free(event), 0; }

@@ -8,6 +8,8 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
   /// Bytes.
   let totalMemory: Int
   let multiprocessors: Int
+  /// Whether a kernel can be launched before what it waits for has ended.
+  let overlapsDispatches: Bool
   private let context: CudaDriver.Pointer
   /// Why the context can do no more; nil as long as it can.
   private let end = Mutex<String?>(nil)
@@ -65,6 +67,7 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
     guard try attribute(Attribute.unifiedAddressing) != 0, try attribute(Attribute.hostPointers) != 0 else {
       throw DeviceError("\(name) does not see memory of the process at its own addresses, which buffers need")
     }
+    overlapsDispatches = major >= 9
     multiprocessors = try attribute(Attribute.multiprocessors)
     var memory = 0
     try check(driver.totalMemory(&memory, device), "cuDeviceTotalMem")

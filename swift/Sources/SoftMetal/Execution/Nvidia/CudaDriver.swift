@@ -1,3 +1,4 @@
+import CSoftMetal
 import Glibc
 
 /// The functions of the CUDA driver, which comes with the kernel module of NVIDIA's GPUs. Nothing else of CUDA is needed.
@@ -35,8 +36,8 @@ struct CudaDriver: @unchecked Sendable {
   let functionAttribute: @convention(c) (UnsafeMutablePointer<Int32>, Int32, Pointer) -> Status
   let launch:
     @convention(c) (
-      Pointer, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, Pointer?,
-      UnsafeMutablePointer<UnsafeMutableRawPointer?>?, UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+      UnsafePointer<SmCudaLaunch>, Pointer, UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+      UnsafeMutablePointer<UnsafeMutableRawPointer?>?
     ) -> Status
   let createStream: @convention(c) (UnsafeMutablePointer<Pointer?>, UInt32) -> Status
   let destroyStream: @convention(c) (Pointer) -> Status
@@ -92,7 +93,7 @@ struct CudaDriver: @unchecked Sendable {
     function = try find("cuModuleGetFunction")
     global = try find("cuModuleGetGlobal_v2")
     functionAttribute = try find("cuFuncGetAttribute")
-    launch = try find("cuLaunchKernel")
+    launch = try find("cuLaunchKernelEx")
     createStream = try find("cuStreamCreate")
     destroyStream = try find("cuStreamDestroy_v2")
     queryStream = try find("cuStreamQuery")

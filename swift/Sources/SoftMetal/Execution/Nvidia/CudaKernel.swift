@@ -7,6 +7,8 @@ final class CudaKernel: @unchecked Sendable {
   let maxThreads: Int
   /// Bytes of threadgroup variables.
   let staticThreadgroupMemoryLength: Int
+  /// Whether it waits itself for what is before it in its stream.
+  let waits: Bool
   private let module: CudaDriver.Pointer
   private let context: CudaContext
 
@@ -24,12 +26,14 @@ final class CudaKernel: @unchecked Sendable {
     guard let ptx = source.shader.ptx else {
       throw MTLLibraryError(.internal, "kernel '\(source.name)' was not compiled for this device")
     }
+    let settled = PtxConstants.settled(ptx, source.shader.values)
+    let waiting = context.overlapsDispatches ? PtxOverlap.enabled(settled) : nil
+    waits = waiting != nil
     let (module, whole, partial, maxThreads, sharedSize) = try context.perform {
       if let reason = context.lossReason {
         throw MTLLibraryError(.internal, "kernel '\(source.name)': \(reason)")
       }
-      let settled = PtxConstants.settled(ptx, source.shader.values)
-      let module = try Self.load(settled, source, driver)
+      let module = try Self.load(waiting ?? settled, source, driver)
       do {
         func check(_ status: CudaDriver.Status, _ call: String) throws {
           guard status == CudaStatus.success else {

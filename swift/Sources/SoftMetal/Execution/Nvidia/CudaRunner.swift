@@ -1,7 +1,7 @@
 import CSoftMetal
 import Glibc
 
-/// Runs commands on an NVIDIA GPU: one stream keeps them in order, and a word that it writes tells how far it has come.
+/// Runs commands on an NVIDIA GPU: one stream keeps them in order, and a word that kernels write tells how far it has come.
 final class CudaRunner: CommandRunner, @unchecked Sendable {
   private struct Sample {
     let buffer: SoftCounterSampleBuffer
@@ -19,7 +19,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   private let stop: UnsafeMutableRawPointer
   /// What writes it while kernels run.
   private let stopper: CudaDriver.Pointer
-  /// A page that the GPU writes: how many dispatches of the list have ended. Absent arguments lie behind it.
+  /// A page that the GPU writes: how many dispatches of the list have begun. Absent arguments lie behind it.
   private let progress: UnsafeMutableRawPointer
   private var places: [DispatchPlace] = []
   private var samples: [Sample] = []
@@ -90,6 +90,8 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
     places.append(place)
     var parameters = SmGpuDispatch()
     parameters.stop = stop.assumingMemoryBound(to: UInt32.self)
+    parameters.started = progress.assumingMemoryBound(to: UInt32.self)
+    parameters.number = UInt32(places.count)
     let absent = UnsafeMutableRawPointer(progress + Self.absentOffset)
     withUnsafeMutableBytes(of: &parameters.buffers) { target in
       withUnsafeBytes(of: dispatch.buffers) { target.copyMemory(from: $0) }
@@ -105,25 +107,29 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
       parameters.threadsPerThreadgroup = launch.threads
       parameters.isFlat = launch.isFlat ? 1 : 0
       let status = self.launch(kernel, launch, &parameters, shared: shared)
-      try check(status, "cuLaunchKernel", place)
+      try check(status, "cuLaunchKernelEx", place)
     }
-    // It counts what has ended, so that a fault has a name.
-    let address = UInt64(UInt(bitPattern: progress))
-    let status = context.perform { driver.writeValue(stream, address, UInt32(places.count), 0) }
-    try check(status, "cuStreamWriteValue32", place)
   }
 
   private func launch(
     _ kernel: CudaKernel, _ launch: LaunchShapes.Launch, _ parameters: inout SmGpuDispatch, shared: UInt32
   ) -> CudaDriver.Status {
     let (groups, threads) = (launch.threadgroups, launch.threads)
-    let block = launch.isFlat ? (threads.0 * threads.1 * threads.2, 1, 1) : threads
-    return withUnsafeMutablePointer(to: &parameters) { parameters in
-      var arguments: UnsafeMutableRawPointer? = UnsafeMutableRawPointer(parameters)
-      return context.perform {
-        driver.launch(
-          kernel.function(threads: threads.0 * threads.1 * threads.2), groups.0, groups.1, groups.2, block.0, block.1,
-          block.2, shared, stream, &arguments, nil)
+    let count = threads.0 * threads.1 * threads.2
+    var attribute = SmCudaLaunchAttribute()
+    attribute.id = UInt32(SM_CUDA_PROGRAMMATIC_SERIALIZATION)
+    attribute.value = 1
+    return withUnsafePointer(to: attribute) { attribute in
+      var configuration = SmCudaLaunch()
+      configuration.blocks = groups
+      configuration.threads = launch.isFlat ? (count, 1, 1) : threads
+      configuration.sharedLength = shared
+      configuration.stream = UnsafeMutableRawPointer(stream)
+      configuration.attributes = attribute
+      configuration.attributeCount = kernel.waits ? 1 : 0
+      return withUnsafeMutablePointer(to: &parameters) { parameters in
+        var arguments: UnsafeMutableRawPointer? = UnsafeMutableRawPointer(parameters)
+        return context.perform { driver.launch(&configuration, kernel.function(threads: count), &arguments, nil) }
       }
     }
   }
@@ -179,12 +185,12 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   /// Seconds that threads have from the time limit on until they have ended.
   private static let stopTime = 2.0
 
-  private var endedDispatches: UInt32 { progress.load(as: UInt32.self) }
+  private var begunDispatches: UInt32 { progress.load(as: UInt32.self) }
 
   /// Ends a kernel that runs for too long; one that goes on all the same loses the device.
   private func wait() throws(MTLCommandBufferError) {
     let began = Processor.time
-    var (ended, lastEnd) = (endedDispatches, began)
+    var (begun, lastBegin) = (begunDispatches, began)
     var stopped: (name: String, time: Double)?
     while true {
       let status = context.perform { driver.queryStream(stream) }
@@ -195,13 +201,12 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
       }
       let now = Processor.time
       guard status == CudaStatus.notReady else {
-        // The word is written behind the dispatch that ended: the next one is at fault.
         return try check(status, "the GPU", running)
       }
-      if endedDispatches != ended { (ended, lastEnd) = (endedDispatches, now) }
+      if begunDispatches != begun { (begun, lastBegin) = (begunDispatches, now) }
       if let stopped {
         if now - stopped.time > Self.stopTime { throw givenUp(stopped.name) }
-      } else if timeLimit > 0, now - lastEnd > timeLimit {
+      } else if timeLimit > 0, now - lastBegin > timeLimit {
         stopped = (running.map { "kernel '\($0.pipeline.name)'" } ?? "the GPU", now)
         try setStop(1, by: stopper)
       }
@@ -209,7 +214,8 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
     }
   }
 
-  private var running: DispatchPlace? { places.dropFirst(Int(endedDispatches)).first ?? places.last }
+  /// Of one dispatch the end is the next one's begin.
+  private var running: DispatchPlace? { begunDispatches > 0 ? places[Int(begunDispatches) - 1] : places.first }
 
   private var limit: String { "after \(timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit" }
 
