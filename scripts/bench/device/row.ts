@@ -5,6 +5,8 @@ import { normalArray } from "../../lib/random.ts";
 export interface DeviceSizes {
   /** Bytes of a source that is copied, quantized or turned. */
   readonly source: number;
+  /** Bytes of the device's own copy, which a row follows. */
+  readonly copied: number;
   /** Tokens of a prompt. */
   readonly tokens: number;
   /** Keys that a token attends to. */

@@ -1,5 +1,5 @@
 /** The table of a device: its kernels by the device's own clock, each beside a copy of the device's. */
-import { Device, type Tensor } from "../../../src/index.ts";
+import { Device, type Pass, type Tensor } from "../../../src/index.ts";
 import { formatNumber, formatTable, formatTime } from "../../lib/table.ts";
 import { median } from "../benchmark.ts";
 import { attentionRows } from "./attention.ts";
@@ -13,9 +13,9 @@ export const deviceRows: readonly DeviceRow[] = [...cacheRows, matrixRow, ...att
 const rounds = 11;
 
 /** Beyond any cache of the device. */
-const sizes: DeviceSizes = { source: 2 ** 30, tokens: 4096, keys: 32768 };
+const sizes: DeviceSizes = { source: 2 ** 30, copied: 2 ** 30, tokens: 4096, keys: 32768 };
 /** For a look at the table, on any machine. */
-const quickSizes: DeviceSizes = { source: 2 ** 20, tokens: 64, keys: 512 };
+const quickSizes: DeviceSizes = { source: 2 ** 20, copied: 2 ** 16, tokens: 64, keys: 512 };
 
 /** A line of the JSON. */
 export interface DeviceFigure {
@@ -60,35 +60,32 @@ export function measureDevice(
 }
 
 /**
- * A pass of rounds, each the copy and then the row: the copy leaves nothing of the row's tensors in the device's caches,
- * and keeps the device at work while the row is submitted.
+ * The time that a row adds to a pass behind a copy: the copy leaves nothing of the row's tensors in the device's caches,
+ * and keeps the device at work while the row is submitted. Nothing is sampled between dispatches, which would keep them
+ * apart. Rounds in turns with the copy alone, of which the first is not counted.
  */
 function measureRow(device: Device, { name, unit, prepare }: DeviceRow, used: DeviceSizes): DeviceFigure {
   const made: Tensor[] = [];
   const room = new DeviceRoom(device, made);
   try {
-    const [from, to] = [room.empty("u8", [used.source]), room.empty("u8", [used.source])];
+    const [from, to] = [room.empty("u8", [used.copied]), room.empty("u8", [used.copied])];
     const { moved, work, encode } = prepare(room, used);
-    using pass = device.pass({ mode: "serial", profile: true });
-    // The first round is not counted.
-    for (let round = 0; round <= rounds; round++) {
+    const timeOf = (encodeBehind: (pass: Pass) => void): number => {
+      using pass = device.pass({ mode: "serial" });
       pass.copy(from, to);
-      encode(pass);
-    }
-    pass.commitAndWait();
+      encodeBehind(pass);
+      pass.commitAndWait();
+      return pass.info.gpuTime;
+    };
     const copies: number[] = [];
     const times: number[] = [];
-    for (const { op, microseconds = 0 } of pass.describe()) {
-      if (op === "copy") {
-        copies.push(microseconds * 1e-6);
-        times.push(0);
-      } else {
-        // A row of several dispatches: what lies between them is left out.
-        times[times.length - 1] = (times.at(-1) ?? 0) + microseconds * 1e-6;
-      }
+    for (let round = 0; round <= rounds; round++) {
+      const alone = timeOf(() => {});
+      copies.push(alone);
+      times.push(timeOf(encode) - alone);
     }
     const time = median(times.slice(1));
-    const copied = (2 * used.source) / median(copies.slice(1));
+    const copied = (2 * used.copied) / median(copies.slice(1));
     return { name, time, value: work / time, unit, moved: moved / time / 1e9, share: moved / time / copied, rounds };
   } finally {
     for (const tensor of made) tensor.dispose();

@@ -1,22 +1,25 @@
 import type { DeviceSizes } from "./row.ts";
 
-/** Prints the seconds of torch's attention by row, as JSON: medians by events, each after a copy of 1 GiB. */
+/** Prints the seconds that torch's attention adds to a copy of 1 GiB, by row, as JSON: medians, in turns with the copy alone. */
 const source = `
 import json, statistics, sys, torch
 from torch.nn.functional import scaled_dot_product_attention as attention
 tokens, keys = int(sys.argv[1]), int(sys.argv[2])
 flush = torch.empty(2 ** 29, dtype=torch.int16, device="cuda")
 other = torch.empty_like(flush)
+def behind_copy(call):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    other.copy_(flush)
+    call()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) * 1e-3
 def seconds(call):
     times = []
     for _ in range(12):
-        other.copy_(flush)
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) * 1e-3)
+        alone = behind_copy(lambda: None)
+        times.append(behind_copy(call) - alone)
     return statistics.median(times[1:])
 def normal(dtype, *shape):
     return torch.randn(*shape, dtype=dtype, device="cuda")
