@@ -128,7 +128,7 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
-  test.each(["permute", "asked"])("%s, whose exchanges are instructions of AVX2", async (name) => {
+  test.each(["permute", "asked", "tables"])("%s, whose exchanges are instructions of AVX2", async (name) => {
     const features = `"target-features"="+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt"`;
     const source = await withAttributes(name, `"target-cpu"="x86-64-v3" ${features}`);
     const plugin = `-fpass-plugin=${lanesPlugin()}`;
@@ -148,10 +148,25 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
-  test("an offset that is shifted and then cut is side by side in a run", async () => {
-    const regular = await regularVersion(join(import.meta.dir, "ir/columns.ll"));
-    expect(regular).toMatch(/load <8 x i32>/);
+  test.each([
+    ["columns", 8],
+    ["shifted", 16],
+  ])("an offset that is shifted and cut is side by side in a run: %s", async (name, run) => {
+    const regular = await regularVersion(join(import.meta.dir, `ir/${name}.ll`));
+    expect(regular).toMatch(new RegExp(`load <${run} x i32>`));
     expect(regular).not.toMatch(/gather|scatter/);
+  });
+
+if (isLinux && process.arch === "x64")
+  test("a table that repeats itself is looked up in as many registers as it has", async () => {
+    const source = await withAttributes("tables", `"target-cpu"="x86-64-v3" "target-features"="+avx,+avx2"`);
+    const regular = await regularVersion(source, "x86-64-v3");
+    // Of each four the first register is looked up for all three ways at once.
+    const counts = regular.split(/^\d+:|^\w+:/m).map((block) => {
+      const of = (name: string) => block.match(new RegExp(`call [^\n]*@llvm\\.x86\\.${name}\\(`, "g"))?.length ?? 0;
+      return `${of("avx2\\.permd")} ${of("avx\\.blendv\\.ps\\.256")}`;
+    });
+    for (const count of ["3 0", "7 4", "15 12"]) expect(counts).toContain(count);
   });
 
 if (isLinux && process.arch === "x64")

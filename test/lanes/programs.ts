@@ -132,8 +132,20 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     }
     return words;
   },
+  shifted: (lanes) => perLane(lanes, (_, lane) => (input[lane ^ 16] as number) + 8 * (lane & 15)),
   strides: (lanes) =>
     perLane(lanes, (_, lane) => (input[lane & 7] as number) + 100 * (input[4 * (lane & 7) + 1] as number)),
+  tables: (lanes) =>
+    perLane(lanes, (value) => {
+      let total = 0;
+      for (let k = 0; k < Math.max(lanes, 1); k++) {
+        const asked = (value + k) & 31;
+        // All bits of a lane that is not there are set.
+        const of = (table: number) => (asked < lanes ? table * lanes : -1);
+        total = (Math.imul(total, 3) + (of(asked & 7) ^ of(asked & 15)) + of(asked)) | 0;
+      }
+      return total;
+    }),
   uniform: (lanes) => {
     const active = Array.from({ length: lanes }, (_, lane) => lane).filter((lane) => (input[lane] as number) > 10);
     const last = active.at(-1);

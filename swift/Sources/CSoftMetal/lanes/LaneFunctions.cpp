@@ -103,7 +103,8 @@ Value *Widener::shuffle(CallBase &call) {
   if (shapes_.of(value).isUniform()) return scalar(value);
   if (!shapes_.of(lane).isUniform()) {
     Value *ofRuns = shuffleToRuns(call);
-    return ofRuns ? ofRuns : exchange(vector(value), lane);
+    const Loop *loop = blocks_.loops.getLoopFor(call.getParent());
+    return ofRuns ? ofRuns : exchange(vector(value), lane, loop && loop->isLoopInvariant(value));
   }
   Value *from = vector(value);
   from = builder_.CreateSelect(mask_, from, Constant::getAllOnesValue(from->getType()));
@@ -139,7 +140,7 @@ bool Widener::staysInRun(ArrayRef<int> places) const {
 }
 
 /// What the lanes have whose numbers are `lane`'s.
-Value *Widener::exchange(Value *values, Value *lane) {
+Value *Widener::exchange(Value *values, Value *lane, bool isTable) {
   Value *from = builder_.CreateSelect(mask_, values, Constant::getAllOnesValue(values->getType()));
   Value *indices = builder_.CreateAnd(vector(lane), ConstantInt::get(vectorType(lane->getType()), width - 1));
   // A permutation known at compile time.
@@ -164,7 +165,7 @@ Value *Widener::exchange(Value *values, Value *lane) {
       return from;
     }
   }
-  return permute(from, indices);
+  return permute(from, indices, isTable);
 }
 
 /// One step of a reduction, on vectors or scalars of the lanes' type. `type` is the language's.

@@ -40,21 +40,30 @@ Value *Widener::permuteAvx512(Value *from, Value *indices) {
   return concatenateVectors(builder_, halves);
 }
 
-/// An instruction picks 8 elements out of 8, by the low bits of an index; its higher bits choose among four registers.
-Value *Widener::permuteAvx2(Value *from, Value *indices) {
+/// Whether 32 elements are those of the first `period` lanes again and again.
+Value *repeats(IRBuilder<> &builder, Value *vector, unsigned period) {
+  SmallVector<int, width> places;
+  for (unsigned i = 0; i < width; ++i) places.push_back(int(i % period));
+  return builder.CreateAndReduce(builder.CreateICmpEQ(vector, builder.CreateShuffleVector(vector, places)));
+}
+
+/// An instruction picks 8 elements out of 8, by the low bits of an index; its higher bits choose among `sources`
+/// registers, 1, 2 or 4, by their place in the sign, which is what a choice between two registers looks at.
+Value *Widener::permuteAvx2(Value *from, Value *indices, unsigned sources) {
+  Type *floats = FixedVectorType::get(builder_.getFloatTy(), eight);
   Parts quarters;
   for (unsigned first = 0; first < width; first += eight) {
     Value *index = part(builder_, indices, first, eight);
     Parts picked;
-    for (unsigned source = 0; source < width; source += eight)
-      picked.push_back(
-          builder_.CreateIntrinsic(Intrinsic::x86_avx2_permd, {}, {part(builder_, from, source, eight), index}));
-    // The sign is what a choice between two registers looks at.
-    for (const uint64_t bit : {3, 4}) {
-      Value *isSet =
-          builder_.CreateICmpSLT(builder_.CreateShl(index, 31 - bit), Constant::getNullValue(index->getType()));
+    for (unsigned source = 0; source < sources; ++source)
+      picked.push_back(builder_.CreateIntrinsic(Intrinsic::x86_avx2_permd, {},
+                                                {part(builder_, from, source * eight, eight), index}));
+    for (uint64_t bit = 3; picked.size() > 1; ++bit) {
+      Value *sign = builder_.CreateBitCast(builder_.CreateShl(index, 31 - bit), floats);
       for (unsigned i = 0; i + 1 < picked.size(); ++i) {
-        picked[i] = builder_.CreateSelect(isSet, picked[i + 1], picked[i]);
+        Value *low = builder_.CreateBitCast(picked[i], floats), *high = builder_.CreateBitCast(picked[i + 1], floats);
+        Value *chosen = builder_.CreateIntrinsic(Intrinsic::x86_avx_blendv_ps_256, {}, {low, high, sign});
+        picked[i] = builder_.CreateBitCast(chosen, index->getType());
         picked.erase(picked.begin() + i + 1);
       }
     }
@@ -63,9 +72,27 @@ Value *Widener::permuteAvx2(Value *from, Value *indices) {
   return concatenateVectors(builder_, quarters);
 }
 
+/// The same where a loop finds one table again and again: one of few numbers repeats itself over the lanes, and takes
+/// fewer registers.
+Value *Widener::permuteTableAvx2(Value *from, Value *indices) {
+  Value *is16 = repeats(builder_, from, 2 * eight), *is8 = repeats(builder_, from, eight);
+  Parts result;
+  branch(
+      is16,
+      [&] {
+        Parts few;
+        branch(
+            is8, [&] { return Parts{permuteAvx2(from, indices, 1)}; },
+            [&] { return Parts{permuteAvx2(from, indices, 2)}; }, few);
+        return few;
+      },
+      [&] { return Parts{permuteAvx2(from, indices, 4)}; }, result);
+  return result[0];
+}
+
 /// Lane l gets what lane `indices[l]`, below 32, has. LLVM has no operation for it: on x86 there are instructions for
-/// 32 bits, else all go through memory.
-Value *Widener::permute(Value *from, Value *indices) {
+/// 32 bits, else all go through memory. `isTable`: a loop asks for the same lanes' values in each turn.
+Value *Widener::permute(Value *from, Value *indices, bool isTable) {
   Type *type = from->getType(), *element = type->getScalarType();
   // Registers of 512 bits on x86 are those of AVX-512.
   const bool isAvx512 = Triple(source_.getParent()->getTargetTriple()).isX86() && registerBits_ == 512;
@@ -73,7 +100,10 @@ Value *Widener::permute(Value *from, Value *indices) {
     Type *words = vectorType(builder_.getInt32Ty());
     Value *bits = builder_.CreateBitCast(from, words);
     indices = builder_.CreateZExtOrTrunc(indices, words);
-    return builder_.CreateBitCast(isAvx512 ? permuteAvx512(bits, indices) : permuteAvx2(bits, indices), type);
+    Value *result = isAvx512  ? permuteAvx512(bits, indices)
+                    : isTable ? permuteTableAvx2(bits, indices)
+                              : permuteAvx2(bits, indices, width / eight);
+    return builder_.CreateBitCast(result, type);
   }
   AllocaInst *box = slot(type, "shuffle");
   builder_.CreateStore(from, box);

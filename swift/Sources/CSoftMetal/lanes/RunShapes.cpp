@@ -107,7 +107,12 @@ Shape Shapes::arithmeticInRuns(const BinaryOperator &operation) const {
         break;
       case Instruction::LShr:
       case Instruction::AShr:
-        if (constant && bits <= 64 && number < bits && shareHighBits(unsigned(number))) return Shape::inRuns(run, 0);
+        if (!constant || bits > 64 || number >= bits) break;
+        if (shareHighBits(unsigned(number))) return Shape::inRuns(run, 0);
+        // What goes is 0 in all lanes, of numbers that are positive and do not overflow on the way from lane to lane.
+        if (a.stride > 0 && std::min(zeros, unsigned(countr_zero(uint64_t(a.stride)))) >= number &&
+            a.limit <= largest(bits) >> 1)
+          return Shape::inRuns(run, a.stride >> number, zeros - unsigned(number), a.limit >> number);
         break;
       default:
         break;

@@ -148,11 +148,12 @@ class Widener {
   llvm::Value *holdsInAll(llvm::Value *condition);
   llvm::Value *shuffle(llvm::CallBase &call);
   llvm::Value *shuffleToRuns(llvm::CallBase &call);
-  llvm::Value *exchange(llvm::Value *values, llvm::Value *lane);
+  llvm::Value *exchange(llvm::Value *values, llvm::Value *lane, bool isTable = false);
   bool staysInRun(llvm::ArrayRef<int> places) const;
-  llvm::Value *permute(llvm::Value *from, llvm::Value *indices);
+  llvm::Value *permute(llvm::Value *from, llvm::Value *indices, bool isTable);
   llvm::Value *permuteAvx512(llvm::Value *from, llvm::Value *indices);
-  llvm::Value *permuteAvx2(llvm::Value *from, llvm::Value *indices);  // Permute.cpp
+  llvm::Value *permuteAvx2(llvm::Value *from, llvm::Value *indices, unsigned sources);
+  llvm::Value *permuteTableAvx2(llvm::Value *from, llvm::Value *indices);  // Permute.cpp
   llvm::Value *reduce(llvm::CallBase &call);
   llvm::Value *prefix(llvm::CallBase &call);
   llvm::Value *combine(llvm::StringRef operation, const Reduction &reduction, llvm::Type *type, llvm::Value *a,
