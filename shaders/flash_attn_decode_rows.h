@@ -126,28 +126,30 @@ struct CodeRows {
     const bool has_two = L::width == 8 && width > 4;
 #pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
-      const bool holds = L::holds(c, lane);
-      const uint i = uint(L::first(c, lane));
-      const uint word = holds ? word_at(first, i) : 0;
-      const uint second = holds && has_two ? word_at(first, i + 4) : 0;
+      const uint2 words = L::holds(c, lane) ? words_at(first, uint(L::first(c, lane)), has_two) : uint2(0);
 #pragma clang loop unroll(full)
       for (uint k = 0; k < uint(L::width); k++) {
-        const uint codes = has_two && k >= 4 ? second >> (k - 4) * width : word >> k * width;
+        const uint codes = has_two && k >= 4 ? words.y >> (k - 4) * width : words.x >> k * width;
         // All lanes take part in the look-up; those that hold nothing get some centroid.
         values[c * L::width + k] = centroids.of(codes);
       }
     }
   }
 
-  /// 32 bits that begin with code i and hold the next ones of the lane.
-  uint word_at(const device uchar *row, uint i) const {
-    if (width * Layout::width == 16) {
-      return *(const device ushort *)(row + i * width / 8);
+  /// The codes of a lane from code i on: of four or eight in the first word, or of four in each.
+  uint2 words_at(const device uchar *row, uint i, bool has_two) const {
+    // Found by the lane's index, which tells that lanes read side by side.
+    const uint bits_of_lane = width * Layout::width;
+    if (bits_of_lane == 16) {
+      return uint2(((const device ushort *)row)[i / Layout::width], 0);
     }
     // Rows of such codes are whole words too.
-    if (ALIGNED && width * Layout::width % 32 == 0) {
-      return *(const device uint *)(row + i * width / 8);
+    if (ALIGNED && bits_of_lane == 32) {
+      return uint2(((const device uint *)row)[i / Layout::width], 0);
     }
-    return word_of_codes<D>(row, width, i);
+    if (ALIGNED && bits_of_lane == 64) {
+      return ((const device uint2 *)row)[i / Layout::width];
+    }
+    return uint2(word_of_codes<D>(row, width, i), has_two ? word_of_codes<D>(row, width, i + 4) : 0);
   }
 };
