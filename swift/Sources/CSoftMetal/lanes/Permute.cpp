@@ -27,6 +27,13 @@ Value *part(IRBuilder<> &builder, Value *vector, unsigned first, unsigned count)
   return builder.CreateShuffleVector(vector, places);
 }
 
+/// Whether 32 elements are those of the first `period` lanes again and again.
+Value *repeats(IRBuilder<> &builder, Value *vector, unsigned period) {
+  SmallVector<int, width> places;
+  for (unsigned i = 0; i < width; ++i) places.push_back(int(i % period));
+  return builder.CreateAndReduce(builder.CreateICmpEQ(vector, builder.CreateShuffleVector(vector, places)));
+}
+
 }  // namespace
 
 /// An instruction picks 16 elements out of 32.
@@ -38,13 +45,6 @@ Value *Widener::permuteAvx512(Value *from, Value *indices) {
     halves.push_back(builder_.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {},
                                               {low, part(builder_, indices, first, half), high}));
   return concatenateVectors(builder_, halves);
-}
-
-/// Whether 32 elements are those of the first `period` lanes again and again.
-Value *repeats(IRBuilder<> &builder, Value *vector, unsigned period) {
-  SmallVector<int, width> places;
-  for (unsigned i = 0; i < width; ++i) places.push_back(int(i % period));
-  return builder.CreateAndReduce(builder.CreateICmpEQ(vector, builder.CreateShuffleVector(vector, places)));
 }
 
 /// An instruction picks 8 elements out of 8, by the low bits of an index; its higher bits choose among `sources`
