@@ -125,6 +125,13 @@ import Testing
     } throws: { "\($0)".contains("kernel 'fill' (dispatch 2 of 3)") && "\($0)".contains("start another process") }
   }
 
+  @Test func aKernelThatWritesOverItsNumberEndsNothingElse() throws {
+    let device = try double.device()
+    try double.misbehave(.stray)
+    let (commands, _) = try run(device, [(.line(8), .line(8)), (.line(8), .line(8))])
+    #expect("\(try #require(commands.error))".contains("kernel 'fill' (dispatch 2 of 2)"))
+  }
+
   @Test func anEndlessKernelIsGivenUp() throws {
     var settings = DeviceSettings(threads: 1)
     settings.timeLimit = 0.05

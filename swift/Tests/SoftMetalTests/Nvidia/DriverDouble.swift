@@ -43,6 +43,8 @@ final class DriverDouble {
     case stoppable = 4
     /// Is of compute capability 8.0.
     case old = 5
+    /// Writes where it likes, and faults.
+    case stray = 6
   }
 
   /// - Parameter launch: from which it misbehaves, from 1.
@@ -84,7 +86,7 @@ final class DriverDouble {
     void double_misbehave(int how, int from) { misbehaviour = how, from_launch = from, launches = 0; }
     static int misbehaves(int how) { return misbehaviour == how && launches >= from_launch; }
 
-    static int hangs(void) { return misbehaves(1) || misbehaves(2) || misbehaves(4); }
+    static int hangs(void) { return misbehaves(1) || misbehaves(2) || misbehaves(4) || misbehaves(6); }
 
     int cuInit(unsigned flags) { return 0; }
     int cuDeviceGetCount(int *count) { return *count = 1, 0; }
@@ -156,15 +158,16 @@ final class DriverDouble {
            launch->count == 1 && launch->attributes->id == 6 && launch->attributes->value == 1 ? " early" : "");
       if (buffers[1] == uploaded) note("reads %u\\n", *(uint32_t *)buffers[1]);
       // What comes behind a launch that does not end does not begin.
-      if (!hung) *((uint32_t **)arguments[0])[1] = first[16];
+      if (!hung) *((uint32_t **)arguments[0])[1] = misbehaves(6) ? ~0u : first[16];
       if (!hangs()) *(uint32_t *)buffers[0] = launches;
       return 0;
     }
     int cuStreamCreate(void **stream, unsigned flags) { return *stream = malloc(1), 0; }
     int cuStreamDestroy_v2(void *stream) { return free(stream), 0; }
     int cuStreamQuery(void *stream) {
-      is_lost |= misbehaves(1);
-      return misbehaves(1) ? 700 : misbehaves(2) || (misbehaves(4) && !*stop) ? 600 : 0;
+      const int faults = misbehaves(1) || misbehaves(6);
+      is_lost |= faults;
+      return faults ? 700 : misbehaves(2) || (misbehaves(4) && !*stop) ? 600 : 0;
     }
     int cuStreamSynchronize(void *stream) { return note("synchronize %d\\n", stream != 0), 0; }
     int cuStreamWriteValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned flags) {

@@ -214,8 +214,8 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
     }
   }
 
-  /// Of one dispatch the end is the next one's begin.
-  private var running: DispatchPlace? { begunDispatches > 0 ? places[Int(begunDispatches) - 1] : places.first }
+  /// Of one dispatch the end is the next one's begin. A kernel that writes anywhere may have written the number.
+  private var running: DispatchPlace? { places.prefix(Int(begunDispatches)).last ?? places.first }
 
   private var limit: String { "after \(timeLimit) seconds; SOFTMETAL_TIME_LIMIT sets the limit" }
 
