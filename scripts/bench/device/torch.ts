@@ -1,6 +1,6 @@
 import type { DeviceSizes } from "./row.ts";
 
-/** Prints the seconds that torch's attention adds to a copy of 1 GiB, by row, as JSON: medians, in turns with the copy alone. */
+/** Prints the seconds that torch's attention adds to a copy of 1 GiB, by row, as JSON: medians, in turns with the copy. */
 const source = `
 import json, statistics, sys, torch
 from torch.nn.functional import scaled_dot_product_attention as attention

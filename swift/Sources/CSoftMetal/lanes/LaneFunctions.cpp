@@ -102,9 +102,9 @@ Value *Widener::shuffle(CallBase &call) {
   Value *value = call.getArgOperand(0), *lane = call.getArgOperand(1);
   if (shapes_.of(value).isUniform()) return scalar(value);
   if (!shapes_.of(lane).isUniform()) {
-    Value *ofRuns = shuffleToRuns(call);
+    if (Value *ofRuns = shuffleToRuns(call)) return ofRuns;
     const Loop *loop = blocks_.loops.getLoopFor(call.getParent());
-    return ofRuns ? ofRuns : exchange(vector(value), lane, loop && loop->isLoopInvariant(value));
+    return exchange(vector(value), lane, loop && loop->isLoopInvariant(value));
   }
   Value *from = vector(value);
   from = builder_.CreateSelect(mask_, from, Constant::getAllOnesValue(from->getType()));

@@ -65,6 +65,8 @@ Shape Shapes::arithmeticInRuns(const BinaryOperator &operation) const {
   uint64_t value = 0;
   for (unsigned run = std::min({a.lanesOfRun(), b.lanesOfRun(), width}); run >= 4; run /= 2) {
     const unsigned zeros = zerosIn(a, run), both = std::min(zeros, zerosIn(b, run));
+    // Low bits that are 0 in all lanes.
+    const unsigned alike = a.stride == 0 ? zeros : std::min(zeros, unsigned(countr_zero(uint64_t(a.stride))));
     const auto shareHighBits = [&](unsigned bit) {
       return a.stride >= 0 && a.stride < int64_t(1) << 40 && bit < 64 &&
              uint64_t(a.stride) * (run - 1) < uint64_t(1) << std::min(bit, zeros);
@@ -92,7 +94,6 @@ Shape Shapes::arithmeticInRuns(const BinaryOperator &operation) const {
                              a.limit == noLimit || a.limit > largest(bits) >> number ? noLimit : a.limit << number);
       case Instruction::And: {
         // The bits in which a run's lanes differ stay, or go. What is 0 in all of them stays so.
-        const unsigned alike = a.stride == 0 ? zeros : std::min(zeros, unsigned(countr_zero(uint64_t(a.stride))));
         const uint64_t kept = number | ((uint64_t(1) << alike) - 1);
         if (constant && bits <= 64 && shareHighBits(unsigned(countr_one(kept))))
           return Shape::inRuns(run, a.stride, zeros, number);
@@ -110,8 +111,7 @@ Shape Shapes::arithmeticInRuns(const BinaryOperator &operation) const {
         if (!constant || bits > 64 || number >= bits) break;
         if (shareHighBits(unsigned(number))) return Shape::inRuns(run, 0);
         // What goes is 0 in all lanes, of numbers that are positive and do not overflow on the way from lane to lane.
-        if (a.stride > 0 && std::min(zeros, unsigned(countr_zero(uint64_t(a.stride)))) >= number &&
-            a.limit <= largest(bits) >> 1)
+        if (a.stride > 0 && alike >= number && a.limit <= largest(bits) >> 1)
           return Shape::inRuns(run, a.stride >> number, zeros - unsigned(number), a.limit >> number);
         break;
       default:

@@ -105,18 +105,18 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
 
   var lossReason: String? { end.withLock { $0 } }
 
-  /// What a device is lost by.
-  enum Loss {
+  /// What a device is lost by, with what that means.
+  enum Loss: String {
     /// A call that failed.
-    case call
+    case call = "The device is lost: open it anew"
     /// What a kernel did, after which the driver makes no context in the process any more.
-    case fault
+    case fault = "No NVIDIA GPU opens in this process any more"
     /// A kernel that goes on for ever.
-    case endlessKernel
+    case endlessKernel = "The device is lost until the process ends"
   }
 
   func lose(_ reason: String, by loss: Loss) {
-    end.withLock { $0 = $0 ?? reason }
+    end.withLock { $0 = $0 ?? "\(reason). \(loss.rawValue)" }
     let consequence: String
     switch loss {
     case .call: return

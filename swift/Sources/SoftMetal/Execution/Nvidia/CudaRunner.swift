@@ -221,7 +221,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
 
   private func givenUp(_ name: String) -> MTLCommandBufferError {
     let reason = "\(name) was given up \(limit)"
-    context.lose("\(reason). The device is lost until the process ends", by: .endlessKernel)
+    context.lose(reason, by: .endlessKernel)
     return MTLCommandBufferError(.timeout, reason)
   }
 
@@ -237,11 +237,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
     guard status != CudaStatus.success else { return }
     let subject = place.map { "\($0.described): \(call)" } ?? call
     let reason = "\(subject) gave \(driver.describe(status))"
-    if CudaStatus.isFault(status) {
-      context.lose("\(reason). No NVIDIA GPU opens in this process any more", by: .fault)
-    } else {
-      context.lose("\(reason). The device is lost: open it anew", by: .call)
-    }
+    context.lose(reason, by: CudaStatus.isFault(status) ? .fault : .call)
     throw MTLCommandBufferError(CudaStatus.code(of: status), reason)
   }
 }
