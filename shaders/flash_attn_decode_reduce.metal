@@ -19,35 +19,64 @@
 
 using namespace metal;
 
-/// The sums of a query so far: of the weights, and of a coordinate.
-struct JoinedSums {
-  float weights = 0.0f;
-  float output = 0.0f;
-};
-
-/// Adds N blocks from `first` on, of which some may be past the last.
-template <int D, uint N>
-inline void join(thread JoinedSums &sums, const device float *states, const device float *outputs, uint first,
-                 uint blocks, uint coordinate, uint lane, float maximum) {
-  // Past the last block, that again, which then counts for nothing.
-  const uint own = min(first + lane, blocks - 1);
-  const float own_sum = first + lane < blocks ? states[2 * own + 1] : 0.0f;
-  const float own_factor = exp_of_difference(states[2 * own] - maximum);
+/// N blocks from one on, of which some may be past the last: a lane has the state of one, and a coordinate of all.
+template <uint N>
+struct Blocks {
+  float maximum;
+  float sum;
   float rows[N];
+
+  /// All of it is on its way at once. Past the last block, that again, which counts for nothing.
+  template <int D>
+  void load(const device float *states, const device float *outputs, uint first, uint blocks, uint coordinate,
+            uint lane) {
+    const uint own = min(first + lane, blocks - 1);
+    maximum = states[2 * own];
+    sum = first + lane < blocks ? states[2 * own + 1] : 0.0f;
 #pragma clang loop unroll(full)
-  for (uint k = 0; k < N; k++) {
-    rows[k] = outputs[ulong(min(first + k, blocks - 1)) * D + coordinate];
-  }
-#pragma clang loop unroll(full)
-  for (uint k = 0; k < N; k++) {
-    const float sum = simd_shuffle(own_sum, ushort(k));
-    const float factor = simd_shuffle(own_factor, ushort(k));
-    if (sum != 0.0f) {
-      sums.weights = fma(factor, sum, sums.weights);
-      sums.output = fma(factor, rows[k], sums.output);
+    for (uint k = 0; k < N; k++) {
+      rows[k] = outputs[ulong(min(first + k, blocks - 1)) * D + coordinate];
     }
   }
-}
+
+  /// Adds them to the sums of the weights and of the coordinate.
+  void add(float maximum_of_all, thread float &weights, thread float &output) const {
+    const float own_factor = exp_of_difference(maximum - maximum_of_all);
+#pragma clang loop unroll(full)
+    for (uint k = 0; k < N; k++) {
+      const float weight = simd_shuffle(sum, ushort(k));
+      const float factor = simd_shuffle(own_factor, ushort(k));
+      if (weight != 0.0f) {
+        weights = fma(factor, weight, weights);
+        output = fma(factor, rows[k], output);
+      }
+    }
+  }
+};
+
+/// The sums of a query over its blocks.
+struct JoinedSums {
+  float maximum = -INFINITY;
+  float weights = 0.0f;
+  float output = 0.0f;
+
+  /// Adds up all blocks, N at once. The first are on their way while the maximum is looked for.
+  template <int D, uint N>
+  void join(const device float *states, const device float *outputs, uint blocks, uint coordinate, uint lane) {
+    Blocks<N> some;
+    some.template load<D>(states, outputs, 0, blocks, coordinate, lane);
+    maximum = some.maximum;
+    for (uint block = 32 + lane; block < blocks; block += 32) {
+      maximum = max(maximum, states[2 * block]);
+    }
+    maximum = simd_max(maximum);
+    some.add(maximum, weights, output);
+    for (uint first = N; first < blocks; first += N) {
+      some.template load<D>(states, outputs, first, blocks, coordinate, lane);
+      some.add(maximum, weights, output);
+    }
+  }
+};
 
 template <int D>
 [[kernel]] void join_blocks(const device float *states [[buffer(0)]], const device float *outputs [[buffer(1)]],
@@ -63,22 +92,16 @@ template <int D>
   const device float *states_of_query = states + 2 * ulong(query) * blocks;
   const device float *outputs_of_query = outputs + ulong(query) * blocks * D;
 
-  float maximum = -INFINITY;
-  for (uint block = lane; block < blocks; block += 32) {
-    maximum = max(maximum, states_of_query[2 * block]);
-  }
-  maximum = simd_max(maximum);
-
   const uint coordinate = simd_group * 32 + lane;
   // Lanes past the last coordinate go along with it.
   const uint read = min(coordinate, uint(D - 1));
   JoinedSums sums;
-  uint first = 0;
-  for (; first + 32 <= blocks; first += 32) {
-    join<D, 32>(sums, states_of_query, outputs_of_query, first, blocks, read, lane, maximum);
-  }
-  for (; first < blocks; first += 4) {
-    join<D, 4>(sums, states_of_query, outputs_of_query, first, blocks, read, lane, maximum);
+  if (blocks > 16) {
+    sums.join<D, 32>(states_of_query, outputs_of_query, blocks, read, lane);
+  } else if (blocks > 4) {
+    sums.join<D, 16>(states_of_query, outputs_of_query, blocks, read, lane);
+  } else {
+    sums.join<D, 4>(states_of_query, outputs_of_query, blocks, read, lane);
   }
   if (coordinate < uint(D)) {
     row[coordinate] = sums.output;
@@ -95,7 +118,7 @@ template <int D>
       output[c * L::width + i] = L::holds(c, lane) ? row[L::first(c, lane) + i] : 0.0f;
     }
   }
-  finish_row<D>(params, sinks, out, lse, query, query / params.n_q % params.n_heads, lane, maximum, sums.weights,
+  finish_row<D>(params, sinks, out, lse, query, query / params.n_q % params.n_heads, lane, sums.maximum, sums.weights,
                 output);
 }
 

@@ -255,7 +255,7 @@ const mistakes: readonly Mistake[] = [
     "const float sink = sinks[head] * params.scale;",
   ),
   reduce("an epsilon in the normaliser", dense, /own \/ sum;/, "own / (sum + 1e-3f);"),
-  reduce("blocks not rescaled", dense, /exp_of_difference\(states\[2 \* own\] - maximum\)/, "1.0f"),
+  reduce("blocks not rescaled", dense, /exp_of_difference\(maximum - maximum_of_all\)/, "1.0f"),
   reduce("the last block left out", dense, /first \+ lane < blocks \?/, "first + lane + 1 < blocks ?"),
   attend(
     "a mask of -65504",
