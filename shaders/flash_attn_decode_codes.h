@@ -100,6 +100,9 @@ struct CodedKeys {
   static constant constexpr int most_threads = 512;
   /// Whether there are registers for the next leaf while one is worked on.
   static constant constexpr bool is_ahead = true;
+  /// A leaf is multiplied as it is read.
+  static constant constexpr int parts = 1;
+  static constant constexpr int staged_bytes = 0;
   /// Columns that a coordinate has in matrices.
   static constant constexpr int columns = 2;
   /// Halves from one query to the next.
@@ -109,7 +112,7 @@ struct CodedKeys {
   const threadgroup Centroid *table;
   CodeRun<D, D / 4> codes[4];
 
-  CodedKeys(uint constant_of_format, bool is_aligned, const threadgroup Centroid *centroids)
+  CodedKeys(uint constant_of_format, bool is_aligned, const threadgroup Centroid *centroids, threadgroup uint4 *)
       : format(constant_of_format, is_aligned), table(centroids) {}
 
   /// Where a query has coordinate d, `columns` times: p * (D / 4) + t in matrix t, at columns 2 p and 2 p + 1.
@@ -117,14 +120,18 @@ struct CodedKeys {
 
   void load(const device uchar *k, LeafRows leaf, MatrixLane at) {
     uint rows[4];
-    leaf.of(at.row, rows);
+    leaf.of<8>(at.row, rows);
 #pragma clang loop unroll(full)
     for (int m = 0; m < 4; m++) {
       codes[m].load(k, format, rows[m], at.pair * (D / 4));
     }
   }
 
-  half2 elements(uint m, uint t) const { return codes[m].centroid(t, format, table); }
+  void stage(uint, MatrixLane) const {}
+
+  void load_matrix(thread HalfMatrix &matrix, uint m, uint t) const {
+    matrix.thread_elements() = codes[m].centroid(t, format, table);
+  }
 };
 
 /// What a lane has of a leaf of V: in matrix m the key is 4 m + pair, so that what lanes read at once lies together,
@@ -133,12 +140,13 @@ template <int D>
 struct CodedValues {
   static constant constexpr bool is_coded = true;
   static constant constexpr int matrices = 8;
+  static constant constexpr int parts = 1;
 
   CodeFormat format;
   const threadgroup Centroid *table;
   CodeRun<D, D / 8> codes[8];
 
-  CodedValues(uint constant_of_format, bool is_aligned, const threadgroup Centroid *centroids)
+  CodedValues(uint constant_of_format, bool is_aligned, const threadgroup Centroid *centroids, threadgroup uint4 *)
       : format(constant_of_format, is_aligned), table(centroids) {}
 
   /// The coordinate of a row of matrix j of the sums.
@@ -148,7 +156,7 @@ struct CodedValues {
 #pragma clang loop unroll(full)
     for (uint i = 0; i < 2; i++) {
       uint rows[4];
-      leaf.of(4 * i + at.pair, rows);
+      leaf.of<8>(4 * i + at.pair, rows);
 #pragma clang loop unroll(full)
       for (int m = 0; m < 4; m++) {
         codes[2 * m + i].load(v, format, rows[m], at.row * (D / 8));
@@ -156,7 +164,11 @@ struct CodedValues {
     }
   }
 
-  half2 elements(uint m, uint j) const { return codes[m].centroid(j, format, table); }
+  void stage(uint, MatrixLane) const {}
+
+  void load_matrix(thread HalfMatrix &matrix, uint m, uint j) const {
+    matrix.thread_elements() = codes[m].centroid(j, format, table);
+  }
 
   /// Weights of the keys whose scores the lane has, of which `high` and `low` are the halves, as matrices with the rows
   /// of a key there twice: upper halves in columns 0 to 3, lower ones in the others.

@@ -1,8 +1,8 @@
-/// Rows of halves of K and V as elements of 8x8 matrices: a lane loads what it multiplies, 16 bytes at once.
+/// Rows of halves of K and V as elements of 8x8 matrices.
 ///
-/// Of a matrix of K the row is a key and a lane's pair two coordinates that it has loaded side by side, of one of V
-/// (transposed) the row is a coordinate and the pair two keys, of each of which the lane has loaded the coordinate.
-/// Which coordinates meet in a matrix is free, as long as queries and sums agree.
+/// What a SIMD group loads at once lies in one piece, whole rows of 2 D bytes: a GPU's memory takes a sixth longer
+/// for as many bytes in parts of rows, as lanes of a matrix would read them. So rows go to matrices by threadgroup
+/// memory, half a leaf at once, while the registers that they leave take what is needed next.
 #pragma once
 
 #include <metal_stdlib>
@@ -11,92 +11,93 @@
 
 using namespace metal;
 
-/// 8 halves of a row.
-struct HalfRun {
-  uint4 words;
+/// Rows of a leaf on their way: a lane has D / 8 runs of 8 halves.
+template <int D>
+struct DenseLeaf {
+  /// Of a leaf, in each 16 keys.
+  static constant constexpr int parts = 2;
+  /// Halves from one row to the next in threadgroup memory, where 8 rows of a matrix meet in no bank.
+  static constant constexpr int row = D + 8;
+  /// Bytes of threadgroup memory of a SIMD group.
+  static constant constexpr int staged_bytes = 32 / parts * row * 2;
+  static constant constexpr uint runs_of_row = D / 8;
+  static constant constexpr uint rows_of_load = 32 / runs_of_row;
 
-  void load(const device uchar *from, bool is_aligned) {
-    if (is_aligned) {
-      words = *(const device uint4 *)from;
-    } else {
-      const device packed_ushort4 *parts = (const device packed_ushort4 *)from;
-      words = uint4(as_type<uint2>(ushort4(parts[0])), as_type<uint2>(ushort4(parts[1])));
+  bool is_aligned;
+  threadgroup half *staged;
+  uint4 runs[runs_of_row];
+
+  DenseLeaf(bool aligned, threadgroup uint4 *memory) : is_aligned(aligned), staged((threadgroup half *)memory) {}
+
+  void load(const device uchar *rows, LeafRows leaf, MatrixLane at) {
+    // Lanes side by side in the hardware read side by side.
+    const uint lane = at.row * 4 + at.pair;
+    uint found[runs_of_row];
+    leaf.of<rows_of_load>(lane / runs_of_row, found);
+#pragma clang loop unroll(full)
+    for (uint n = 0; n < runs_of_row; n++) {
+      const device uchar *from = rows + ulong(found[n]) * (2 * D) + lane % runs_of_row * 16;
+      if (is_aligned) {
+        runs[n] = *(const device uint4 *)from;
+      } else {
+        const device packed_ushort4 *halves = (const device packed_ushort4 *)from;
+        runs[n] = uint4(as_type<uint2>(ushort4(halves[0])), as_type<uint2>(ushort4(halves[1])));
+      }
     }
   }
 
-  /// The two from half i on, which is even.
-  half2 pair(uint i) const { return as_type<half2>(words[i / 2]); }
+  /// Puts a part where the SIMD group finds it as matrices, in place of the part before.
+  void stage(uint part, MatrixLane at) const {
+    const uint lane = at.row * 4 + at.pair;
+    threadgroup half *first = staged + lane / runs_of_row * row + lane % runs_of_row * 8;
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+#pragma clang loop unroll(full)
+    for (uint n = 0; n < runs_of_row / parts; n++) {
+      *(threadgroup uint4 *)(first + n * rows_of_load * row) = runs[part * (runs_of_row / parts) + n];
+    }
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+  }
 };
 
-/// What a lane has of a leaf of K: in matrix m, of which there are four, the key is 8 m + row.
+/// K: a row of matrix m, of which there are four, is key 8 m + row, and matrix t has coordinates from 8 t on.
 template <int D>
-struct DenseKeys {
+struct DenseKeys : DenseLeaf<D> {
   static constant constexpr bool is_coded = false;
   /// The limit of a threadgroup, of which 128 are used: it leaves a thread 168 registers of an NVIDIA GPU.
   static constant constexpr int most_threads = 384;
-  /// Whether there are registers for the next leaf while one is worked on.
+  /// Whether there are registers for the next leaf beside those of V.
   static constant constexpr bool is_ahead = D <= 64;
   /// Columns that a coordinate has in matrices.
   static constant constexpr int columns = 1;
   /// Halves from one query to the next.
   static constant constexpr int query_row = D + 8;
 
-  bool is_aligned;
-  HalfRun runs[4][D / 32];
+  DenseKeys(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory) : DenseLeaf<D>(aligned, memory) {}
 
-  DenseKeys(uint, bool aligned, const threadgroup half2 *) : is_aligned(aligned) {}
+  /// Where a query has coordinate d.
+  static uint place(uint d) { return d; }
 
-  /// Where a query has coordinate d: a lane has 8 of each 32, of which matrix t has two.
-  static uint place(uint d) { return (d / 32 * 4 + d % 8 / 2) * 8 + d % 32 / 8 * 2 + d % 2; }
-
-  void load(const device uchar *k, LeafRows leaf, MatrixLane at) {
-    uint rows[4];
-    leaf.of(at.row, rows);
-#pragma clang loop unroll(full)
-    for (int m = 0; m < 4; m++) {
-#pragma clang loop unroll(full)
-      for (int c = 0; c < D / 32; c++) {
-        runs[m][c].load(k + ulong(rows[m]) * (2 * D) + (64 * c + 16 * at.pair), is_aligned);
-      }
-    }
+  /// Of the part that is staged.
+  void load_matrix(thread HalfMatrix &matrix, uint m, uint t) const {
+    simdgroup_load(matrix, this->staged + m % 2 * 8 * this->row + 8 * t, this->row);
   }
-
-  half2 elements(uint m, uint t) const { return runs[m][t / 4].pair(t % 4 * 2); }
 };
 
-/// What a lane has of a leaf of V: in matrix m the keys are 8 m + 2 pair and the next.
+/// V, transposed: a row of matrix j is coordinate 8 j + row, and matrix m has keys from 8 m on.
 template <int D>
-struct DenseValues {
+struct DenseValues : DenseLeaf<D> {
   static constant constexpr bool is_coded = false;
   static constant constexpr int matrices = 4;
 
-  bool is_aligned;
-  HalfRun runs[4][2][D / 64];
+  DenseValues(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory)
+      : DenseLeaf<D>(aligned, memory) {}
 
-  DenseValues(uint, bool aligned, const threadgroup half2 *) : is_aligned(aligned) {}
+  /// The coordinate of a row of matrix j of the sums.
+  static uint coordinate(uint row, uint j) { return 8 * j + row; }
 
-  /// The coordinate of a row of matrix j of the sums: a lane has 8 of each 64.
-  static uint coordinate(uint row, uint j) { return j / 8 * 64 + row * 8 + j % 8; }
-
-  void load(const device uchar *v, LeafRows leaf, MatrixLane at) {
-#pragma clang loop unroll(full)
-    for (uint i = 0; i < 2; i++) {
-      uint rows[4];
-      leaf.of(2 * at.pair + i, rows);
-#pragma clang loop unroll(full)
-      for (int m = 0; m < 4; m++) {
-#pragma clang loop unroll(full)
-        for (int c = 0; c < D / 64; c++) {
-          runs[m][i][c].load(v + ulong(rows[m]) * (2 * D) + (128 * c + 16 * at.row), is_aligned);
-        }
-      }
-    }
-  }
-
-  half2 elements(uint m, uint j) const {
-    const half2 first = runs[m][0][j / 8].pair(j % 8 / 2 * 2);
-    const half2 second = runs[m][1][j / 8].pair(j % 8 / 2 * 2);
-    return j % 2 == 0 ? half2(first.x, second.x) : half2(first.y, second.y);
+  /// Of the part that is staged.
+  void load_matrix(thread HalfMatrix &matrix, uint m, uint j) const {
+    simdgroup_load(matrix, this->staged + m % 2 * 8 * this->row + 8 * j, this->row, ulong2(0, 0), true);
   }
 
   /// Weights of the keys whose scores the lane has, of which `high` and `low` are the halves, as matrices.

@@ -39,17 +39,18 @@ struct LeafRows {
   LeafRows(uint row_of_lane, uint lane)
       : row(row_of_lane), first(simd_broadcast_first(row_of_lane)), is_run(simd_all(row_of_lane == first + lane)) {}
 
-  /// Those of four keys, 8 apart from `key` on. Most leaves lie in one piece, where no lane has to ask another.
-  void of(uint key, thread uint *rows) const {
+  /// Those of keys STEP apart, from `key` on. Most leaves lie in one piece, where no lane has to ask another.
+  template <uint STEP>
+  void of(uint key, thread uint (&rows)[32 / STEP]) const {
     if (is_run) {
 #pragma clang loop unroll(full)
-      for (uint m = 0; m < 4; m++) {
-        rows[m] = first + key + 8 * m;
+      for (uint m = 0; m < 32 / STEP; m++) {
+        rows[m] = first + key + STEP * m;
       }
     } else {
 #pragma clang loop unroll(full)
-      for (uint m = 0; m < 4; m++) {
-        rows[m] = simd_shuffle(row, ushort(key + 8 * m));
+      for (uint m = 0; m < 32 / STEP; m++) {
+        rows[m] = simd_shuffle(row, ushort(key + STEP * m));
       }
     }
   }
@@ -64,7 +65,7 @@ struct LeafNorms {
   template <bool K_CODES, bool V_CODES>
   void load(const device float *norms_k, const device float *norms_v, LeafRows leaf, MatrixLane at) {
     uint rows[4];
-    leaf.of(at.row, rows);
+    leaf.of<8>(at.row, rows);
 #pragma clang loop unroll(full)
     for (int m = 0; m < 2; m++) {
       const uint row = at.pair >= 2 ? rows[m + 2] : rows[m];
@@ -92,36 +93,38 @@ inline void weights_of_leaf(const thread half2 *high, const thread half2 *low, M
   }
 }
 
-/// K Q^T of a leaf: 32 keys in four matrices, with the queries, which lie in rows of `Keys::query_row` halves: four of
-/// upper halves, four of lower ones. Tensor cores cut off what they add up, by up to 2^-23 of a sum each time; so sums
-/// are short, 64 coordinates, and joined in float.
-template <int D, typename Keys>
+/// K Q^T of one of the `Keys::parts` of a leaf, whose 32 keys are four matrices, with the queries, which lie in rows of
+/// `Keys::query_row` halves: four of upper halves, four of lower ones. Tensor cores cut off what they add up, by up to
+/// 2^-23 of a sum each time; so sums are short, 64 coordinates, and joined in float.
+template <int D, int PART, typename Keys>
 inline void multiply_leaf(thread const Keys &keys, const threadgroup half *queries, thread Accumulator *products) {
   constexpr int matrices = D / 8 * Keys::columns;
   constexpr int matrices_of_sum = 8 * Keys::columns;
+  constexpr int rows_of_part = 4 / Keys::parts;
+  constexpr int first_row = PART % Keys::parts * rows_of_part;
 #pragma clang loop unroll(full)
   for (int first = 0; first < matrices; first += matrices_of_sum) {
-    Accumulator parts[4];
+    Accumulator parts[rows_of_part];
 #pragma clang loop unroll(full)
-    for (int m = 0; m < 4; m++) {
+    for (int m = 0; m < rows_of_part; m++) {
       parts[m] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     }
 #pragma clang loop unroll(full)
     for (int t = first; t < first + matrices_of_sum; t += 2) {
       HalfMatrix query[2];
-      HalfMatrix rows[2][4];
+      HalfMatrix rows[2][rows_of_part];
 #pragma clang loop unroll(full)
       for (int u = 0; u < 2; u++) {
         simdgroup_load(query[u], queries + 8 * (t + u), Keys::query_row, ulong2(0, 0), true);
 #pragma clang loop unroll(full)
-        for (int m = 0; m < 4; m++) {
-          rows[u][m].thread_elements() = keys.elements(m, t + u);
+        for (int m = 0; m < rows_of_part; m++) {
+          keys.load_matrix(rows[u][m], first_row + m, t + u);
         }
       }
       // Two matrices with one right factor, and two steps of a sum, one behind the other: a product of 16 rows and 16
       // steps where the hardware has such.
 #pragma clang loop unroll(full)
-      for (int two = 0; two < 4; two += 2) {
+      for (int two = 0; two < rows_of_part; two += 2) {
 #pragma clang loop unroll(full)
         for (int u = 0; u < 2; u++) {
           simdgroup_multiply_accumulate(parts[two], rows[u][two], query[u], parts[two]);
@@ -130,39 +133,41 @@ inline void multiply_leaf(thread const Keys &keys, const threadgroup half *queri
       }
     }
 #pragma clang loop unroll(full)
-    for (int m = 0; m < 4; m++) {
-      thread auto &sum = products[m].thread_elements();
-      const thread auto &part = parts[m].thread_elements();
-      sum[0] = first == 0 ? part[0] : sum[0] + part[0];
-      sum[1] = first == 0 ? part[1] : sum[1] + part[1];
+    for (int m = 0; m < rows_of_part; m++) {
+      thread auto &sum = products[first_row + m].thread_elements();
+      const thread auto &of_part = parts[m].thread_elements();
+      sum[0] = first == 0 ? of_part[0] : sum[0] + of_part[0];
+      sum[1] = first == 0 ? of_part[1] : sum[1] + of_part[1];
     }
   }
 }
 
-/// sums = sums * factors + V^T weights: D / 8 matrices of coordinates, `Values::matrices` of weights. The products are
-/// added up apart, as those of K are.
-template <int D, typename Values>
+/// sums = sums * factors + V^T weights, over one of the `Values::parts` of a leaf: D / 8 matrices of coordinates,
+/// `Values::matrices` of weights. The products are added up apart, as those of K are.
+template <int D, int PART, typename Values>
 inline void accumulate_leaf(thread const Values &values, const thread HalfMatrix *weights, const thread float *factors,
                             thread Accumulator *sums) {
+  constexpr int matrices_of_part = Values::matrices / Values::parts;
+  constexpr int first = PART % Values::parts * matrices_of_part;
 #pragma clang loop unroll(full)
   for (int j = 0; j < D / 8; j += 2) {
     Accumulator parts[2];
     parts[0] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     parts[1] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 #pragma clang loop unroll(full)
-    for (int m = 0; m < Values::matrices; m++) {
+    for (int m = first; m < first + matrices_of_part; m++) {
       HalfMatrix rows[2];
-      rows[0].thread_elements() = values.elements(m, j);
-      rows[1].thread_elements() = values.elements(m, j + 1);
+      values.load_matrix(rows[0], m, j);
+      values.load_matrix(rows[1], m, j + 1);
       simdgroup_multiply_accumulate(parts[0], rows[0], weights[m], parts[0]);
       simdgroup_multiply_accumulate(parts[1], rows[1], weights[m], parts[1]);
     }
 #pragma clang loop unroll(full)
     for (int u = 0; u < 2; u++) {
       thread auto &sum = sums[j + u].thread_elements();
-      const thread auto &part = parts[u].thread_elements();
-      sum[0] = fma(sum[0], factors[0], part[0]);
-      sum[1] = fma(sum[1], factors[1], part[1]);
+      const thread auto &of_part = parts[u].thread_elements();
+      sum[0] = first == 0 ? fma(sum[0], factors[0], of_part[0]) : sum[0] + of_part[0];
+      sum[1] = first == 0 ? fma(sum[1], factors[1], of_part[1]) : sum[1] + of_part[1];
     }
   }
 }

@@ -16,11 +16,11 @@
 /// the same bits.
 ///
 /// Grid: threadgroups (n_blocks * n_tiles, Hkv, B) of (32, 4, 1); n_blocks counts states, of 1,024 keys each.
-/// Threadgroup memory at D = 64, 128: over codes 10.3, 16.3 KiB, over f16 7.3, 12.3: sums on their way to rows,
-/// queries, and the centroids. Registers (nvptx64, sm_90): over f16 164, 168, 12 SIMD groups a core, bound by memory;
-/// over codes of 4 bits 128, at D = 128 36 bytes spilled, 16 SIMD groups a core, bound by threadgroup memory, where a
-/// lane looks up 8 centroids a key at D = 128. At D = 256 there are no registers for the sums, and their error leaves
-/// the bound.
+/// Threadgroup memory at D = 64, 128: over codes 10.3, 16.3 KiB, over f16 10.3, 19.3: sums on their way to rows, or
+/// rows on theirs to matrices, queries, and the centroids. Registers (nvptx64, sm_90): over f16 164, 168, 12 SIMD
+/// groups a core, bound by memory; over codes of 4 bits 128, at D = 128 36 bytes spilled, 16 SIMD groups a core, bound
+/// by threadgroup memory, where a lane looks up 8 centroids a key at D = 128. At D = 256 there are no registers for the
+/// sums, and their error leaves the bound.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 #include <metal_simdgroup_matrix>
@@ -108,7 +108,10 @@ template <int D, typename Keys, typename Values>
     device float *states [[buffer(13)]], device float *outputs [[buffer(14)]], uint lane [[thread_index_in_simdgroup]],
     uint simd_group [[simdgroup_index_in_threadgroup]], uint3 group [[threadgroup_position_in_grid]]) {
   typedef Lanes<D> L;
-  threadgroup float sums_of_groups[kQueries][kQueries * (D + 33)];
+  // Of a SIMD group: rows on their way to matrices, and behind the last leaf sums on their way to rows.
+  constexpr int staged = Keys::staged_bytes / 16;
+  constexpr int summed = (kQueries * (D + 33) + 3) / 4;
+  threadgroup uint4 memory[kQueries][staged > summed ? staged : summed];
   threadgroup float2 softmaxes[kQueries][kQueries];  // maximum and sum
   threadgroup half rotated[2 * kQueries * Keys::query_row];
   threadgroup float units[kQueries];
@@ -143,7 +146,9 @@ template <int D, typename Keys, typename Values>
   const MatrixLane at(lane);
   const bool has_keys = first_leaf < end_key;
   LeafRows rows(has_keys ? cache.at(uint(clamp(first_leaf + int(lane), first_key, last_key))) : 0, lane);
-  Keys keys(k_format, are_rows_aligned, k_table);
+  // An address that nobody needs would take a register.
+  threadgroup uint4 *own_memory = staged == 0 ? nullptr : memory[simd_group];
+  Keys keys(k_format, are_rows_aligned, k_table, own_memory);
   LeafNorms norms;
   if (has_keys) {
     keys.load(k, rows, at);
@@ -174,8 +179,17 @@ template <int D, typename Keys, typename Values>
   }
 
   for (int leaf = first_leaf; leaf < end_key; leaf += kLeafStep) {
+    Values values(v_format, are_rows_aligned, v_table, own_memory);
     Accumulator products[4];
-    multiply_leaf<D>(keys, rotated, products);
+    if (Keys::is_coded) {
+      multiply_leaf<D, 0>(keys, rotated, products);
+    } else {
+      keys.stage(0, at);
+      multiply_leaf<D, 0>(keys, rotated, products);
+      keys.stage(1, at);
+      values.load(v, rows, at);
+      multiply_leaf<D, 1>(keys, rotated, products);
+    }
     float scores[2][2];
 #pragma clang loop unroll(full)
     for (int m = 0; m < 2; m++) {
@@ -190,8 +204,9 @@ template <int D, typename Keys, typename Values>
     const float norm_v[2] = {norms.v[0], norms.v[1]};
     const float largest_norm = Values::is_coded ? maximum_of_column(max(norm_v[0], norm_v[1])) : 1.0f;
     float norm_of_query[2] = {largest_norm, largest_norm};
-    Values values(v_format, are_rows_aligned, v_table);
-    values.load(v, rows, at);
+    if (Values::is_coded) {
+      values.load(v, rows, at);
+    }
     // What the next leaf needs is on its way as early as registers allow; behind the last it is read again.
     rows = LeafRows(cache.at(uint(clamp(leaf + kLeafStep + int(lane), first_key, last_key))), lane);
     if (Keys::is_ahead) {
@@ -244,15 +259,22 @@ template <int D, typename Keys, typename Values>
     softmax.add(scores, norm_v, norm_of_query, is_low, high, low, factors);
     HalfMatrix weights[Values::matrices];
     Values::spread(high, low, at, weights);
-    accumulate_leaf<D>(values, weights, factors, sums);
-    if (!Keys::is_ahead) {
-      keys.load(k, rows, at);
-      norms.load<Keys::is_coded, Values::is_coded>(norms_k, norms_v, rows, at);
+    if (Values::is_coded) {
+      accumulate_leaf<D, 0>(values, weights, factors, sums);
+    } else {
+      values.stage(0, at);
+      accumulate_leaf<D, 0>(values, weights, factors, sums);
+      values.stage(1, at);
+      if (!Keys::is_ahead) {
+        keys.load(k, rows, at);
+      }
+      accumulate_leaf<D, 1>(values, weights, factors, sums);
     }
   }
 
   // From matrices to rows.
-  threadgroup float *rows_of_sums = sums_of_groups[simd_group];
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  threadgroup float *rows_of_sums = (threadgroup float *)memory[simd_group];
 #pragma clang loop unroll(full)
   for (int i = 0; i < 2; i++) {
     const float unit = inverse_of_power(softmax.power[i]) / (Values::is_coded ? kCentroidUnit : 1.0f);
@@ -282,13 +304,14 @@ template <int D, typename Keys, typename Values>
 #pragma clang loop unroll(full)
   for (int g = 0; g < kQueries; g++) {
     const float2 of_group = softmaxes[g][simd_group];
+    const threadgroup float *rows_of_group = (const threadgroup float *)memory[g];
     // One that has no key in sight of the query has no maximum.
     const float factor = of_group.y == 0.0f ? 0.0f : exp_of_difference(of_group.x - joined.maximum);
     joined.sum = fma(of_group.y, factor, joined.sum);
 #pragma clang loop unroll(full)
     for (int i = 0; i < L::values; i++) {
       const int d = L::first(i / L::width, lane) + i % L::width;
-      output[i] = fma(sums_of_groups[g][place_of_sum<D>(simd_group, uint(d))], factor, output[i]);
+      output[i] = fma(rows_of_group[place_of_sum<D>(simd_group, uint(d))], factor, output[i]);
     }
   }
   store_block<D, 1>(params, sinks, out, lse, states, outputs, state, first_query + simd_group,
