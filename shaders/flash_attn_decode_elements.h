@@ -61,7 +61,9 @@ struct DenseLeaf {
 
 /// K: a row of matrix m, of which there are four, is key 8 m + row, and matrix t has coordinates from 8 t on.
 template <int D>
-struct DenseKeys : DenseLeaf<D> {
+struct DenseKeys {
+  DenseLeaf<D> dense;
+
   static constant constexpr bool is_coded = false;
   /// The limit of a threadgroup, of which 128 are used: it leaves a thread 168 registers of an NVIDIA GPU.
   static constant constexpr int most_threads = 384;
@@ -69,35 +71,45 @@ struct DenseKeys : DenseLeaf<D> {
   static constant constexpr bool is_ahead = D <= 64;
   /// Columns that a coordinate has in matrices.
   static constant constexpr int columns = 1;
+  static constant constexpr int parts = DenseLeaf<D>::parts;
+  static constant constexpr int staged_bytes = DenseLeaf<D>::staged_bytes;
   /// Halves from one query to the next.
   static constant constexpr int query_row = D + 8;
 
-  DenseKeys(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory) : DenseLeaf<D>(aligned, memory) {}
+  DenseKeys(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory) : dense(aligned, memory) {}
+
+  void load(const device uchar *rows, LeafRows leaf, MatrixLane at) { dense.load(rows, leaf, at); }
+  void stage(uint part, MatrixLane at) const { dense.stage(part, at); }
 
   /// Where a query has coordinate d.
   static uint place(uint d) { return d; }
 
   /// Of the part that is staged.
   void load_matrix(thread HalfMatrix &matrix, uint m, uint t) const {
-    simdgroup_load(matrix, this->staged + m % 2 * 8 * this->row + 8 * t, this->row);
+    simdgroup_load(matrix, dense.staged + m % 2 * 8 * dense.row + 8 * t, dense.row);
   }
 };
 
 /// V, transposed: a row of matrix j is coordinate 8 j + row, and matrix m has keys from 8 m on.
 template <int D>
-struct DenseValues : DenseLeaf<D> {
+struct DenseValues {
+  DenseLeaf<D> dense;
+
   static constant constexpr bool is_coded = false;
   static constant constexpr int matrices = 4;
+  static constant constexpr int parts = DenseLeaf<D>::parts;
 
-  DenseValues(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory)
-      : DenseLeaf<D>(aligned, memory) {}
+  DenseValues(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory) : dense(aligned, memory) {}
+
+  void load(const device uchar *rows, LeafRows leaf, MatrixLane at) { dense.load(rows, leaf, at); }
+  void stage(uint part, MatrixLane at) const { dense.stage(part, at); }
 
   /// The coordinate of a row of matrix j of the sums.
   static uint coordinate(uint row, uint j) { return 8 * j + row; }
 
   /// Of the part that is staged.
   void load_matrix(thread HalfMatrix &matrix, uint m, uint j) const {
-    simdgroup_load(matrix, this->staged + m % 2 * 8 * this->row + 8 * j, this->row, ulong2(0, 0), true);
+    simdgroup_load(matrix, dense.staged + m % 2 * 8 * dense.row + 8 * j, dense.row, ulong2(0, 0), true);
   }
 
   /// Weights of the keys whose scores the lane has, of which `high` and `low` are the halves, as matrices.

@@ -191,8 +191,8 @@ const mistakes: readonly Mistake[] = [
   halves(
     "keys of V in each other's place",
     {},
-    /m % 2 \* 8 \* this->row \+ 8 \* j/,
-    "(1 - m % 2) * 8 * this->row + 8 * j",
+    /m % 2 \* 8 \* dense\.row \+ 8 \* j/,
+    "(1 - m % 2) * 8 * dense.row + 8 * j",
   ),
   halves(
     "the first half of a leaf in place of the second",
