@@ -30,8 +30,8 @@ struct DenseLeaf {
   DenseLeaf(bool aligned, threadgroup uint4 *memory) : is_aligned(aligned), staged((threadgroup half *)memory) {}
 
   void load(const device uchar *rows, LeafRows leaf, MatrixLane at) {
-    // Lanes side by side in the hardware read side by side.
-    const uint lane = at.row * 4 + at.pair;
+    // The order of a matrix is that of the hardware, whose neighbours are to read side by side.
+    const uint lane = at.place();
     uint found[runs_of_row];
     leaf.of<rows_of_load>(lane / runs_of_row, found);
 #pragma clang loop unroll(full)
@@ -48,7 +48,7 @@ struct DenseLeaf {
 
   /// Puts a part where the SIMD group finds it as matrices, in place of the part before.
   void stage(uint part, MatrixLane at) const {
-    const uint lane = at.row * 4 + at.pair;
+    const uint lane = at.place();
     threadgroup half *first = staged + lane / runs_of_row * row + lane % runs_of_row * 8;
     simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma clang loop unroll(full)
@@ -74,7 +74,7 @@ struct DenseKeys {
   static constant constexpr int parts = DenseLeaf<D>::parts;
   static constant constexpr int staged_bytes = DenseLeaf<D>::staged_bytes;
   /// Halves from one query to the next.
-  static constant constexpr int query_row = D + 8;
+  static constant constexpr int query_row = DenseLeaf<D>::row;
 
   DenseKeys(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory) : dense(aligned, memory) {}
 

@@ -24,6 +24,9 @@ struct MatrixLane {
     pair = uint(elements.column) / 2;
   }
 
+  /// Its number in the order of a matrix, row by row.
+  uint place() const { return row * 4 + pair; }
+
   /// The lane that has the same columns of another row.
   ushort lane_of_row(uint other) const {
     return ushort((other & 4) << 2 | (pair & 2) << 2 | (other & 3) << 1 | (pair & 1));

@@ -6,7 +6,7 @@
 /// Grid: threadgroups (queries, 1, 1) of (32, ceil(D / 32), 1): a lane has a coordinate, and of up to
 /// 32 blocks at once one's factor, which the others get by a shuffle. Rows of 32 blocks are on their way
 /// together. The first SIMD group ends the row. Threadgroup memory: 4 D bytes.
-/// Registers: 42 to 56 (nvptx64, sm_90). Bytes moved per query: n_blocks (4 D + 8) read, a row of out written.
+/// Registers: 56 (nvptx64, sm_90). Bytes moved per query: n_blocks (4 D + 8) read, a row of out written.
 /// Work a query: n_blocks (D multiplications and D / 32 exp2); bound by the latency of memory.
 #include <metal_stdlib>
 #include <metal_simdgroup>
@@ -20,14 +20,13 @@
 using namespace metal;
 
 /// N blocks from one on, of which some may be past the last: a lane has the state of one, and a coordinate of all.
-template <uint N>
+template <int D, uint N>
 struct Blocks {
   float maximum;
   float sum;
   float rows[N];
 
   /// All of it is on its way at once. Past the last block, that again, which counts for nothing.
-  template <int D>
   void load(const device float *states, const device float *outputs, uint first, uint blocks, uint coordinate,
             uint lane) {
     const uint own = min(first + lane, blocks - 1);
@@ -56,15 +55,15 @@ struct Blocks {
 
 /// The sums of a query over its blocks.
 struct JoinedSums {
-  float maximum = -INFINITY;
+  float maximum;
   float weights = 0.0f;
   float output = 0.0f;
 
   /// Adds up all blocks, N at once. The first are on their way while the maximum is looked for.
   template <int D, uint N>
   void join(const device float *states, const device float *outputs, uint blocks, uint coordinate, uint lane) {
-    Blocks<N> some;
-    some.template load<D>(states, outputs, 0, blocks, coordinate, lane);
+    Blocks<D, N> some;
+    some.load(states, outputs, 0, blocks, coordinate, lane);
     maximum = some.maximum;
     for (uint block = 32 + lane; block < blocks; block += 32) {
       maximum = max(maximum, states[2 * block]);
@@ -72,7 +71,7 @@ struct JoinedSums {
     maximum = simd_max(maximum);
     some.add(maximum, weights, output);
     for (uint first = N; first < blocks; first += N) {
-      some.template load<D>(states, outputs, first, blocks, coordinate, lane);
+      some.load(states, outputs, first, blocks, coordinate, lane);
       some.add(maximum, weights, output);
     }
   }
