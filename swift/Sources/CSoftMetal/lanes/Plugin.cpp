@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "ActiveLanes.hpp"
+#include "AsyncCopies.hpp"
 #include "BfloatBits.hpp"
 #include "BfloatPairs.hpp"
 #include "ByRegister.hpp"
@@ -209,6 +210,7 @@ void registerPasses(PassBuilder &builder) {
   builder.registerVectorizerStartEPCallback([](FunctionPassManager &passes, OptimizationLevel) {
     passes.addPass(LoopElements());
     passes.addPass(RoundToBfloat());
+    passes.addPass(AsyncCopies());
   });
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(createModuleToFunctionPassAdaptor(KeepOrder()));
@@ -221,6 +223,7 @@ void registerPasses(PassBuilder &builder) {
     passes.addPass(HideBfloatBits());
     passes.addPass(createModuleToFunctionPassAdaptor(AccessBfloatBits()));
     passes.addPass(createModuleToFunctionPassAdaptor(PrefetchLoops()));
+    passes.addPass(createModuleToFunctionPassAdaptor(AwaitCopies()));
     passes.addPass(StopLoops());
   });
   builder.registerPipelineParsingCallback(

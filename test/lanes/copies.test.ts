@@ -1,0 +1,78 @@
+/** Kernels of NVIDIA GPUs: what the hardware copies to threadgroup memory by itself, and where a thread waits for it. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { compilePtx } from "./nvptx.ts";
+import { lanesPlugin } from "./plugin.ts";
+
+const words: Record<string, string> = {
+  "cp.async.cg.shared.global": "copy",
+  "cp.async.commit_group": "group",
+  "barrier.sync": "barrier",
+  "bar.warp.sync": "simdgroup barrier",
+};
+
+/** What each entry of `ir/copies.ll` does with memory, in order. */
+async function steps(options: readonly string[]): Promise<Record<string, string[]>> {
+  const code = await compilePtx(join(import.meta.dir, "ir/copies.ll"), options);
+  const entries = code.split(".visible .entry ").slice(1);
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const found = entry.matchAll(
+        /^\t(?:cp\.async\.wait_group +(\d)|(cp\.async\.[^; \t]+|bar[^; \t]+)|(ld|st)(?:\.volatile)?\.(shared|global))/gm,
+      );
+      const names = Array.from(found, ([, groups, word = "", access, memory]) => {
+        if (groups !== undefined) return `wait ${groups}`;
+        return access === undefined ? (words[word] ?? word) : `${access} ${memory}`;
+      });
+      return [entry.split("(")[0] as string, names];
+    }),
+  );
+}
+
+if (process.platform === "linux") {
+  const expected: [entry: string, what: string, steps: string][] = [
+    [
+      "sm_entry_1",
+      "before the barrier behind which another thread reads",
+      "copy, group, wait 0, barrier, ld shared, st global",
+    ],
+    ["sm_entry_2", "before an access of its own", "copy, group, wait 0, ld shared, st global"],
+    [
+      "sm_entry_3",
+      "for nothing where it is needed elsewhere, or is 8 bytes, or begins anywhere: that is loaded and stored",
+      `ld global, st shared, st global, ld global, st shared${", ld global, st shared".repeat(4)}`,
+    ],
+    [
+      "sm_entry_4",
+      "for one tile of two while the other comes",
+      "copy, group, wait 0, barrier, copy, group, ld shared, wait 0, barrier, copy, group, ld shared, wait 0, st global",
+    ],
+    [
+      "sm_entry_5",
+      "at a barrier of the threadgroup for what other SIMD groups read behind one of their own",
+      "copy, group, wait 0, barrier, simdgroup barrier, ld shared, st global",
+    ],
+    [
+      "sm_entry_6",
+      "at the last barrier before a read, for the older of two",
+      "copy, group, copy, group, simdgroup barrier, wait 1, simdgroup barrier, ld shared, " +
+        "wait 0, simdgroup barrier, ld shared, st global",
+    ],
+    ["sm_entry_7", "before device memory changes", "copy, group, wait 0, st global, barrier, ld shared, st global"],
+    [
+      "sm_entry_8",
+      "for as many groups on ways that join",
+      "copy, group, simdgroup barrier, ld global, ld global, st shared, copy, group, " +
+        "wait 1, simdgroup barrier, ld shared, wait 0, simdgroup barrier, ld shared, st global",
+    ],
+  ];
+  for (const [entry, what, list] of expected) {
+    test(`waits ${what}`, async () => {
+      expect((await steps([`-fpass-plugin=${lanesPlugin()}`]))[entry]?.join(", ")).toBe(list);
+    });
+  }
+
+  test("without the pass everything is loaded and stored", async () => {
+    for (const list of Object.values(await steps([]))) expect(list).not.toContain("copy");
+  });
+}
