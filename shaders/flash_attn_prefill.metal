@@ -16,22 +16,23 @@
 /// threadgroup memory, so that each SIMD group has P.
 ///
 ///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane    registers (nvptx64, sm_90)
-///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               94, and 16 of the next tile
-///   80    32  16  2   1   11,264                      40 + 8                       110
-///   96    32  16  2   1   13,312                      48 + 8                       128
-///   112   32  16  2   1   15,360                      56 + 8                       128
-///   128   32  16  2   1   17,408                      64 + 8                       157; of 128, 16 bytes spilled
-///   192   32  16  2   2   24,064 = Q + K or V + S     48 + 8                       127
-///   256   32  16  2   2   30,208                      64 + 8                       128
-///   512   16  16  1   4   25,600 = K or V + S         64 + 8, and Q                166; of 128, 128 bytes spilled
-/// 64 accumulators leave 24 SIMD groups their registers. K and V have a tile each
-/// where both fit in 32 KiB beside Q, which saves two of four barriers a tile; at
-/// D >= 192 they take turns. At D = 512 no two SIMD groups share a column: each has
-/// its Q in registers, and waits for its own tile alone. Rows are padded by 16 bytes
-/// so that the 8 rows of a matrix fall into different banks. Whole tiles of rows at
-/// multiples of 16 bytes have all loads of a thread under way together; at D = 64,
-/// without options, they are under way while the tile before is multiplied, which at
-/// D = 128 takes more registers than it saves time (1.09 of it on an H200).
+///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               130, with the next tile
+///   80    32  16  2   1   11,264                      40 + 8                       128
+///   96    32  16  2   1   13,312                      48 + 8                       139
+///   112   32  16  2   1   15,360                      56 + 8                       151
+///   128   32  16  2   1   17,408                      64 + 8                       161
+///   192   32  16  2   2   24,064 = Q + K or V + S     48 + 8                       138
+///   256   32  16  2   2   30,208                      64 + 8                       161
+///   512   16  16  1   4   25,600 = K or V + S         64 + 8, and Q                190; of 128, 72 bytes spilled
+/// Registers are those of a causal one in bfloat; of 128 none is spilled up to D = 256. K and V have a tile each
+/// where both fit in 32 KiB beside Q; at D >= 192 they take turns. At D = 512 no two
+/// SIMD groups share a column: each has its Q in registers, and waits for its own tile
+/// alone. Rows are padded by 16 bytes so that the 8 rows of a matrix fall into different
+/// banks. Whole tiles of rows at multiples of 16 bytes are copied as they are, which a
+/// GPU may do by itself: V while K is multiplied, and the next K, without options, while
+/// V is; at D >= 192 V during the softmax. At D = 64, where these phases are short, both
+/// tiles come in registers while those before them are multiplied, whose loads are all
+/// under way together; an H200 takes 0.78 of the time of copies for it, at D = 128 1.09.
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
@@ -367,17 +368,18 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr bool kParts = WN > 1;
   constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile, and has Q in registers
   static_assert(!kAlone || BQ <= BK, "Q passes through the tile of keys");
-  constexpr bool kSeparateTiles = !kParts && (BQ + 2 * BK) * LD * sizeof(T) <= 32768;
-  constexpr short kTiles = kSeparateTiles ? 2 : 1;
-  // The next tile is on its way during this one's products where a thread has the registers for it.
-  constexpr bool kLoadsAhead = kSeparateTiles && D <= 64;
+  // The next tile is on its way in registers where a thread has enough of them.
+  constexpr bool kInRegisters = D <= 64;
   constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
   constexpr int kQueries = kAlone ? 0 : WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
   // Alone, those that are late still read the last tile's scores.
   constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
 
   threadgroup float2 queries_and_sums[kQueries + kSums];
-  threadgroup uint4 kv_tiles[WN * kTiles * BK * LD * int(sizeof(T)) / int(sizeof(uint4))];
+  // Variables of their own, by which a compiler knows that one is copied while the other is multiplied.
+  constexpr int kTileRuns = WN * BK * LD * int(sizeof(T)) / int(sizeof(uint4));
+  threadgroup uint4 k_tiles[kTileRuns];
+  threadgroup uint4 v_tiles[kParts ? 1 : kTileRuns];
 
   const int head = group.y;
   const int kv_head = head / params.gqa_factor;
@@ -405,9 +407,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
   const uint thread_index = simd_group % WM * 32 + simd_lane;
   const short part = short(simd_group / WM);
-  threadgroup T *k_tile = reinterpret_cast<threadgroup T *>(kv_tiles) + part * BK * LD;
+  threadgroup T *k_tile = reinterpret_cast<threadgroup T *>(k_tiles) + part * BK * LD;
   threadgroup T *q_tile = kAlone ? k_tile : reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LD;
-  threadgroup T *v_tile = k_tile + (kTiles - 1) * BK * LD;
+  threadgroup T *v_tile = kParts ? k_tile : reinterpret_cast<threadgroup T *>(v_tiles);
 
   if (has_options) {
     Q += prompt.base_of(params.Q_strides) + head * params.Q_strides[1] + first_row * params.Q_strides[2];
@@ -490,7 +492,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   int turn = 0;
   WholeTile<T, BK, DW, LD, THREADS> k_whole;
   WholeTile<T, BK, DW, LD, THREADS> v_whole;
-  int loaded_tile = -1;
+  int next_tile = -1;  // that is on its way
   for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
     if (has_tail && tile >= key_tiles) {  // on to the tail
       prompt.is_in_tail = true;
@@ -518,17 +520,18 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       contributes = contributes && first_key < seen_by_rows.end && first_key + BK > seen_by_rows.first;
     }
 
-    // Two ways: whole tiles of aligned rows have all loads under way together.
+    // Two ways: whole tiles of aligned rows are copied as they are.
     const bool is_run = !has_options || is_run_of_keys(options, prompt, first_key, BK, seen);
     const bool is_whole = is_aligned && is_run && valid_keys == BK;
+    const bool is_next_whole = is_aligned && !has_options && tile + 1 < key_tiles && keys - first_key >= 2 * BK;
     const device T *k_rows = K + first_key * k_stride;
     const device T *v_rows = V + first_key * v_stride;
     if (has_options && is_whole) {
       k_rows = K + offset_of_key(options, params.K_strides, block_table, prompt, first_key);
       v_rows = V + offset_of_key(options, params.V_strides, block_table, prompt, first_key);
     }
-    if (is_whole && kSeparateTiles) {
-      if (!kLoadsAhead || loaded_tile != tile) {
+    if (is_whole && kInRegisters) {
+      if (next_tile != tile) {
         k_whole.load(k_rows, k_stride, thread_index);
         v_whole.load(v_rows, v_stride, thread_index);
       }
@@ -536,8 +539,10 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       k_whole.store(k_tile, thread_index);
       v_whole.store(v_tile, thread_index);
     } else if (is_whole) {
-      wait_for_tile<kAlone>();
-      load_whole_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, k_stride, thread_index);
+      if (next_tile != tile) {
+        wait_for_tile<kAlone>();
+        copy_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, k_stride, thread_index);
+      }
     } else {
       wait_for_tile<kAlone>();
       if (has_options) {
@@ -546,19 +551,17 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       } else {
         load_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, k_stride, valid_keys, thread_index);
       }
-      if (kSeparateTiles && has_options) {
-        load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
-                                          thread_index);
-      } else if (kSeparateTiles) {
-        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, valid_keys, thread_index);
-      }
     }
     wait_for_tile<kAlone>();
-    if (kLoadsAhead && is_aligned && !has_options && tile + 1 < key_tiles && valid_keys == BK &&
-        keys - first_key >= 2 * BK) {
-      loaded_tile = tile + 1;
+    if (is_whole && kInRegisters && is_next_whole) {
+      next_tile = tile + 1;
       k_whole.load(k_rows + BK * k_stride, k_stride, thread_index);
       v_whole.load(v_rows + BK * v_stride, v_stride, thread_index);
+    }
+    // V comes while K is multiplied, and the next K while V is.
+    const bool copies_v = is_whole && !kInRegisters;
+    if (copies_v && !kParts) {
+      copy_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, thread_index);
     }
 
     Accumulator scores[R * TK];  // then P, in the same registers
@@ -575,10 +578,19 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (copies_v) {  // in place of K, which has been used
+        copy_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, thread_index);
+      }
       if (contributes) {
         add_parts<R * TK, WN>(parts, simd_lane, scores);
       }
       turn = kAlone ? 1 - turn : 0;
+    } else if (copies_v) {
+      wait_for_tile<kAlone>();
+      if (is_next_whole) {
+        next_tile = tile + 1;
+        copy_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows + BK * k_stride, k_stride, thread_index);
+      }
     }
     if (contributes) {
       float2 scaled[R * TK];
@@ -617,18 +629,15 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       }
     }
 
-    if (!kSeparateTiles) {
-      if (!kParts) {
-        wait_for_tile<kAlone>();  // K has been used, which parts have waited for
-      }
-      if (is_whole) {
-        load_whole_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, thread_index);
-      } else if (has_options) {
+    if (!is_whole) {
+      if (has_options) {
         load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
                                           thread_index);
       } else {
         load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, valid_keys, thread_index);
       }
+    }
+    if (kParts || !is_whole) {
       wait_for_tile<kAlone>();
     }
 

@@ -51,14 +51,21 @@ struct WholeTile {
   }
   static uint row(short step, uint thread_index) { return thread_index / 8 + step / kColumnSteps * kRowsAtOnce; }
   static uint column(short step, uint thread_index) { return thread_index % 8 * 8 + step % kColumnSteps * 64; }
+  /// 16 bytes of a step, of which `first` is the thread's in the first one.
+  static const device uint4 *from(const device T *first, long stride, short step) {
+    return reinterpret_cast<const device uint4 *>(first + step / kColumnSteps * kRowsAtOnce * stride +
+                                                  step % kColumnSteps * 64);
+  }
+  static threadgroup uint4 *place(threadgroup T *tile, short step, uint thread_index) {
+    return reinterpret_cast<threadgroup uint4 *>(tile + row(step, thread_index) * LD + column(step, thread_index));
+  }
 
   void load(const device T *source, long stride, uint thread_index) {
     const device T *first = source + thread_index / 8 * stride + thread_index % 8 * 8;
 #pragma clang loop unroll(full)
     for (short step = 0; step < kRowSteps * kColumnSteps; step++) {
       if (holds(step, thread_index)) {
-        words[step] = *reinterpret_cast<const device uint4 *>(first + step / kColumnSteps * kRowsAtOnce * stride +
-                                                              step % kColumnSteps * 64);
+        words[step] = *from(first, stride, step);
       }
     }
   }
@@ -67,23 +74,22 @@ struct WholeTile {
 #pragma clang loop unroll(full)
     for (short step = 0; step < kRowSteps * kColumnSteps; step++) {
       if (holds(step, thread_index)) {
-        *reinterpret_cast<threadgroup uint4 *>(tile + row(step, thread_index) * LD + column(step, thread_index)) =
-            words[step];
+        *place(tile, step, thread_index) = words[step];
       }
     }
   }
 };
 
-/// Copies such a tile, a thread at most 64 bytes at once.
+/// Copies such a tile, which a GPU may do by itself: nothing else is done with what is loaded.
 template <typename T, short ROWS, short D, short LD, short THREADS>
-inline void load_whole_tile(threadgroup T *tile, const device T *source, long stride, uint thread_index) {
-  constexpr short kRows = ROWS * D > THREADS * 32 ? THREADS * 32 / D : ROWS;
-  static_assert(ROWS % kRows == 0, "a tile has parts of as many rows");
+inline void copy_tile(threadgroup T *tile, const device T *source, long stride, uint thread_index) {
+  typedef WholeTile<T, ROWS, D, LD, THREADS> Tile;
+  const device T *first = source + thread_index / 8 * stride + thread_index % 8 * 8;
 #pragma clang loop unroll(full)
-  for (short row = 0; row < ROWS; row += kRows) {
-    WholeTile<T, kRows, D, LD, THREADS> part;
-    part.load(source + row * stride, stride, thread_index);
-    part.store(tile + row * LD, thread_index);
+  for (short step = 0; step < Tile::kRowSteps * Tile::kColumnSteps; step++) {
+    if (Tile::holds(step, thread_index)) {
+      *Tile::place(tile, step, thread_index) = *Tile::from(first, stride, step);
+    }
   }
 }
 

@@ -29,10 +29,12 @@ afterAll(() => device.dispose());
 
 const file = "flash_attn_prefill.metal";
 const kernel = "flash_attn_prefill_bf16_d256";
+/** Whose tiles of K and V have memory of their own, and are copied while the others are multiplied. */
+const copying = "flash_attn_prefill_bf16_d128";
 
-const rowOf = (mask: FlashAttnPrefillSupport["mask"]): FlashAttnPrefillSupport => {
-  const row = flashAttnPrefillSupport().find((each) => each.kernel === kernel && each.mask === mask);
-  if (row === undefined) throw new Error(`no row of ${kernel} with mask ${mask}`);
+const rowOf = (mask: FlashAttnPrefillSupport["mask"], of = kernel): FlashAttnPrefillSupport => {
+  const row = flashAttnPrefillSupport().find((each) => each.kernel === of && each.mask === mask);
+  if (row === undefined) throw new Error(`no row of ${of} with mask ${mask}`);
   return row;
 };
 
@@ -68,6 +70,13 @@ const battery: readonly PrefillCase[] = [
   { ...masked, pattern: "rows", causal: true },
 ];
 
+/** What mistakes with whole tiles run on, whose rows begin at multiples of 16 bytes. */
+const copied: readonly PrefillCase[] = [
+  { ...plain, row: rowOf("none", copying), kL: 77, capacity: 80, causal: false },
+  { ...plain, row: rowOf("none", copying), kL: 80, capacity: 80, qOffsetInK: 47 },
+  { ...masked, row: rowOf("additive", copying), kL: 80, capacity: 80, pattern: "tiles", tileClasses: true },
+];
+
 /** The bytes of AttnParams and AttnMaskParams that the library hands to the kernel for a head-major case. */
 function packed(
   entry: PrefillCase,
@@ -83,9 +92,9 @@ function packed(
   return { params: bytes(4), maskParams: bytes(5) };
 }
 
-/** What the judgement says of a kernel, for each case of the battery that fails. */
-function failures(name: string): string[] {
-  return battery.flatMap((entry) => {
+/** What the judgement says of a kernel, for each case that fails. */
+function failures(name: string, cases = battery): string[] {
+  return cases.flatMap((entry) => {
     const { row, batch, heads, qL, kL } = entry;
     const scene = prefillScene(device, entry);
     const { q, k, v, mask } = scene;
@@ -100,7 +109,7 @@ function failures(name: string): string[] {
       [301, entry.causal],
       [303, classes !== undefined],
       [304, false],
-      [305, false],
+      [305, cases === copied],
       [306, false],
     ] as const;
     using pipeline = device.pipeline(name, {
@@ -156,7 +165,7 @@ const mistakes: readonly Mistake[] = [
   oneMistake("running maximum not carried", /softmax\.maximum = moves \? maximum : softmax\.maximum;/, ""),
   oneMistake(
     "no barrier before parts of scores are added up",
-    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(contributes\) \{\s+add_parts)/,
+    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(copies_v\))/,
     "",
   ),
   // Whether the SIMD groups of a GPU are then too late is chance.
@@ -167,7 +176,7 @@ const mistakes: readonly Mistake[] = [
           name: "no barrier before K is loaded",
           patches: [
             { find: /wait_for_tile<kAlone>\(\);\s+\/\/ the last one has been used/, replace: "" },
-            { find: /wait_for_tile<kAlone>\(\);(?=\s+load_whole_tile<T, BK, DW, LD, THREADS>\(k_tile)/, replace: "" },
+            { find: /wait_for_tile<kAlone>\(\);(?=\s+copy_tile<T, BK, DW, LD, THREADS>\(k_tile)/, replace: "" },
             { find: /(?<=\} else \{\s+)wait_for_tile<kAlone>\(\);(?=\s+if \(has_options\))/, replace: "" },
           ],
         },
@@ -201,4 +210,36 @@ testTable("the kernel as it is", [{ name: "passes" }], () => {
 
 testTable("the judgement catches", mistakes, ({ patches }) => {
   expect(failures(plant(device, file, kernel, patches))).not.toEqual([]);
+});
+
+const mistakesInCopies: readonly Mistake[] = [
+  oneMistake("the tile's own keys as the next", /\(k_tile, k_rows \+ BK \* k_stride/, "(k_tile, k_rows"),
+  oneMistake(
+    "K as V",
+    /\(v_tile, v_rows, v_stride(?=, thread_index\);\s+\}\s+Accumulator)/,
+    "(v_tile, k_rows, k_stride",
+  ),
+  oneMistake("the next tile as any", /if \(next_tile != tile\)(?= \{\s+wait_for_tile)/, "if (next_tile < 0)"),
+  ...(isOtherGpu
+    ? []
+    : [
+        oneMistake(
+          "the next keys copied while SIMD groups multiply",
+          /(?<=\} else if \(copies_v\) \{)\s+wait_for_tile<kAlone>\(\);/,
+          "",
+        ),
+        oneMistake(
+          "keys multiplied before all are there",
+          /wait_for_tile<kAlone>\(\);(?=\s+if \(is_whole && kInRegisters && is_next_whole\))/,
+          "",
+        ),
+      ]),
+];
+
+testTable("whole tiles as they are", [{ name: "passes" }], () => {
+  expect(failures(plant(device, file, copying, []), copied)).toEqual([]);
+});
+
+testTable("the judgement catches in whole tiles", mistakesInCopies, ({ patches }) => {
+  expect(failures(plant(device, file, copying, patches), copied)).not.toEqual([]);
 });
