@@ -17,22 +17,21 @@
 ///
 ///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane    registers (nvptx64, sm_90)
 ///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               130, with the next tile
-///   80    32  16  2   1   11,264                      40 + 8                       128
-///   96    32  16  2   1   13,312                      48 + 8                       139
-///   112   32  16  2   1   15,360                      56 + 8                       151
-///   128   32  16  2   1   17,408                      64 + 8                       161
-///   192   32  16  2   2   24,064 = Q + K or V + S     48 + 8                       138
-///   256   32  16  2   2   30,208                      64 + 8                       161
-///   512   16  16  1   4   25,600 = K or V + S         64 + 8, and Q                190; of 128, 72 bytes spilled
-/// Registers are those of a causal one in bfloat; of 128 none is spilled up to D = 256. K and V have a tile each
-/// where both fit in 32 KiB beside Q; at D >= 192 they take turns. At D = 512 no two
-/// SIMD groups share a column: each has its Q in registers, and waits for its own tile
-/// alone. Rows are padded by 16 bytes so that the 8 rows of a matrix fall into different
-/// banks. Whole tiles of rows at multiples of 16 bytes are copied as they are, which a
-/// GPU may do by itself: V while K is multiplied, and the next K, without options, while
-/// V is; at D >= 192 V during the softmax. At D = 64, where these phases are short, both
-/// tiles come in registers while those before them are multiplied, whose loads are all
-/// under way together; an H200 takes 0.78 of the time of copies for it, at D = 128 1.09.
+///   80    32  16  2   1   11,264                      40 + 8                       126
+///   96    32  16  2   1   13,312                      48 + 8                       127
+///   112   32  16  2   1   15,360                      56 + 8                       127
+///   128   32  16  2   1   17,408                      64 + 8                       128
+///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       126
+///   256   32  16  2   2   30,208 = Q + K or V + S     64 + 8                       128
+///   512   16  16  1   4   25,600 = K or V + S         64 + 8, and Q                128, 72 bytes spilled
+/// Registers are those of a causal one in bfloat. K and V have a tile each where both fit
+/// in 32 KiB beside Q; at D >= 256 they take turns. At D = 512 no two SIMD groups share a
+/// column: each has its Q in registers, and waits for its own tile alone. Rows are padded
+/// by 16 bytes so that the 8 rows of a matrix fall into different banks. Whole tiles of
+/// rows at multiples of 16 bytes are copied as they are, which a GPU may do by itself: V while K is multiplied, and the
+/// next K while V is; at D >= 256 V during the softmax. At D = 64, where these phases are short, both tiles come in
+/// registers, without options while those before them are multiplied: an H200 takes 0.78 of the time of copies for it,
+/// at D = 128 1.09.
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
@@ -85,6 +84,10 @@ constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
 /// by this much, in powers of two. P then stays below 2^8, where float is as
 /// precise as below 1, and most tiles leave the accumulators alone.
 constant constexpr float kRescaleThreshold = 8.0f;
+
+/// The limit of a threadgroup from D = 80 on, of which 64 or 128 are used: it leaves a thread 128 registers of an
+/// NVIDIA GPU, which then has more of them at once.
+constant constexpr int kMostThreads = 512;
 
 /// Waits for those that load a tile together: a SIMD group alone where each has a part of D.
 template <bool IS_ALONE>
@@ -246,7 +249,7 @@ inline void slope_scores(thread float2 *s, float slope, int distance) {
 /// The softmax of a row so far, all in powers of two.
 struct RowSoftmax {
   float maximum;  ///< of the scores
-  float sum;      ///< of P; this lane's part
+  float sum;  ///< of P; this lane's part
 };
 
 /// The largest of the lane's scores of a row.
@@ -338,7 +341,7 @@ inline void store_row(thread Accumulator *output, float normalizer, device T *ou
 }
 
 template <typename T, typename Mask, short BQ, short BK, short D, short WM, short WN>
-[[kernel, max_total_threads_per_threadgroup(32 * WM * WN)]] void flash_attn_prefill(
+[[ kernel, max_total_threads_per_threadgroup(D > 64 ? kMostThreads : 32 * WM * WN) ]] void flash_attn_prefill(
     const device T *Q [[buffer(0)]], const device T *K [[buffer(1)]], const device T *V [[buffer(2)]],
     device T *O [[buffer(3)]], constant AttnParams &params [[buffer(4)]],
     constant AttnMaskParams &mask_params [[buffer(5), function_constant(has_mask)]],
@@ -360,26 +363,28 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   static_assert(BK % 8 == 0, "tiles are made of 8x8 matrices");
 
   constexpr short R = BQ / (8 * WM);  // blocks of 8 rows of a SIMD group
-  constexpr short DW = D / WN;        // columns of Q, K, V and O of a SIMD group
-  constexpr short TK = BK / 8;        // score matrices of a block
-  constexpr short TD = DW / 8;        // output matrices of a block
-  constexpr short LD = DW + 8;        // elements from row to row in threadgroup memory
+  constexpr short DW = D / WN;  // columns of Q, K, V and O of a SIMD group
+  constexpr short TK = BK / 8;  // score matrices of a block
+  constexpr short TD = DW / 8;  // output matrices of a block
+  constexpr short LD = DW + 8;  // elements from row to row in threadgroup memory
   constexpr short THREADS = 32 * WM;  // that share tiles
   constexpr bool kParts = WN > 1;
   constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile, and has Q in registers
   static_assert(!kAlone || BQ <= BK, "Q passes through the tile of keys");
-  // The next tile is on its way in registers where a thread has enough of them.
-  constexpr bool kInRegisters = D <= 64;
   constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
   constexpr int kQueries = kAlone ? 0 : WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
   // Alone, those that are late still read the last tile's scores.
   constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
+  constexpr int kTileRuns = WN * BK * LD * int(sizeof(T)) / int(sizeof(uint4));
+  // K and V have a tile each where there is room.
+  constexpr bool kSeparateTiles = (kQueries + kSums) * 8 + 2 * kTileRuns * 16 <= 32768;
+  // The next tile is on its way in registers where a thread has enough of them.
+  constexpr bool kInRegisters = D <= 64;
 
   threadgroup float2 queries_and_sums[kQueries + kSums];
   // Variables of their own, by which a compiler knows that one is copied while the other is multiplied.
-  constexpr int kTileRuns = WN * BK * LD * int(sizeof(T)) / int(sizeof(uint4));
   threadgroup uint4 k_tiles[kTileRuns];
-  threadgroup uint4 v_tiles[kParts ? 1 : kTileRuns];
+  threadgroup uint4 v_tiles[kSeparateTiles ? kTileRuns : 1];
 
   const int head = group.y;
   const int kv_head = head / params.gqa_factor;
@@ -409,7 +414,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   const short part = short(simd_group / WM);
   threadgroup T *k_tile = reinterpret_cast<threadgroup T *>(k_tiles) + part * BK * LD;
   threadgroup T *q_tile = kAlone ? k_tile : reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LD;
-  threadgroup T *v_tile = kParts ? k_tile : reinterpret_cast<threadgroup T *>(v_tiles);
+  threadgroup T *v_tile = kSeparateTiles ? reinterpret_cast<threadgroup T *>(v_tiles) + part * BK * LD : k_tile;
 
   if (has_options) {
     Q += prompt.base_of(params.Q_strides) + head * params.Q_strides[1] + first_row * params.Q_strides[2];
@@ -430,7 +435,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
 
   const LaneElements lane = elements_of_lane(simd_lane);
   const short group_row = short(simd_group % WM * 8 * R);  // first of the SIMD group's rows in the tile
-  const short row = group_row + lane.row;             // this lane's in the first block; 8 more in each further one
+  const short row = group_row + lane.row;  // this lane's in the first block; 8 more in each further one
 
   // Position among the keys of this lane's first row, and of the SIMD group's first and last.
   const int lane_position = first_row + row + row_offset;
@@ -496,6 +501,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
     if (has_tail && tile >= key_tiles) {  // on to the tail
       prompt.is_in_tail = true;
+      next_tile = -1;
       K = tail_keys + kv_head * D + part * DW;
       V = tail_values + kv_head * D + part * DW;
       k_stride = prompt.tail_row;
@@ -523,12 +529,18 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     // Two ways: whole tiles of aligned rows are copied as they are.
     const bool is_run = !has_options || is_run_of_keys(options, prompt, first_key, BK, seen);
     const bool is_whole = is_aligned && is_run && valid_keys == BK;
-    const bool is_next_whole = is_aligned && !has_options && tile + 1 < key_tiles && keys - first_key >= 2 * BK;
+    const bool is_next_whole =
+        is_aligned && tile + 1 < key_tiles && keys - first_key >= 2 * BK &&
+        (!has_options || (!kInRegisters && is_run_of_keys(options, prompt, first_key + BK, BK, seen)));
     const device T *k_rows = K + first_key * k_stride;
     const device T *v_rows = V + first_key * v_stride;
     if (has_options && is_whole) {
       k_rows = K + offset_of_key(options, params.K_strides, block_table, prompt, first_key);
       v_rows = V + offset_of_key(options, params.V_strides, block_table, prompt, first_key);
+    }
+    const device T *next_k_rows = k_rows + BK * k_stride;
+    if (has_options && is_next_whole) {
+      next_k_rows = K + offset_of_key(options, params.K_strides, block_table, prompt, first_key + BK);
     }
     if (is_whole && kInRegisters) {
       if (next_tile != tile) {
@@ -555,12 +567,12 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     wait_for_tile<kAlone>();
     if (is_whole && kInRegisters && is_next_whole) {
       next_tile = tile + 1;
-      k_whole.load(k_rows + BK * k_stride, k_stride, thread_index);
+      k_whole.load(next_k_rows, k_stride, thread_index);
       v_whole.load(v_rows + BK * v_stride, v_stride, thread_index);
     }
     // V comes while K is multiplied, and the next K while V is.
     const bool copies_v = is_whole && !kInRegisters;
-    if (copies_v && !kParts) {
+    if (copies_v && kSeparateTiles) {
       copy_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, thread_index);
     }
 
@@ -578,7 +590,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (copies_v) {  // in place of K, which has been used
+      if (copies_v && !kSeparateTiles) {  // in place of K, which has been used
         copy_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, thread_index);
       }
       if (contributes) {
@@ -587,10 +599,10 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       turn = kAlone ? 1 - turn : 0;
     } else if (copies_v) {
       wait_for_tile<kAlone>();
-      if (is_next_whole) {
-        next_tile = tile + 1;
-        copy_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows + BK * k_stride, k_stride, thread_index);
-      }
+    }
+    if (copies_v && kSeparateTiles && is_next_whole) {
+      next_tile = tile + 1;
+      copy_tile<T, BK, DW, LD, THREADS>(k_tile, next_k_rows, k_stride, thread_index);
     }
     if (contributes) {
       float2 scaled[R * TK];
@@ -637,7 +649,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, valid_keys, thread_index);
       }
     }
-    if (kParts || !is_whole) {
+    if (!kSeparateTiles || !is_whole) {
       wait_for_tile<kAlone>();
     }
 

@@ -66,17 +66,19 @@ struct FlashAttnTiles {
   let wm: UInt32
   let wn: UInt32
 
-  /// Bytes of threadgroup memory: rows of 16-bit elements, padded by 16 bytes.
-  /// K and V share one tile where two do not fit next to Q, or SIMD groups have
-  /// parts of a row. These exchange scores, and have Q in registers where none
-  /// shares its tile of keys.
+  /// Bytes of threadgroup memory: rows of 16-bit elements, padded by 16 bytes, and
+  /// the scores that SIMD groups with parts of a row exchange. K and V share one
+  /// tile where two do not fit beside that. Q is in registers where no SIMD group
+  /// shares its tile of keys, which have scores of two tiles.
   func threadgroupMemory(_ headDim: Int32) -> Int32 {
     let parts = Int32(wn)
+    let isAlone = wm == 1
     let rowBytes = (headDim / parts + 8) * 2
-    if wm == 1 { return parts * (bk * rowBytes + 2 * bq * bk * 4) }
-    if parts > 1 { return parts * ((bq + bk) * rowBytes + bq * bk * 4) }
-    let separate = (bq + 2 * bk) * rowBytes
-    return separate <= 32768 ? separate : (bq + bk) * rowBytes
+    let tile = parts * bk * rowBytes
+    let queries = isAlone ? 0 : parts * bq * rowBytes
+    let scores = parts == 1 ? 0 : parts * bq * bk * 4 * (isAlone ? 2 : 1)
+    let rest = queries + scores
+    return rest + 2 * tile <= 32768 ? rest + 2 * tile : rest + tile
   }
 
   /// The geometry for a head size that has kernels. At D = 512 a tile of 32
