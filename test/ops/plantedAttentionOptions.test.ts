@@ -15,11 +15,23 @@ afterAll(() => device.dispose());
 
 const file = "flash_attn_prefill.metal";
 const kernel = "flash_attn_prefill_bf16_d64";
-const row = flashAttnPrefillSupport().find((each) => each.kernel === kernel && each.mask === "none");
-if (row === undefined) throw new Error(`no row of ${kernel}`);
+/** Whose tiles of keys are copied ahead. */
+const copying = "flash_attn_prefill_bf16_d128";
+
+function rowOf(name: string) {
+  const row = flashAttnPrefillSupport().find((each) => each.kernel === name && each.mask === "none");
+  if (row === undefined) throw new Error(`no row of ${name}`);
+  return row;
+}
 
 const linear: OptionCase = {
-  ...{ row, heads: 4, kvHeads: 2, sequences: [0, 1].map(() => ({ rows: 37, keys: 60 })), storage: "linear" },
+  ...{
+    row: rowOf(kernel),
+    heads: 4,
+    kvHeads: 2,
+    sequences: [0, 1].map(() => ({ rows: 37, keys: 60 })),
+    storage: "linear",
+  },
   ...{ isPacked: false, causal: true, hasLse: true, seed: 9 },
 };
 const ragged = [33, 1, 20].map((rows) => ({ rows, keys: rows }));
@@ -43,9 +55,20 @@ const battery: readonly OptionCase[] = [
   { ...tailed, window: 7, tail: { slots: 44, tokens: 6, block: 4, quantized: 30 } },
 ];
 
-/** What the judgement says of a kernel, for each case of the battery that fails. */
-function failures(name: string): string[] {
-  return battery.flatMap((entry) => {
+/** What mistakes with whole tiles run on, whose rows begin at multiples of 16 bytes. */
+const copied: readonly OptionCase[] = [
+  { ...linear, row: rowOf(copying), storage: "pages", pageTokens: 16 },
+  { ...linear, row: rowOf(copying), storage: "ring", capacity: 48, window: 40 },
+  // Its first tile in the tail is the last one before it.
+  {
+    ...{ ...linear, row: rowOf(copying), sequences: [{ rows: 17, keys: 64 }] },
+    tail: { slots: 64, tokens: 16, block: 16 },
+  },
+];
+
+/** What the judgement says of a kernel, for each case that fails. */
+function failures(name: string, cases = battery): string[] {
+  return cases.flatMap((entry) => {
     const scene = new OptionScene(device, entry);
     const {
       q,
@@ -69,7 +92,7 @@ function failures(name: string): string[] {
     using pipeline = device.pipeline(name, {
       constants: [200, 201, 300, 301, 303, 304, 305, 306].map((index) => ({
         ...{ index, dtype: "bool" as const },
-        value: index === 304 || (index === 306 && tail !== undefined),
+        value: index === 304 || (index === 305 && cases === copied) || (index === 306 && tail !== undefined),
       })),
     });
     using pass = device.pass();
@@ -165,4 +188,18 @@ testTable("the kernel as it is", [{ name: "passes" }], () => {
 
 testTable("the judgement catches", mistakes, ({ patches }) => {
   expect(failures(plant(device, file, kernel, patches))).not.toEqual([]);
+});
+
+const mistakesInCopies: readonly Mistake[] = [
+  oneMistake("the tile's own keys as the next", /prompt, first_key \+ BK\);/, "prompt, first_key);"),
+  oneMistake("the next keys behind these", /if \(has_options && is_next_whole\)/, "if (false)"),
+  oneMistake("keys of the cache for the tail's", /next_tile = -1;(?=\s+K = tail_keys)/, ""),
+];
+
+testTable("whole tiles as they are", [{ name: "passes" }], () => {
+  expect(failures(plant(device, file, copying, []), copied)).toEqual([]);
+});
+
+testTable("the judgement catches in whole tiles", mistakesInCopies, ({ patches }) => {
+  expect(failures(plant(device, file, copying, patches), copied)).not.toEqual([]);
 });
