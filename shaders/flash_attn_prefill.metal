@@ -28,10 +28,11 @@
 /// in 32 KiB beside Q; at D >= 256 they take turns. At D = 512 no two SIMD groups share a
 /// column: each has its Q in registers, and waits for its own tile alone. Rows are padded
 /// by 16 bytes so that the 8 rows of a matrix fall into different banks. Whole tiles of
-/// rows at multiples of 16 bytes are copied as they are, which a GPU may do by itself: V while K is multiplied, and the
-/// next K while V is; at D >= 256 V during the softmax. At D = 64, where these phases are short, both tiles come in
-/// registers, without options while those before them are multiplied: an H200 takes 0.78 of the time of copies for it,
-/// at D = 128 1.09.
+/// rows at multiples of 16 bytes are copied as they are, which a GPU may do by itself: V
+/// while K is multiplied, and the next K while V is; at D >= 256 V during the softmax. At
+/// D = 64, where these phases are short, both tiles come in registers, without options
+/// while those before them are multiplied: an H200 takes 0.78 of the time of copies for
+/// it, at D = 128 1.09.
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
@@ -85,9 +86,12 @@ constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
 /// precise as below 1, and most tiles leave the accumulators alone.
 constant constexpr float kRescaleThreshold = 8.0f;
 
-/// The limit of a threadgroup from D = 80 on, of which 64 or 128 are used: it leaves a thread 128 registers of an
-/// NVIDIA GPU, which then has more of them at once.
-constant constexpr int kMostThreads = 512;
+/// The limit of a threadgroup. From D = 80 on 64 or 128 of them are used: it leaves a thread 128 registers of an NVIDIA
+/// GPU, which then has more of them at once.
+template <short D>
+struct ThreadLimit {
+  static constant constexpr int value = D > 64 ? 512 : 64;
+};
 
 /// Waits for those that load a tile together: a SIMD group alone where each has a part of D.
 template <bool IS_ALONE>
@@ -341,7 +345,7 @@ inline void store_row(thread Accumulator *output, float normalizer, device T *ou
 }
 
 template <typename T, typename Mask, short BQ, short BK, short D, short WM, short WN>
-[[ kernel, max_total_threads_per_threadgroup(D > 64 ? kMostThreads : 32 * WM * WN) ]] void flash_attn_prefill(
+[[kernel, max_total_threads_per_threadgroup(ThreadLimit<D>::value)]] void flash_attn_prefill(
     const device T *Q [[buffer(0)]], const device T *K [[buffer(1)]], const device T *V [[buffer(2)]],
     device T *O [[buffer(3)]], constant AttnParams &params [[buffer(4)]],
     constant AttnMaskParams &mask_params [[buffer(5), function_constant(has_mask)]],
@@ -360,6 +364,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     uint simd_lane [[thread_index_in_simdgroup]], uint simd_group [[simdgroup_index_in_threadgroup]],
     uint3 group [[threadgroup_position_in_grid]]) {
   static_assert(BQ % (8 * WM) == 0 && D % (16 * WN) == 0, "a SIMD group owns blocks of 8 rows, and takes two steps");
+  static_assert(32 * WM * WN <= ThreadLimit<D>::value, "the threads of a threadgroup are within its limit");
   static_assert(BK % 8 == 0, "tiles are made of 8x8 matrices");
 
   constexpr short R = BQ / (8 * WM);  // blocks of 8 rows of a SIMD group
@@ -377,7 +382,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
   constexpr int kTileRuns = WN * BK * LD * int(sizeof(T)) / int(sizeof(uint4));
   // K and V have a tile each where there is room.
-  constexpr bool kSeparateTiles = (kQueries + kSums) * 8 + 2 * kTileRuns * 16 <= 32768;
+  constexpr bool kSeparateTiles = (kQueries + kSums) * sizeof(float2) + 2 * kTileRuns * sizeof(uint4) <= 32768;
   // The next tile is on its way in registers where a thread has enough of them.
   constexpr bool kInRegisters = D <= 64;
 

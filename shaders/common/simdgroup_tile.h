@@ -51,8 +51,9 @@ struct WholeTile {
   }
   static uint row(short step, uint thread_index) { return thread_index / 8 + step / kColumnSteps * kRowsAtOnce; }
   static uint column(short step, uint thread_index) { return thread_index % 8 * 8 + step % kColumnSteps * 64; }
-  /// 16 bytes of a step, of which `first` is the thread's in the first one.
-  static const device uint4 *from(const device T *first, long stride, short step) {
+  /// The thread's 16 bytes of a step.
+  static const device uint4 *from(const device T *source, long stride, short step, uint thread_index) {
+    const device T *first = source + thread_index / 8 * stride + thread_index % 8 * 8;
     return reinterpret_cast<const device uint4 *>(first + step / kColumnSteps * kRowsAtOnce * stride +
                                                   step % kColumnSteps * 64);
   }
@@ -61,11 +62,10 @@ struct WholeTile {
   }
 
   void load(const device T *source, long stride, uint thread_index) {
-    const device T *first = source + thread_index / 8 * stride + thread_index % 8 * 8;
 #pragma clang loop unroll(full)
     for (short step = 0; step < kRowSteps * kColumnSteps; step++) {
       if (holds(step, thread_index)) {
-        words[step] = *from(first, stride, step);
+        words[step] = *from(source, stride, step, thread_index);
       }
     }
   }
@@ -84,11 +84,10 @@ struct WholeTile {
 template <typename T, short ROWS, short D, short LD, short THREADS>
 inline void copy_tile(threadgroup T *tile, const device T *source, long stride, uint thread_index) {
   typedef WholeTile<T, ROWS, D, LD, THREADS> Tile;
-  const device T *first = source + thread_index / 8 * stride + thread_index % 8 * 8;
 #pragma clang loop unroll(full)
   for (short step = 0; step < Tile::kRowSteps * Tile::kColumnSteps; step++) {
     if (Tile::holds(step, thread_index)) {
-      *Tile::place(tile, step, thread_index) = *Tile::from(first, stride, step);
+      *Tile::place(tile, step, thread_index) = *Tile::from(source, stride, step, thread_index);
     }
   }
 }
