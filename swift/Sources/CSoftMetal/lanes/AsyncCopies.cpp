@@ -14,7 +14,6 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
-#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 
@@ -23,8 +22,6 @@ namespace {
 
 constexpr Intrinsic::ID copyOf16Bytes = Intrinsic::nvvm_cp_async_cg_shared_global_16;
 constexpr uint64_t bytes = 16;
-
-bool isNvptx(const Function &function) { return Triple(function.getParent()->getTargetTriple()).isNVPTX(); }
 
 bool isCopy(const Instruction &instruction) {
   const auto *call = dyn_cast<IntrinsicInst>(&instruction);
@@ -259,7 +256,7 @@ class Waits {
 }  // namespace
 
 PreservedAnalyses AsyncCopies::run(Function &function, FunctionAnalysisManager &) {
-  if (!isNvptx(function)) return PreservedAnalyses::all();
+  if (!isNvptx(*function.getParent())) return PreservedAnalyses::all();
   bool isChanged = false;
   for (Instruction &instruction : make_early_inc_range(instructions(function))) isChanged |= replace(instruction);
   return isChanged ? PreservedAnalyses::none() : PreservedAnalyses::all();

@@ -1,5 +1,6 @@
 #include "BfloatBits.hpp"
 
+#include "Nvptx.hpp"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -50,7 +51,7 @@ PreservedAnalyses RoundToBfloat::run(Function &function, FunctionAnalysisManager
 }
 
 PreservedAnalyses AccessBfloatBits::run(Function &function, FunctionAnalysisManager &) {
-  if (!Triple(function.getParent()->getTargetTriple()).isNVPTX()) return PreservedAnalyses::all();
+  if (!isNvptx(*function.getParent())) return PreservedAnalyses::all();
   bool hasHalves = false;
   SmallVector<Instruction *, 16> found;
   for (Instruction &instruction : instructions(function)) {

@@ -1,5 +1,6 @@
 #include "KeepOrder.hpp"
 
+#include "Nvptx.hpp"
 #include <map>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
-#include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 using namespace llvm;
@@ -169,7 +169,7 @@ bool straighten(Instruction &store) {
 }  // namespace
 
 PreservedAnalyses KeepOrder::run(Function &function, FunctionAnalysisManager &) {
-  if (Triple(function.getParent()->getTargetTriple()).isNVPTX()) return PreservedAnalyses::all();
+  if (isNvptx(*function.getParent())) return PreservedAnalyses::all();
   SmallVector<Instruction *, 32> stores;
   for (Instruction &instruction : instructions(function))
     if (storedBy(instruction)) stores.push_back(&instruction);

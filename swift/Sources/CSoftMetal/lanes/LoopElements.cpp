@@ -1,5 +1,6 @@
 #include "LoopElements.hpp"
 
+#include "Nvptx.hpp"
 #include "Primitives.hpp"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -9,7 +10,6 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/PatternMatch.h"
-#include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Scalar/Scalarizer.h"
 #include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
@@ -127,8 +127,7 @@ bool accessesVectors(BasicBlock &block) {
 }  // namespace
 
 PreservedAnalyses LoopElements::run(Function &function, FunctionAnalysisManager &analyses) {
-  if (Triple(function.getParent()->getTargetTriple()).isNVPTX() || hasVectorsOfLanes(function))
-    return PreservedAnalyses::all();
+  if (isNvptx(*function.getParent()) || hasVectorsOfLanes(function)) return PreservedAnalyses::all();
   SmallVector<BasicBlock *, 4> bodies;
   for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
     if (getBooleanLoopAttribute(loop, "llvm.loop.vectorize.enable") && !keepPrivate(*loop) && loop->getNumBlocks() == 1)

@@ -8,7 +8,6 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
-#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 
@@ -93,7 +92,7 @@ Value *wordOf(Function &function, GlobalVariable *shared) {
 }  // namespace
 
 PreservedAnalyses StopLoops::run(Module &module, ModuleAnalysisManager &analyses) {
-  if (!Triple(module.getTargetTriple()).isNVPTX()) return PreservedAnalyses::all();
+  if (!isNvptx(module)) return PreservedAnalyses::all();
   auto &functions = analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   GlobalVariable *shared = nullptr;
   bool isChanged = false;

@@ -1,12 +1,12 @@
 #include "VectorCopies.hpp"
 
+#include "Nvptx.hpp"
 #include "LoopElements.hpp"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
-#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 
@@ -91,8 +91,7 @@ void copyAsVectors(Function &function, bool isPrivateToo) {
 }
 
 PreservedAnalyses CopyVectors::run(Function &function, FunctionAnalysisManager &) {
-  if (Triple(function.getParent()->getTargetTriple()).isNVPTX() || hasVectorsOfLanes(function))
-    return PreservedAnalyses::all();
+  if (isNvptx(*function.getParent()) || hasVectorsOfLanes(function)) return PreservedAnalyses::all();
   copyAsVectors(function, /*isPrivateToo=*/true);
   return PreservedAnalyses::none();
 }
