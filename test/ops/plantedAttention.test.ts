@@ -1,13 +1,6 @@
 import { afterAll, expect } from "bun:test";
 import { Pass } from "../../src/device/pass.ts";
-import {
-  type AttentionDType,
-  classifyMaskTiles,
-  Device,
-  type FlashAttnPrefillSupport,
-  flashAttnPrefillSupport,
-  type Tensor,
-} from "../../src/index.ts";
+import { type AttentionDType, classifyMaskTiles, Device, type Tensor } from "../../src/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
 import { isOtherGpu } from "../helpers/otherGpu.ts";
 import {
@@ -18,6 +11,7 @@ import {
   type PrefillScene,
   prefillScene,
 } from "../helpers/prefill.ts";
+import { rowOf } from "../helpers/prefillOptions.ts";
 import { type Mistake, oneMistake, plant } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -28,18 +22,12 @@ const device = Device.open();
 afterAll(() => device.dispose());
 
 const file = "flash_attn_prefill.metal";
-const kernel = "flash_attn_prefill_bf16_d256";
+const { kernel } = rowOf(256, "bf16");
 /** Whose tiles of K and V have memory of their own, and are copied while the others are multiplied. */
-const copying = "flash_attn_prefill_bf16_d128";
-
-const rowOf = (mask: FlashAttnPrefillSupport["mask"], of = kernel): FlashAttnPrefillSupport => {
-  const row = flashAttnPrefillSupport().find((each) => each.kernel === of && each.mask === mask);
-  if (row === undefined) throw new Error(`no row of ${of} with mask ${mask}`);
-  return row;
-};
+const { kernel: copying } = rowOf(128, "bf16");
 
 const plain: PrefillCase = {
-  row: rowOf("none"),
+  row: rowOf(256, "bf16"),
   batch: 2,
   heads: 4,
   kvHeads: 2,
@@ -55,7 +43,7 @@ const plain: PrefillCase = {
   tileClasses: false,
   seed: 5,
 };
-const masked: PrefillCase = { ...plain, row: rowOf("additive"), causal: false };
+const masked: PrefillCase = { ...plain, row: rowOf(256, "bf16", "additive"), causal: false };
 
 /** What every mistake runs on. */
 const battery: readonly PrefillCase[] = [
@@ -72,9 +60,9 @@ const battery: readonly PrefillCase[] = [
 
 /** What mistakes with whole tiles run on, whose rows begin at multiples of 16 bytes. */
 const copied: readonly PrefillCase[] = [
-  { ...plain, row: rowOf("none", copying), kL: 77, capacity: 80, causal: false },
-  { ...plain, row: rowOf("none", copying), kL: 80, capacity: 80, qOffsetInK: 47 },
-  { ...masked, row: rowOf("additive", copying), kL: 80, capacity: 80, pattern: "tiles", tileClasses: true },
+  { ...plain, row: rowOf(128, "bf16"), kL: 77, capacity: 80, causal: false },
+  { ...plain, row: rowOf(128, "bf16"), kL: 80, capacity: 80, qOffsetInK: 47 },
+  { ...masked, row: rowOf(128, "bf16", "additive"), kL: 80, capacity: 80, pattern: "tiles", tileClasses: true },
 ];
 
 /** The bytes of AttnParams and AttnMaskParams that the library hands to the kernel for a head-major case. */

@@ -1,9 +1,9 @@
 import { afterAll, expect } from "bun:test";
 import { Pass } from "../../src/device/pass.ts";
-import { Device, flashAttnPrefill, flashAttnPrefillSupport, type Tensor } from "../../src/index.ts";
+import { Device, flashAttnPrefill, type Tensor } from "../../src/index.ts";
 import { argumentBytes } from "../helpers/abi.ts";
 import { judgeOptions } from "../helpers/prefillJudgement.ts";
-import { type OptionCase, OptionScene } from "../helpers/prefillOptions.ts";
+import { type OptionCase, OptionScene, rowOf } from "../helpers/prefillOptions.ts";
 import { type Mistake, oneMistake, plant } from "../helpers/shaders.ts";
 import { testTable } from "../helpers/table.ts";
 
@@ -14,24 +14,12 @@ const device = Device.open();
 afterAll(() => device.dispose());
 
 const file = "flash_attn_prefill.metal";
-const kernel = "flash_attn_prefill_bf16_d64";
+const row = rowOf(64, "bf16");
 /** Whose tiles of keys are copied ahead. */
-const copying = "flash_attn_prefill_bf16_d128";
-
-function rowOf(name: string) {
-  const row = flashAttnPrefillSupport().find((each) => each.kernel === name && each.mask === "none");
-  if (row === undefined) throw new Error(`no row of ${name}`);
-  return row;
-}
+const copying = rowOf(128, "bf16");
 
 const linear: OptionCase = {
-  ...{
-    row: rowOf(kernel),
-    heads: 4,
-    kvHeads: 2,
-    sequences: [0, 1].map(() => ({ rows: 37, keys: 60 })),
-    storage: "linear",
-  },
+  ...{ row, heads: 4, kvHeads: 2, sequences: [0, 1].map(() => ({ rows: 37, keys: 60 })), storage: "linear" },
   ...{ isPacked: false, causal: true, hasLse: true, seed: 9 },
 };
 const ragged = [33, 1, 20].map((rows) => ({ rows, keys: rows }));
@@ -57,11 +45,11 @@ const battery: readonly OptionCase[] = [
 
 /** What mistakes with whole tiles run on, whose rows begin at multiples of 16 bytes. */
 const copied: readonly OptionCase[] = [
-  { ...linear, row: rowOf(copying), storage: "pages", pageTokens: 16 },
-  { ...linear, row: rowOf(copying), storage: "ring", capacity: 48, window: 40 },
+  { ...linear, row: copying, storage: "pages", pageTokens: 16 },
+  { ...linear, row: copying, storage: "ring", capacity: 48, window: 40 },
   // Its first tile in the tail is the last one before it.
   {
-    ...{ ...linear, row: rowOf(copying), sequences: [{ rows: 17, keys: 64 }] },
+    ...{ ...linear, row: copying, sequences: [{ rows: 17, keys: 64 }] },
     tail: { slots: 64, tokens: 16, block: 16 },
   },
 ];
@@ -183,11 +171,11 @@ const mistakes: readonly Mistake[] = [
 ];
 
 testTable("the kernel as it is", [{ name: "passes" }], () => {
-  expect(failures(plant(device, file, kernel, []))).toEqual([]);
+  expect(failures(plant(device, file, row.kernel, []))).toEqual([]);
 });
 
 testTable("the judgement catches", mistakes, ({ patches }) => {
-  expect(failures(plant(device, file, kernel, patches))).not.toEqual([]);
+  expect(failures(plant(device, file, row.kernel, patches))).not.toEqual([]);
 });
 
 const mistakesInCopies: readonly Mistake[] = [
@@ -197,9 +185,9 @@ const mistakesInCopies: readonly Mistake[] = [
 ];
 
 testTable("whole tiles as they are", [{ name: "passes" }], () => {
-  expect(failures(plant(device, file, copying, []), copied)).toEqual([]);
+  expect(failures(plant(device, file, copying.kernel, []), copied)).toEqual([]);
 });
 
 testTable("the judgement catches in whole tiles", mistakesInCopies, ({ patches }) => {
-  expect(failures(plant(device, file, copying, patches), copied)).not.toEqual([]);
+  expect(failures(plant(device, file, copying.kernel, patches), copied)).not.toEqual([]);
 });
