@@ -29,6 +29,15 @@ import Testing
     #expect(try folder.compile(smallSource(1)).wasCached)
   }
 
+  @Test func aCacheServesWhereItIsMovedTo() throws {
+    _ = try folder.compile(smallSource(1))
+    let moved = folder.path + "/moved"
+    #expect(rename(folder.settings.cachePath, moved) == 0)
+    folder.settings.cachePath = moved
+    #expect(try folder.compile(smallSource(1)).wasCached)
+    #expect(try !folder.compile(smallSource(2)).wasCached)
+  }
+
   @Test func theFolderIsPrivate() throws {
     _ = try folder.compile(smallSource(1))
     var status = stat()

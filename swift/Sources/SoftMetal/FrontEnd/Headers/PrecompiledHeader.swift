@@ -11,7 +11,11 @@ enum PrecompiledHeader {
 
   /// The file for `flags`, made where it is missing. Nil where that fails.
   private static func path(flags: [String], headers: String, clang: Clang, work: WorkFolder) -> String? {
+    // It names the headers that it was made of by where they lie, also when the cache is moved.
+    guard let place = realpath(headers, nil) else { return nil }
+    defer { free(place) }
     var hash = Hash128()
+    hash.combine(String(cString: place))
     hash.combine(clang.identity)
     for flag in flags { hash.combine(flag) }
     let path = "\(headers)/\(hash.name).pch"
