@@ -1,25 +1,23 @@
 /**
- * Has NVIDIA's assembler, `ptxas`, take the PTX of the built-in kernels in the platform package: of a sample, or of all of
- * them, which takes minutes: `bun scripts/lib/check-ptx.ts [--all]`.
+ * Has NVIDIA's assembler, `ptxas`, take the PTX of the built-in kernels in the platform package: of all of them, which
+ * takes minutes, or of a sample, as `scripts/package` made it.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { platformPackage } from "../../src/ffi/platformPackage.ts";
 
-/** Of how many kernels a sample has one. */
-const stride = 12;
 const jobs = 2;
 
 const archive = join(import.meta.dir, "../../build/packages", platformPackage, "lib/kernels.tar");
 const folder = mkdtempSync(join(tmpdir(), "metal-attention-ptx-"));
 try {
-  process.exitCode = await check(process.argv.includes("--all"));
+  process.exitCode = await check();
 } finally {
   rmSync(folder, { recursive: true });
 }
 
-async function check(isWhole: boolean): Promise<number> {
+async function check(): Promise<number> {
   const unpacked = Bun.spawnSync(["tar", "-xf", archive, "-C", folder, "nvptx"]);
   if (unpacked.exitCode !== 0) throw new Error(`${archive}: ${unpacked.stderr}`);
   const kernels = readdirSync(join(folder, "nvptx"))
@@ -29,11 +27,10 @@ async function check(isWhole: boolean): Promise<number> {
       const text = textOf(file);
       return text === undefined ? [] : [{ path: `${file}.ptx`, text }];
     });
-  const chosen = isWhole ? kernels : kernels.filter((_, i) => i % stride === 0);
   const refused: string[] = [];
   let next = 0;
   const worker = async () => {
-    for (let kernel = chosen[next++]; kernel !== undefined; kernel = chosen[next++]) {
+    for (let kernel = kernels[next++]; kernel !== undefined; kernel = kernels[next++]) {
       writeFileSync(kernel.path, kernel.text);
       const command = ["ptxas", "-O0", "-arch=sm_80", kernel.path, "-o", "/dev/null"];
       const child = Bun.spawn(command, { stdout: "ignore", stderr: "pipe" });
@@ -43,10 +40,8 @@ async function check(isWhole: boolean): Promise<number> {
   };
   await Promise.all(Array.from({ length: jobs }, worker));
   for (const messages of refused) console.error(messages);
-  console.log(
-    `${chosen.length - refused.length} of ${chosen.length} kernels are taken by ptxas; ${kernels.length} have PTX`,
-  );
-  return chosen.length === 0 || refused.length > 0 ? 1 : 0;
+  console.log(`${kernels.length - refused.length} of ${kernels.length} kernels are taken by ptxas`);
+  return kernels.length === 0 || refused.length > 0 ? 1 : 0;
 }
 
 /** The PTX in an entry of the archive: in an object that describes the kernel, up to a NUL. */

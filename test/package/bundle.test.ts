@@ -17,6 +17,7 @@ import { join, resolve } from "node:path";
 import manifest from "../../package.json";
 import { hasPlatformPackage, platformPackage } from "../../src/ffi/platformPackage.ts";
 import { type Outcome, run, runChecked } from "../helpers/run.ts";
+import { makePackages } from "./packages.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const scratch = mkdtempSync(join(tmpdir(), "metal-attention-bundle-"));
@@ -49,7 +50,7 @@ async function build(name: string, source: string, ...options: string[]): Promis
 }
 
 beforeAll(async () => {
-  await runChecked([join(root, "scripts/package")]);
+  await makePackages();
   mkdirSync(join(scratch, "bin"));
   symlinkSync(process.execPath, join(scratch, "bin/bun"));
   const modules = join(project, "node_modules");

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import manifest from "../../package.json";
 import { runChecked } from "../helpers/run.ts";
+import { makePackages } from "./packages.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const project = mkdtempSync(join(tmpdir(), "metal-attention-types-"));
@@ -46,7 +47,7 @@ export { name, readSafetensors, referenceAttention };
 `;
 
 beforeAll(async () => {
-  await runChecked([join(root, "scripts/package")]);
+  await makePackages();
   const modules = join(project, "node_modules");
   mkdirSync(join(modules, "metal-attention"), { recursive: true });
   const archive = join(root, "build/packages", `metal-attention-${manifest.version}.tgz`);

@@ -29,10 +29,18 @@ import ArgumentParser
       help: "A level of the x86-64 psABI, or nvptx; may be repeated. All of them unless given.")
     var levels: [PrecompileTarget] = []
 
+    @Option(
+      help: """
+        Of a source's kernels, for levels that this processor does not choose: the first, and every so many from there. \
+        All of them unless given.
+        """)
+    var sample = 1
+
     @Option(help: "How many compilers may run at once.")
     var jobs = 2
 
     func validate() throws {
+      guard sample > 0 else { throw ValidationError("--sample is \(sample); at least 1 is needed.") }
       guard jobs > 0 else { throw ValidationError("--jobs is \(jobs); at least one is needed.") }
     }
 
@@ -51,7 +59,9 @@ import ArgumentParser
       let kernels = Mutex<[(precompiler: Precompiler, unit: Precompiler.Unit)]>([])
       try Concurrently.run(libraries, jobs: jobs) { precompiler, compilation in
         let units = try precompiler.compileLibrary(compilation.source, options: compilation.options)
-        kernels.withLock { $0 += units.map { (precompiler, $0) } }
+        let stride = precompiler.isForThisMachine ? 1 : sample
+        let chosen = units.enumerated().filter { $0.offset.isMultiple(of: stride) }
+        kernels.withLock { $0 += chosen.map { (precompiler, $0.element) } }
       }
       try Concurrently.run(kernels.withLock { $0 }, jobs: jobs) { precompiler, unit in
         try precompiler.compile(unit)

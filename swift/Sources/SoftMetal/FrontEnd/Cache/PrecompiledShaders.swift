@@ -16,8 +16,8 @@ package struct PrecompiledShaders: Sendable {
 
   /// Those for the highest level that a processor of level `number` has, and for GPUs; nil where there is neither.
   init?(_ archive: TarArchive, processorLevel number: Int32 = sm_x86_64_level()) {
-    let usable = ProcessorLevel.allCases.reversed().filter { $0.number <= number }
-    let level = usable.first { level in archive.names.contains { $0.hasPrefix(level.rawValue + "/") } }
+    let level = ProcessorLevel.upTo(number)
+      .first { level in archive.names.contains { $0.hasPrefix(level.rawValue + "/") } }
     guard level != nil || archive.names.contains(where: { $0.hasPrefix(Self.gpuFolder + "/") }) else { return nil }
     self.archive = archive
     self.level = level

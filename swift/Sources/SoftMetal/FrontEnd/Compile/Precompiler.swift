@@ -31,6 +31,11 @@ package struct Precompiler: Sendable {
     }
   }
 
+  /// That this machine's processor chooses what this compiles.
+  package var isForThisMachine: Bool {
+    ProcessorLevel.upTo(sm_x86_64_level()).first.map { target == .processor($0) } ?? false
+  }
+
   /// Compiles what the kernels of a source share.
   ///
   /// - Returns: the kernels that have to be compiled one by one.

@@ -1,0 +1,10 @@
+import { join } from "node:path";
+import { runChecked } from "../helpers/run.ts";
+
+/** That all kernels are in the packages, for every processor and for GPUs: CONTRIBUTING has the command. */
+export const isWhole = process.env["WHOLE_PACKAGES"] === "1";
+
+/** Makes the archives in build/packages, with a sample of the kernels that this machine does not run. */
+export async function makePackages(): Promise<void> {
+  await runChecked([join(import.meta.dir, "../../scripts/package"), ...(isWhole ? [] : ["--sample"])]);
+}
