@@ -86,6 +86,24 @@ import Testing
     #expect(abs(commands.gpuEndTime - commands.gpuStartTime - 0.002) < 1e-6)
   }
 
+  @Test func aGridOfBillionsOfLaunchesIsStoppedAndTheDeviceGoesOn() throws {
+    var settings = DeviceSettings(threads: 1)
+    settings.timeLimit = 0.05
+    let device = try double.device(settings)
+    let most = Int(UInt32.max)
+    let (commands, _) = try run(device, [(MTLSizeMake(1, most, most), .line(1))])
+    #expect((commands.error as? MTLCommandBufferError)?.code == .timeout)
+    #expect("\(try #require(commands.error))".contains("kernel 'fill' was stopped after 0.05 seconds"))
+    _ = try double.takeCalls()
+    #expect(try run(device, [(MTLSizeMake(32, 65_536, 1), .line(32))]).0.status == .completed)
+    let launches = try double.takeCalls().filter { $0.hasPrefix("launch") }
+    #expect(
+      launches == [
+        "launch 1,65535,1 of 32,1,1 from 0,0,0 shared 48 early",
+        "launch 1,1,1 of 32,1,1 from 0,65535,0 shared 48 early",
+      ])
+  }
+
   @Test func olderGpusLaunchNothingEarly() throws {
     try double.misbehave(.old)
     _ = try run(try double.device(), [(.line(64), .line(32))])

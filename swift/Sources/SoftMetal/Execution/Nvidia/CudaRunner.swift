@@ -102,13 +102,30 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
     parameters.threadgroups = dispatch.threadgroups
     parameters.dispatchThreadsPerThreadgroup = dispatch.threadsPerThreadgroup
     parameters.threadsPerGrid = dispatch.threadsPerGrid
+    var launched = 0
+    var firstEnd: Double?
     for launch in LaunchShapes(dispatch).launches {
       parameters.firstThreadgroup = launch.first
       parameters.threadsPerThreadgroup = launch.threads
       parameters.isFlat = launch.isFlat ? 1 : 0
       let status = self.launch(kernel, launch, &parameters, shared: shared)
       try check(status, "cuLaunchKernelEx", place)
+      launched += 1
+      if launched.isMultiple(of: Self.launchesAtOnce) { try endLaunches(of: place, since: &firstEnd) }
     }
+  }
+
+  /// Of a dispatch that takes more, those that the time limit looks at together.
+  private static let launchesAtOnce = 1024
+
+  /// Waits for the launches so far; a dispatch of many has the time of one from its first ones' end on.
+  private func endLaunches(of place: DispatchPlace, since firstEnd: inout Double?) throws(MTLCommandBufferError) {
+    try wait()
+    let now = Processor.time
+    if timeLimit > 0, now - (firstEnd ?? now) > timeLimit {
+      throw MTLCommandBufferError(.timeout, "kernel '\(place.pipeline.name)' was stopped \(limit)")
+    }
+    firstEnd = firstEnd ?? now
   }
 
   private func launch(

@@ -21,16 +21,23 @@ struct LaunchShapes {
     var isFlat: Bool { threads.2 > LaunchShapes.maxDepth }
   }
 
-  let launches: [Launch]
+  private let xs: [Run]
+  private let ys: [Run]
+  private let zs: [Run]
 
   init(_ dispatch: SmDispatch) {
     let (grid, threads, groups) = (dispatch.threadsPerGrid, dispatch.threadsPerThreadgroup, dispatch.threadgroups)
-    let xs = Self.runs(grid.0, threads.0, groups.0, Self.maxThreadgroups.0)
-    let ys = Self.runs(grid.1, threads.1, groups.1, Self.maxThreadgroups.1)
-    let zs = Self.runs(grid.2, threads.2, groups.2, Self.maxThreadgroups.2)
-    launches = zs.flatMap { z in
-      ys.flatMap { y in
-        xs.map { x in
+    xs = Self.runs(grid.0, threads.0, groups.0, Self.maxThreadgroups.0)
+    ys = Self.runs(grid.1, threads.1, groups.1, Self.maxThreadgroups.1)
+    zs = Self.runs(grid.2, threads.2, groups.2, Self.maxThreadgroups.2)
+  }
+
+  /// Made as they are asked for: there may be 2^32 of them.
+  var launches: some Sequence<Launch> {
+    let (xs, ys) = (xs, ys)
+    return zs.lazy.flatMap { z in
+      ys.lazy.flatMap { y in
+        xs.lazy.map { x in
           Launch(
             first: (x.first, y.first, z.first), threadgroups: (x.count, y.count, z.count),
             threads: (x.threads, y.threads, z.threads))
