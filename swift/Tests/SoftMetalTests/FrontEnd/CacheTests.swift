@@ -38,6 +38,57 @@ import Testing
     #expect(try !folder.compile(smallSource(2)).wasCached)
   }
 
+  enum Damage: CaseIterable {
+    case removed, empty, half, zeros
+
+    func done(to path: String) throws {
+      let bytes = try #require(Files.read(path))
+      switch self {
+      case .removed: #expect(unlink(path) == 0)
+      case .empty: #expect(Files.write([], to: path))
+      case .half: #expect(Files.write(Array(bytes.prefix(bytes.count / 2)), to: path))
+      case .zeros: #expect(Files.write(Array(repeating: 0, count: bytes.count), to: path))
+      }
+    }
+  }
+
+  @Test(arguments: ["headers-", "stubs-"], Damage.allCases)
+  func damagedFilesOfTheLanguageAreMadeAgain(in kind: String, _ damage: Damage) throws {
+    // The stubs are for sources with conditional lines, which the process has not seen.
+    func newSource() -> String { "#if 1\n#endif\n" + smallSource(Int.random(in: 0..<1 << 30)) }
+    let first = try folder.compile(newSource())
+    let cache = folder.settings.cachePath
+    let path = try cache + "/" + #require(Files.names(in: cache).first { $0.hasPrefix(kind) })
+    func contents() -> [String: [UInt8]] {
+      let files = Files.names(in: path).filter { !$0.hasSuffix(".pch") && !$0.hasSuffix(".sum") }
+      return Dictionary(uniqueKeysWithValues: files.map { ($0, Files.read("\(path)/\($0)") ?? []) })
+    }
+    let before = contents()
+    #expect(unlink(path + "/simd") == 0)
+    for name in Files.names(in: path) { try damage.done(to: "\(path)/\(name)") }
+    let second = try folder.compile(newSource())
+    #expect(!second.wasCached && second.log.isEmpty)
+    #expect(second.whyThreads == first.whyThreads)
+    #expect(contents() == before)
+    #expect(Files.names(in: cache).allSatisfy { !$0.hasPrefix("work-") })
+  }
+
+  /// Else a lesser executor would be tried, without what is damaged.
+  @Test(arguments: Damage.allCases) func damagedParsedHeadersAreMadeAgain(_ damage: Damage) throws {
+    let first = try folder.compile(smallSource(1))
+    let cache = folder.settings.cachePath
+    let headers = try cache + "/" + #require(Files.names(in: cache).first { $0.hasPrefix("headers-") })
+    let parsed = Files.names(in: headers).filter { $0.hasSuffix(".pch") }
+    #expect(parsed.count == 1)
+    let path = try headers + "/" + #require(parsed.first)
+    let size = Files.read(path)?.count
+    try damage.done(to: path)
+    let next = try folder.compile(smallSource(2))
+    #expect(next.whyThreads == first.whyThreads)
+    #expect(Files.names(in: headers).filter { $0.hasSuffix(".pch") } == parsed)
+    #expect(Files.read(path)?.count == size && Files.read(path)?.first != 0)
+  }
+
   @Test func theFolderIsPrivate() throws {
     _ = try folder.compile(smallSource(1))
     var status = stat()

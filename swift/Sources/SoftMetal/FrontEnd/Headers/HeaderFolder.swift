@@ -23,7 +23,7 @@ enum HeaderFolder {
     return hash
   }
 
-  /// The headers as files in `parent`, written once for each content.
+  /// The headers as files in `parent`, written once for each content, and again where they are damaged.
   /// Nil when they cannot be written.
   static func headers(in parent: String) -> String? {
     folder(parent + "/headers-" + hash.name, in: parent, headers)
@@ -36,19 +36,19 @@ enum HeaderFolder {
 
   private static func folder(_ path: String, in parent: String, _ files: [(name: String, bytes: [UInt8])]) -> String? {
     // Its time says when it was last used.
-    if utimensat(AT_FDCWD, path, nil, 0) == 0 { return path }
-    guard let temporary = WorkFolder.make(in: parent) else { return nil }
-    for file in files where !Files.write(file.bytes, to: temporary + "/" + file.name) {
-      Files.removeFolder(temporary)
-      return nil
+    let isThere = utimensat(AT_FDCWD, path, nil, 0) == 0
+    let missing = files.filter { file in
+      !isThere || !IntactFiles.contain("\(path)/\(file.name)") { $0 == file.bytes }
     }
+    if isThere, missing.isEmpty, access(path + "/simd", F_OK) == 0 { return path }
+    guard let temporary = WorkFolder.make(in: parent) else { return nil }
+    defer { Files.removeFolder(temporary) }
+    for file in missing where !Files.write(file.bytes, to: temporary + "/" + file.name) { return nil }
     // `<simd/simd.h>` is in the same folder.
     symlink(".", temporary + "/simd")
-    if rename(temporary, path) != 0 {
-      // Another process was first.
-      Files.removeFolder(temporary)
-      guard access(path, F_OK) == 0 else { return nil }
-    }
+    // Where it is there by now, another process may read in it: files go in one by one.
+    if rename(temporary, path) == 0 { return path }
+    for name in Files.names(in: temporary) where rename("\(temporary)/\(name)", "\(path)/\(name)") != 0 { return nil }
     return path
   }
 }

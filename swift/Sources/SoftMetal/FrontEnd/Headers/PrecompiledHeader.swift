@@ -19,15 +19,24 @@ enum PrecompiledHeader {
     hash.combine(clang.identity)
     for flag in flags { hash.combine(flag) }
     let path = "\(headers)/\(hash.name).pch"
-    if access(path, R_OK) == 0 { return path }
+    let sumPath = path + ".sum"
+    if IntactFiles.contain(path, { sum(of: $0) == Files.read(sumPath) }) { return path }
     let output = work.path + "/library.pch"
+    let newSum = work.path + "/library.pch.sum"
     // Those of the linker, which does not run.
     let arguments =
       flags.filter { $0 != "-shared" && $0 != "-s" }
       + ["-isystem", headers, "-c", "-Xclang", "-emit-pch", headers + "/softmetal_library", "-o", output]
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path),
-      outcome.status ?? 0 == 0, rename(output, path) == 0
+      outcome.status ?? 0 == 0, let bytes = Files.read(output), Files.write(sum(of: bytes), to: newSum),
+      rename(newSum, sumPath) == 0, rename(output, path) == 0
     else { return nil }
     return path
+  }
+
+  private static func sum(of bytes: [UInt8]) -> [UInt8] {
+    var hash = Hash128()
+    hash.combine(bytes)
+    return Array(hash.name.utf8)
   }
 }
