@@ -79,8 +79,8 @@ final class QueueExecutor: @unchecked Sendable {
     do throws(MTLCommandBufferError) {
       try encode(list)
     } catch {
-      // Its own error counts, and what was begun before it has to end.
-      _ = try runner.finish()
+      // The first error counts, and what was begun before it has to end.
+      _ = try? runner.finish()
       throw error
     }
     return try runner.finish()

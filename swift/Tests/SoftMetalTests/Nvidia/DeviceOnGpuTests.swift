@@ -94,6 +94,13 @@ import Testing
     let (commands, _) = try run(device, [(MTLSizeMake(1, most, most), .line(1))])
     #expect((commands.error as? MTLCommandBufferError)?.code == .timeout)
     #expect("\(try #require(commands.error))".contains("kernel 'fill' was stopped after 0.05 seconds"))
+    // A portion that does not end by itself has no more time than one launch.
+    try double.misbehave(.stoppable, from: 3000)
+    let start = Processor.time
+    let (stopped, _) = try run(device, [(MTLSizeMake(1, most, most), .line(1))])
+    #expect("\(try #require(stopped.error))".contains("kernel 'fill' was stopped after 0.05 seconds"))
+    #expect(Processor.time - start < 2)
+    try double.misbehave(.none)
     _ = try double.takeCalls()
     #expect(try run(device, [(MTLSizeMake(32, 65_536, 1), .line(32))]).0.status == .completed)
     let launches = try double.takeCalls().filter { $0.hasPrefix("launch") }
@@ -102,6 +109,19 @@ import Testing
         "launch 1,65535,1 of 32,1,1 from 0,0,0 shared 48 early",
         "launch 1,1,1 of 32,1,1 from 0,65535,0 shared 48 early",
       ])
+  }
+
+  @Test func aGridOfBillionsOfLaunchesThatDoesNotEndIsGivenUpOnce() throws {
+    var settings = DeviceSettings(threads: 1)
+    settings.timeLimit = 0.05
+    let device = try double.device(settings)
+    try double.misbehave(.endless)
+    let start = Processor.time
+    let (commands, _) = try run(device, [(MTLSizeMake(1, Int(UInt32.max), Int(UInt32.max)), .line(1))])
+    #expect((commands.error as? MTLCommandBufferError)?.code == .timeout)
+    #expect("\(try #require(commands.error))".contains("kernel 'fill' was given up after 0.05 seconds"))
+    // The limit, and 2 s for its threads to end.
+    #expect(Processor.time - start < 3.5)
   }
 
   @Test func olderGpusLaunchNothingEarly() throws {

@@ -109,7 +109,8 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
       parameters.threadsPerThreadgroup = launch.threads
       parameters.isFlat = launch.isFlat ? 1 : 0
       let status = self.launch(kernel, launch, &parameters, shared: shared)
-      try check(status, "cuLaunchKernelEx", place)
+      // A fault is that of a kernel before this one.
+      try check(status, "cuLaunchKernelEx", CudaStatus.isFault(status) ? running : place)
       launched += 1
       if launched.isMultiple(of: Self.launchesAtOnce) { try endLaunches(of: place, since: &firstEnd) }
     }
@@ -120,7 +121,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
 
   /// Waits for the launches so far; a dispatch of many has the time of one from its first ones' end on.
   private func endLaunches(of place: DispatchPlace, since firstEnd: inout Double?) throws(MTLCommandBufferError) {
-    try wait()
+    try wait(since: firstEnd)
     let now = Processor.time
     if timeLimit > 0, now - (firstEnd ?? now) > timeLimit {
       throw MTLCommandBufferError(.timeout, "kernel '\(place.pipeline.name)' was stopped \(limit)")
@@ -176,6 +177,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   }
 
   func finish() throws(MTLCommandBufferError) -> ClosedRange<Double> {
+    if let reason = context.lossReason { throw MTLCommandBufferError(.deviceRemoved, reason) }
     try check(context.perform { driver.recordEvent(end, stream) }, "cuEventRecord", nil)
     try wait()
     let now = Processor.time
@@ -205,9 +207,10 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   private var begunDispatches: UInt32 { progress.load(as: UInt32.self) }
 
   /// Ends a kernel that runs for too long; one that goes on all the same loses the device.
-  private func wait() throws(MTLCommandBufferError) {
+  /// - Parameter start: when the time of the dispatch that runs began; now unless given.
+  private func wait(since start: Double? = nil) throws(MTLCommandBufferError) {
     let began = Processor.time
-    var (begun, lastBegin) = (begunDispatches, began)
+    var (begun, lastBegin) = (begunDispatches, start ?? began)
     var stopped: (name: String, time: Double)?
     while true {
       let status = context.perform { driver.queryStream(stream) }
