@@ -73,8 +73,23 @@ import Testing
     #expect(Files.names(in: cache).allSatisfy { !$0.hasPrefix("work-") })
   }
 
+  @Test(arguments: Damage.allCases) func oneHeaderThatIsMadeAgainLeavesTheParsedOnes(_ damage: Damage) throws {
+    _ = try folder.compile(smallSource(1))
+    let cache = folder.settings.cachePath
+    let headers = try cache + "/" + #require(Files.names(in: cache).first { $0.hasPrefix("headers-") })
+    let parsed = try headers + "/" + #require(Files.names(in: headers).first { $0.hasSuffix(".pch") })
+    let before = Files.identity(parsed)
+    let header = headers + "/softmetal_traits"
+    let bytes = Files.read(header)
+    try damage.done(to: header)
+    #expect(try folder.compile(smallSource(2)).log.isEmpty)
+    #expect(Files.read(header) == bytes)
+    #expect(Files.identity(parsed) == before)
+  }
+
   /// Else a lesser executor would be tried, without what is damaged.
-  @Test(arguments: Damage.allCases) func damagedParsedHeadersAreMadeAgain(_ damage: Damage) throws {
+  @Test(arguments: [".pch", ".pch.sum"], Damage.allCases)
+  func damagedParsedHeadersAreMadeAgain(_ ending: String, _ damage: Damage) throws {
     let first = try folder.compile(smallSource(1))
     let cache = folder.settings.cachePath
     let headers = try cache + "/" + #require(Files.names(in: cache).first { $0.hasPrefix("headers-") })
@@ -82,11 +97,13 @@ import Testing
     #expect(parsed.count == 1)
     let path = try headers + "/" + #require(parsed.first)
     let size = Files.read(path)?.count
-    try damage.done(to: path)
+    let sum = Files.read(path + ".sum")
+    try damage.done(to: path.replacing(".pch", with: ending))
     let next = try folder.compile(smallSource(2))
     #expect(next.whyThreads == first.whyThreads)
     #expect(Files.names(in: headers).filter { $0.hasSuffix(".pch") } == parsed)
     #expect(Files.read(path)?.count == size && Files.read(path)?.first != 0)
+    #expect(Files.read(path + ".sum")?.count == sum?.count && Files.read(path + ".sum")?.first != 0)
   }
 
   @Test func theFolderIsPrivate() throws {

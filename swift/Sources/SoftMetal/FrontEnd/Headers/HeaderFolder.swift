@@ -36,19 +36,34 @@ enum HeaderFolder {
 
   private static func folder(_ path: String, in parent: String, _ files: [(name: String, bytes: [UInt8])]) -> String? {
     // Its time says when it was last used.
-    let isThere = utimensat(AT_FDCWD, path, nil, 0) == 0
-    let missing = files.filter { file in
-      !isThere || !IntactFiles.contain("\(path)/\(file.name)") { $0 == file.bytes }
-    }
-    if isThere, missing.isEmpty, access(path + "/simd", F_OK) == 0 { return path }
-    guard let temporary = WorkFolder.make(in: parent) else { return nil }
+    guard utimensat(AT_FDCWD, path, nil, 0) == 0 else { return makeFolder(path, in: parent, files) }
+    let missing = files.filter { file in !IntactFiles.contain("\(path)/\(file.name)") { $0 == file.bytes } }
+    if missing.isEmpty, access(path + "/simd", F_OK) == 0 { return path }
+    guard let temporary = writeFolder(in: parent, missing) else { return nil }
     defer { Files.removeFolder(temporary) }
-    for file in missing where !Files.write(file.bytes, to: temporary + "/" + file.name) { return nil }
-    // `<simd/simd.h>` is in the same folder.
-    symlink(".", temporary + "/simd")
-    // Where it is there by now, another process may read in it: files go in one by one.
-    if rename(temporary, path) == 0 { return path }
+    // One by one: another process may read in the folder.
     for name in Files.names(in: temporary) where rename("\(temporary)/\(name)", "\(path)/\(name)") != 0 { return nil }
     return path
+  }
+
+  private static func makeFolder(
+    _ path: String, in parent: String, _ files: [(name: String, bytes: [UInt8])]
+  ) -> String? {
+    guard let temporary = writeFolder(in: parent, files) else { return nil }
+    if rename(temporary, path) == 0 { return path }
+    // Another process was first.
+    Files.removeFolder(temporary)
+    return access(path, F_OK) == 0 ? path : nil
+  }
+
+  private static func writeFolder(in parent: String, _ files: [(name: String, bytes: [UInt8])]) -> String? {
+    guard let folder = WorkFolder.make(in: parent) else { return nil }
+    for file in files where !Files.write(file.bytes, to: folder + "/" + file.name) {
+      Files.removeFolder(folder)
+      return nil
+    }
+    // `<simd/simd.h>` is in the same folder.
+    symlink(".", folder + "/simd")
+    return folder
   }
 }

@@ -11,10 +11,11 @@ enum PrecompiledHeader {
 
   /// The file for `flags`, made where it is missing. Nil where that fails.
   private static func path(flags: [String], headers: String, clang: Clang, work: WorkFolder) -> String? {
-    // It names the headers that it was made of by where they lie, also when the cache is moved.
+    // It names the headers that it was made of by where they lay, under the name that they were asked for by.
     guard let place = realpath(headers, nil) else { return nil }
     defer { free(place) }
     var hash = Hash128()
+    hash.combine(headers)
     hash.combine(String(cString: place))
     hash.combine(clang.identity)
     for flag in flags { hash.combine(flag) }
