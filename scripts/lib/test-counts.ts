@@ -25,14 +25,14 @@ export function countTests(kind: Kind, output: string, status: number): Counts {
   return counts;
 }
 
-/** The runner's own lines that name the tests that failed. */
+/** The runner's own lines that name the tests that failed, each once: Bun repeats them at its end. */
 export function failedTests(kind: Kind, output: string): string[] {
   const pattern = {
     bun: /^\(fail\) .+$/gm,
     swift: /^(?:Test Case '.*' failed \(.*|\S+ +Test (?!run with \d).+ failed after \d.*)$/gm,
     status: undefined,
   }[kind];
-  return pattern === undefined ? [] : [...output.matchAll(pattern)].map(([line]) => line);
+  return pattern === undefined ? [] : [...new Set([...output.matchAll(pattern)].map(([line]) => line))];
 }
 
 /** The totals of several runners; each problem is one more failure. */

@@ -17,7 +17,7 @@ import { join, resolve } from "node:path";
 import manifest from "../../package.json";
 import { hasPlatformPackage, platformPackage } from "../../src/ffi/platformPackage.ts";
 import { type Outcome, run, runChecked } from "../helpers/run.ts";
-import { makePackages } from "./packages.ts";
+import { makePackages, packageTimeout } from "./packages.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const scratch = mkdtempSync(join(tmpdir(), "metal-attention-bundle-"));
@@ -72,7 +72,7 @@ beforeAll(async () => {
   // From here on there is nothing but what was built.
   renameSync(project, join(scratch, "gone"));
   rmSync(join(scratch, "gone"), { recursive: true });
-}, 900_000);
+}, packageTimeout);
 
 describe.if(hasPlatformPackage)("a program that carries the library and its kernels", () => {
   test("runs as one file, alone in its folder", async () => {

@@ -4,6 +4,9 @@ import { runChecked } from "../helpers/run.ts";
 /** That all kernels are in the packages, for every processor and for GPUs: CONTRIBUTING has the command. */
 export const isWhole = process.env["WHOLE_PACKAGES"] === "1";
 
+/** Milliseconds that the packages may take, and a test that compiles the kernels of all cases. */
+export const packageTimeout = isWhole ? 3_600_000 : 900_000;
+
 /** Makes the archives in build/packages, with a sample of the kernels that this machine does not run. */
 export async function makePackages(): Promise<void> {
   await runChecked([join(import.meta.dir, "../../scripts/package"), ...(isWhole ? [] : ["--sample"])]);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import manifest from "../../package.json";
 import { runChecked } from "../helpers/run.ts";
-import { makePackages } from "./packages.ts";
+import { makePackages, packageTimeout } from "./packages.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const project = mkdtempSync(join(tmpdir(), "metal-attention-types-"));
@@ -58,7 +58,7 @@ beforeAll(async () => {
   }
   writeFileSync(join(project, "package.json"), JSON.stringify({ type: "module" }));
   writeFileSync(join(project, "consumer.ts"), consumer);
-}, 900_000);
+}, packageTimeout);
 
 async function check(compilerOptions: object): Promise<string> {
   writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));

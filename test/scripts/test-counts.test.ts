@@ -108,7 +108,8 @@ describe("swift test", () => {
 });
 
 test("the tests that failed are named by the runner's own lines, and no others", () => {
-  const ofBun = "(pass) a > (fail) [1.00ms]\nerror: expected\n(fail) b > c [2.00ms]\n";
+  const ofBun =
+    "(pass) a > (fail) [1.00ms]\nerror: expected\n(fail) b > c [2.00ms]\n\n1 tests failed:\n(fail) b > c [2.00ms]\n";
   expect(failedTests("bun", ofBun + bunClosing(1, 1))).toEqual(["(fail) b > c [2.00ms]"]);
   expect(failedTests("swift", xctest(2, 1) + swiftTesting(1, 1))).toEqual([
     "Test Case 'Layout.testBad0' failed (0.001 seconds)",
