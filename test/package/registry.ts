@@ -5,7 +5,7 @@ import { basename } from "node:path";
 /** A package of a `Registry`. */
 export interface Archive {
   /** Its package.json. */
-  readonly manifest: { readonly name: string; readonly version: string };
+  readonly manifest: { readonly name: string; readonly version: string; readonly private?: boolean };
   /** The .tgz file. */
   readonly path: string;
 }
