@@ -38,6 +38,12 @@ import Testing
     #expect(try !folder.compile(smallSource(2)).wasCached)
   }
 
+  /// The folder of the cache whose name begins so.
+  private func subfolder(_ prefix: String) throws -> String {
+    let cache = folder.settings.cachePath
+    return try cache + "/" + #require(Files.names(in: cache).first { $0.hasPrefix(prefix) })
+  }
+
   enum Damage: CaseIterable {
     case removed, empty, half, zeros
 
@@ -57,8 +63,7 @@ import Testing
     // The stubs are for sources with conditional lines, which the process has not seen.
     func newSource() -> String { "#if 1\n#endif\n" + smallSource(Int.random(in: 0..<1 << 30)) }
     let first = try folder.compile(newSource())
-    let cache = folder.settings.cachePath
-    let path = try cache + "/" + #require(Files.names(in: cache).first { $0.hasPrefix(kind) })
+    let path = try subfolder(kind)
     func contents() -> [String: [UInt8]] {
       let files = Files.names(in: path).filter { !$0.hasSuffix(".pch") && !$0.hasSuffix(".sum") }
       return Dictionary(uniqueKeysWithValues: files.map { ($0, Files.read("\(path)/\($0)") ?? []) })
@@ -70,13 +75,12 @@ import Testing
     #expect(!second.wasCached && second.log.isEmpty)
     #expect(second.whyThreads == first.whyThreads)
     #expect(contents() == before)
-    #expect(Files.names(in: cache).allSatisfy { !$0.hasPrefix("work-") })
+    #expect(Files.names(in: folder.settings.cachePath).allSatisfy { !$0.hasPrefix("work-") })
   }
 
   @Test(arguments: Damage.allCases) func oneHeaderThatIsMadeAgainLeavesTheParsedOnes(_ damage: Damage) throws {
     _ = try folder.compile(smallSource(1))
-    let cache = folder.settings.cachePath
-    let headers = try cache + "/" + #require(Files.names(in: cache).first { $0.hasPrefix("headers-") })
+    let headers = try subfolder("headers-")
     let parsed = try headers + "/" + #require(Files.names(in: headers).first { $0.hasSuffix(".pch") })
     let before = Files.identity(parsed)
     let header = headers + "/softmetal_traits"
@@ -91,8 +95,7 @@ import Testing
   @Test(arguments: [".pch", ".pch.sum"], Damage.allCases)
   func damagedParsedHeadersAreMadeAgain(_ ending: String, _ damage: Damage) throws {
     let first = try folder.compile(smallSource(1))
-    let cache = folder.settings.cachePath
-    let headers = try cache + "/" + #require(Files.names(in: cache).first { $0.hasPrefix("headers-") })
+    let headers = try subfolder("headers-")
     let parsed = Files.names(in: headers).filter { $0.hasSuffix(".pch") }
     #expect(parsed.count == 1)
     let path = try headers + "/" + #require(parsed.first)

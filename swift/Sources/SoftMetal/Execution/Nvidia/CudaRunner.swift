@@ -71,7 +71,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   }
 
   func begin(_ uploads: [ByteArena.Upload]) throws(MTLCommandBufferError) {
-    if let reason = context.lossReason { throw MTLCommandBufferError(.deviceRemoved, reason) }
+    try requireContext()
     places.removeAll(keepingCapacity: true)
     samples.removeAll()
     progress.storeBytes(of: 0, as: UInt32.self)
@@ -81,6 +81,10 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
       let status = context.perform { driver.copyToDeviceLater(target, upload.source, upload.length, stream) }
       try check(status, "cuMemcpyHtoDAsync", nil)
     }
+  }
+
+  private func requireContext() throws(MTLCommandBufferError) {
+    if let reason = context.lossReason { throw MTLCommandBufferError(.deviceRemoved, reason) }
   }
 
   func run(_ dispatch: SmDispatch, _ place: DispatchPlace) throws(MTLCommandBufferError) {
@@ -177,7 +181,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   }
 
   func finish() throws(MTLCommandBufferError) -> ClosedRange<Double> {
-    if let reason = context.lossReason { throw MTLCommandBufferError(.deviceRemoved, reason) }
+    try requireContext()
     try check(context.perform { driver.recordEvent(end, stream) }, "cuEventRecord", nil)
     try wait()
     let now = Processor.time
