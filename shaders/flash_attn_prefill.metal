@@ -16,20 +16,23 @@
 /// threadgroup memory, so that each SIMD group has P.
 ///
 ///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane    registers (nvptx64, sm_90)
-///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               130, with the next tile
+///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               126, with the next tile
 ///   80    32  16  2   1   11,264                      40 + 8                       126
 ///   96    32  16  2   1   13,312                      48 + 8                       127
-///   112   32  16  2   1   15,360                      56 + 8                       127
+///   112   32  16  2   1   15,360                      56 + 8                       126
 ///   128   32  16  2   1   17,408                      64 + 8                       128
 ///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       126
 ///   256   32  16  2   2   30,208 = Q + K or V + S     64 + 8                       128
-///   512   16  16  1   4   25,600 = K or V + S         64 + 8, and Q                128, 72 bytes spilled
+///   512   16  16  1   4   31,744 = Q + K or V + S     64 + 8, and most of Q        128, 20 bytes spilled
 /// Registers are those of a causal one in bfloat. K and V have a tile each where both fit
 /// in 32 KiB beside Q; at D >= 256 they take turns. At D = 512 no two SIMD groups share a
-/// column: each has its Q in registers, and waits for its own tile alone. Rows are padded
-/// by 16 bytes so that the 8 rows of a matrix fall into different banks. Whole tiles of
-/// rows at multiples of 16 bytes are copied as they are, which a GPU may do by itself: V
-/// while K is multiplied, and the next K while V is; at D >= 256 V during the softmax. At
+/// column, and each waits for its own tile alone. Rows are padded by 16 bytes so that the 8
+/// rows of a matrix fall into different banks. Whole tiles of rows at multiples of 16 bytes
+/// are copied as they are, which a GPU may do by itself: V while K is multiplied, and the
+/// next K while V is. At D = 512 the second half of the columns of K comes while the first
+/// is multiplied, and so on from half to half, of V and of the next K. At D = 256, where
+/// halves would need one more barrier of all threads a tile, an H200 takes 1.11 of the time
+/// for them: there V comes during the softmax, and K while other threadgroups work. At
 /// D = 64, where these phases are short, both tiles come in registers, without options
 /// while those before them are multiplied: an H200 takes 0.78 of the time of copies for
 /// it, at D = 128 1.09.
@@ -138,25 +141,32 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr short DW = D / WN;  // columns of Q, K, V and O of a SIMD group
   constexpr short TK = BK / 8;  // score matrices of a block
   constexpr short TD = DW / 8;  // output matrices of a block
-  constexpr short LD = DW + 8;  // elements from row to row in threadgroup memory
   constexpr short THREADS = 32 * WM;  // that share tiles
   constexpr bool kParts = WN > 1;
-  constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile, and has Q in registers
-  static_assert(!kAlone || BQ <= BK, "Q passes through the tile of keys");
+  constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile
   constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
-  constexpr int kQueries = kAlone ? 0 : WN * BQ * LD * int(sizeof(T)) / int(sizeof(float2));
   // Alone, those that are late still read the last tile's scores.
   constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
+  // K and V have a tile each where there is room for both beside Q. Elsewhere they take turns in one, or, of a SIMD
+  // group that is alone, halves of their columns do in two; then three quarters of Q are in registers.
+  constexpr bool kSeparateTiles = WN * (BQ + 2 * BK) * (DW + 8) * sizeof(T) + kSums * sizeof(float2) <= 32768;
+  constexpr bool kHalves = kAlone && !kSeparateTiles;
+  static_assert(!kHalves || BQ <= BK, "Q passes through the tiles of keys");
+  constexpr short QT = kHalves ? TD * 3 / 4 : 0;  // matrices of a block of Q in registers
+  constexpr short DQ = DW - QT * 8;  // columns of Q in threadgroup memory
+  constexpr short LQ = DQ + 8;  // elements from row to row of them
+  constexpr int kQueries = WN * BQ * LQ * int(sizeof(T)) / int(sizeof(float2));
+  constexpr short DT = kHalves ? DW / 2 : DW;  // columns of a tile of a SIMD group
+  constexpr short TT = DT / 8;  // matrices of them
+  constexpr short LD = DT + 8;  // elements from row to row of it
   constexpr int kTileRuns = WN * BK * LD * int(sizeof(T)) / int(sizeof(uint4));
-  // K and V have a tile each where there is room.
-  constexpr bool kSeparateTiles = (kQueries + kSums) * sizeof(float2) + 2 * kTileRuns * sizeof(uint4) <= 32768;
   // The next tile is on its way in registers where a thread has enough of them.
   constexpr bool kInRegisters = D <= 64;
 
   threadgroup float2 queries_and_sums[kQueries + kSums];
   // Variables of their own, by which a compiler knows that one is copied while the other is multiplied.
-  threadgroup uint4 k_tiles[kTileRuns];
-  threadgroup uint4 v_tiles[kSeparateTiles ? kTileRuns : 1];
+  threadgroup uint4 first_tiles[kTileRuns];
+  threadgroup uint4 second_tiles[kSeparateTiles || kHalves ? kTileRuns : 1];
 
   const int head = group.y;
   const int kv_head = head / params.gqa_factor;
@@ -184,26 +194,24 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   const int valid_rows = align_Q ? BQ : min(int(BQ), rows - first_row);
   const uint thread_index = simd_group % WM * 32 + simd_lane;
   const short part = short(simd_group / WM);
-  threadgroup T *k_tile = reinterpret_cast<threadgroup T *>(k_tiles) + part * BK * LD;
-  threadgroup T *q_tile = kAlone ? k_tile : reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LD;
-  threadgroup T *v_tile = kSeparateTiles ? reinterpret_cast<threadgroup T *>(v_tiles) + part * BK * LD : k_tile;
+  threadgroup T *first = reinterpret_cast<threadgroup T *>(first_tiles) + part * BK * LD;
+  threadgroup T *second =
+      kSeparateTiles || kHalves ? reinterpret_cast<threadgroup T *>(second_tiles) + part * BK * LD : first;
+  threadgroup T *q_tile = reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LQ;
 
   if (has_options) {
     Q += prompt.base_of(params.Q_strides) + head * params.Q_strides[1] + first_row * params.Q_strides[2];
-    O += prompt.base_of(params.O_strides) + head * params.O_strides[1] + first_row * params.O_strides[2];
     K += prompt.base_of_keys(options, params.K_strides) + kv_head * params.K_strides[1];
     V += prompt.base_of_keys(options, params.V_strides) + kv_head * params.V_strides[1];
   } else {
     Q += batch * params.Q_strides[0] + head * params.Q_strides[1] + first_row * params.Q_strides[2];
     K += batch * params.K_strides[0] + kv_head * params.K_strides[1];
     V += batch * params.V_strides[0] + kv_head * params.V_strides[1];
-    O += batch * params.O_strides[0] + head * params.O_strides[1] + first_row * params.O_strides[2];
   }
 
   Q += part * DW;
   K += part * DW;
   V += part * DW;
-  O += part * DW;
 
   const LaneElements lane = elements_of_lane(simd_lane);
   const short group_row = short(simd_group % WM * 8 * R);  // first of the SIMD group's rows in the tile
@@ -226,15 +234,19 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + group.x) * params.NK;
   }
 
-  simdgroup_matrix<T, 8, 8> q[kAlone ? R * TD : 1];
-  load_tile<T, BQ, DW, LD, THREADS>(q_tile, Q, params.Q_strides[2], valid_rows, thread_index);
-  if (kAlone) {
+  simdgroup_matrix<T, 8, 8> q[kHalves ? R * QT : 1];
+  load_tile<T, BQ, DQ, LQ, THREADS>(q_tile, Q + QT * 8, params.Q_strides[2], valid_rows, thread_index);
+  if (kHalves) {
+    load_tile<T, BQ, DT, LD, THREADS>(first, Q, params.Q_strides[2], valid_rows, thread_index);
+    load_tile<T, BQ, QT * 8 - DT, LD, THREADS>(second, Q + DT, params.Q_strides[2], valid_rows, thread_index);
     simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma clang loop unroll(full)
-    for (short n = 0; n < R * TD; n++) {
-      simdgroup_load(q[n], q_tile + n % R * 8 * LD + n / R * 8, LD);
+    for (short n = 0; n < R * QT; n++) {
+      const short d = n / R;
+      simdgroup_load(q[n], (d < TT ? first : second) + n % R * 8 * LD + d % TT * 8, LD);
     }
   }
+  const threadgroup T *q_rows = q_tile + group_row * LQ;
 
   // Scores are capped before they are powers of two.
   const bool caps = has_options && options.softcap != 0.0f;
@@ -267,8 +279,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   long k_stride = params.K_strides[2];
   long v_stride = params.V_strides[2];
   int turn = 0;
-  WholeTile<T, BK, DW, LD, THREADS> k_whole;
-  WholeTile<T, BK, DW, LD, THREADS> v_whole;
+  WholeTile<T, BK, DT, LD, THREADS> k_whole;
+  WholeTile<T, BK, DT, LD, THREADS> v_whole;
   int next_tile = -1;  // that is on its way
   for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
     if (has_tail && tile >= key_tiles) {  // on to the tail
@@ -292,10 +304,13 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     const int first_key = tile * BK;
     const int valid_keys = align_K ? BK : min(int(BK), keys - first_key);
     // False when each of the SIMD group's rows lies past qL, before the tile's keys, or out of their windows.
-    bool contributes = group_row < valid_rows && (!do_causal || first_key <= last_position);
-    if (has_options) {
-      const KeyRange seen_by_rows = prompt.seen(options, first_position, last_position);
-      contributes = contributes && first_key < seen_by_rows.end && first_key + BK > seen_by_rows.first;
+    bool contributes = true;  // alone it has all rows of the threadgroup
+    if (!kAlone) {
+      contributes = group_row < valid_rows && (!do_causal || first_key <= last_position);
+      if (has_options) {
+        const KeyRange seen_by_rows = prompt.seen(options, first_position, last_position);
+        contributes = contributes && first_key < seen_by_rows.end && first_key + BK > seen_by_rows.first;
+      }
     }
 
     // Two ways: whole tiles of aligned rows are copied as they are.
@@ -320,20 +335,24 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         v_whole.load(v_rows, v_stride, thread_index);
       }
       wait_for_tile<kAlone>();  // the last one has been used
-      k_whole.store(k_tile, thread_index);
-      v_whole.store(v_tile, thread_index);
+      k_whole.store(first, thread_index);
+      v_whole.store(second, thread_index);
     } else if (is_whole) {
       if (next_tile != tile) {
         wait_for_tile<kAlone>();
-        copy_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, k_stride, thread_index);
+        copy_tile<T, BK, DT, LD, THREADS>(first, k_rows, k_stride, thread_index);
       }
     } else {
       wait_for_tile<kAlone>();
-      if (has_options) {
-        load_keys<T, BK, DW, LD, THREADS>(k_tile, K, params.K_strides, options, block_table, prompt, first_key, seen,
-                                          thread_index);
-      } else {
-        load_tile<T, BK, DW, LD, THREADS>(k_tile, k_rows, k_stride, valid_keys, thread_index);
+#pragma clang loop unroll(full)
+      for (short n = 0; n < (kHalves ? 2 : 1); n++) {
+        threadgroup T *half_tile = n == 0 ? first : second;
+        if (has_options) {
+          load_keys<T, BK, DT, LD, THREADS>(half_tile, K + n * DT, params.K_strides, options, block_table, prompt,
+                                            first_key, seen, thread_index);
+        } else {
+          load_tile<T, BK, DT, LD, THREADS>(half_tile, k_rows + n * DT, k_stride, valid_keys, thread_index);
+        }
       }
     }
     wait_for_tile<kAlone>();
@@ -342,19 +361,29 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       k_whole.load(next_k_rows, k_stride, thread_index);
       v_whole.load(v_rows + BK * v_stride, v_stride, thread_index);
     }
-    // V comes while K is multiplied, and the next K while V is.
-    const bool copies_v = is_whole && !kInRegisters;
-    if (copies_v && kSeparateTiles) {
-      copy_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, thread_index);
+    // A tile is copied while the other one is multiplied; where there is one, V in place of K once that has been used.
+    const bool copies = is_whole && !kInRegisters;
+    if (copies && (kSeparateTiles || kHalves)) {
+      copy_tile<T, BK, DT, LD, THREADS>(second, kHalves ? k_rows + DT : v_rows, kHalves ? k_stride : v_stride,
+                                        thread_index);
     }
 
     Accumulator scores[R * TK];  // then P, in the same registers
     if (contributes) {
-      if (kAlone) {
-        multiply_scores<T, R, TK, TD, LD>(q, k_tile, scores);
+      clear_scores<R * TK>(scores);
+      if (kHalves) {
+        multiply_scores<T, R, TK, TT, LD>(q, first, scores);
       } else {
-        multiply_scores<T, R, TK, TD, LD>(q_tile + group_row * LD, k_tile, scores);
+        multiply_scores<T, R, TK, TT, LQ, LD>(q_rows, first, scores);
       }
+    }
+    if (kHalves) {
+      wait_for_tile<kAlone>();
+      if (copies) {
+        copy_tile<T, BK, DT, LD, THREADS>(first, v_rows, v_stride, thread_index);
+      }
+      multiply_scores<T, R, TK, QT - TT, LD>(q + R * TT, second, scores);
+      multiply_scores<T, R, TK, TD - QT, LQ, LD>(q_rows, second + (QT - TT) * 8, scores);
     }
     if (kParts) {
       threadgroup float2 *parts = queries_and_sums + kQueries + (turn * WM + group_row / (8 * R)) * WN * kScores;
@@ -362,19 +391,19 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (copies_v && !kSeparateTiles) {  // in place of K, which has been used
-        copy_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, thread_index);
+      if (copies && !kSeparateTiles) {
+        copy_tile<T, BK, DT, LD, THREADS>(second, kHalves ? v_rows + DT : v_rows, v_stride, thread_index);
       }
       if (contributes) {
         add_parts<R * TK, WN>(parts, simd_lane, scores);
       }
       turn = kAlone ? 1 - turn : 0;
-    } else if (copies_v) {
+    } else if (copies) {
       wait_for_tile<kAlone>();
     }
-    if (copies_v && kSeparateTiles && is_next_whole) {
+    if (copies && kSeparateTiles && is_next_whole) {
       next_tile = tile + 1;
-      copy_tile<T, BK, DW, LD, THREADS>(k_tile, next_k_rows, k_stride, thread_index);
+      copy_tile<T, BK, DT, LD, THREADS>(first, next_k_rows, k_stride, thread_index);
     }
     if (contributes) {
       float2 scaled[R * TK];
@@ -414,22 +443,35 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     }
 
     if (!is_whole) {
-      if (has_options) {
-        load_keys<T, BK, DW, LD, THREADS>(v_tile, V, params.V_strides, options, block_table, prompt, first_key, seen,
-                                          thread_index);
-      } else {
-        load_tile<T, BK, DW, LD, THREADS>(v_tile, v_rows, v_stride, valid_keys, thread_index);
+#pragma clang loop unroll(full)
+      for (short n = 0; n < (kHalves ? 2 : 1); n++) {
+        threadgroup T *half_tile = kHalves && n == 0 ? first : second;
+        if (has_options) {
+          load_keys<T, BK, DT, LD, THREADS>(half_tile, V + n * DT, params.V_strides, options, block_table, prompt,
+                                            first_key, seen, thread_index);
+        } else {
+          load_tile<T, BK, DT, LD, THREADS>(half_tile, v_rows + n * DT, v_stride, valid_keys, thread_index);
+        }
       }
     }
     if (!kSeparateTiles || !is_whole) {
       wait_for_tile<kAlone>();
     }
-
+    if (kHalves) {
+      accumulate<T, R, TK, TT, TD, LD>(scores, first, output);
+      wait_for_tile<kAlone>();
+      if (copies && is_next_whole) {
+        next_tile = tile + 1;
+        copy_tile<T, BK, DT, LD, THREADS>(first, next_k_rows, k_stride, thread_index);
+      }
+    }
     if (contributes) {
-      accumulate<T, R, TK, TD, LD>(scores, v_tile, output);
+      accumulate<T, R, TK, TT, TD, LD>(scores, second, output + (TD - TT));
     }
   }
 
+  const long base_of_output = has_options ? prompt.base_of(params.O_strides) : batch * params.O_strides[0];
+  O += base_of_output + head * params.O_strides[1] + first_row * params.O_strides[2] + part * DW;
 #pragma clang loop unroll(full)
   for (short r = 0; r < R; r++) {
     const int row_of_block = row + 8 * r;

@@ -24,13 +24,17 @@ inline void multiply_step(const thread simdgroup_matrix<T, 8, 8> *q, const threa
   }
 }
 
-/// S [8 R, BK] = Q [8 R, D] * K^T [D, BK], from rows LD apart. Two steps follow on each other, so that hardware that
-/// multiplies 16 rows in 16 steps may take four products at once.
-template <typename T, short R, short TK, short TD, short LD>
-inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_tile, thread Accumulator *scores) {
-  for (short n = 0; n < R * TK; n++) {
+template <short N>
+inline void clear_scores(thread Accumulator *scores) {
+  for (short n = 0; n < N; n++) {
     scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
+}
+
+/// S [8 R, BK] += Q [8 R, D] * K^T [D, BK], from rows of Q LQ apart and of K LD. Two steps follow on each other, so
+/// that hardware that multiplies 16 rows in 16 steps may take four products at once.
+template <typename T, short R, short TK, short TD, short LQ, short LD>
+inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_tile, thread Accumulator *scores) {
 #pragma clang loop unroll(full)
   for (short two = 0; two < TD / 2; two++) {
 #pragma clang loop unroll(full)
@@ -38,7 +42,7 @@ inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_
       const short column = two * 16 + i * 8;
       simdgroup_matrix<T, 8, 8> q[R];
       for (short r = 0; r < R; r++) {
-        simdgroup_load(q[r], q_rows + r * 8 * LD + column, LD);
+        simdgroup_load(q[r], q_rows + r * 8 * LQ + column, LQ);
       }
       multiply_step<T, R, TK, LD>(q, k_tile + column, scores);
     }
@@ -49,9 +53,6 @@ inline void multiply_scores(const threadgroup T *q_rows, const threadgroup T *k_
 template <typename T, short R, short TK, short TD, short LD>
 inline void multiply_scores(const thread simdgroup_matrix<T, 8, 8> *q, const threadgroup T *k_tile,
                             thread Accumulator *scores) {
-  for (short n = 0; n < R * TK; n++) {
-    scores[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
 #pragma clang loop unroll(full)
   for (short d = 0; d < TD; d++) {
     multiply_step<T, R, TK, LD>(q + d * R, k_tile + d * 8, scores);
@@ -81,8 +82,9 @@ inline void add_parts(const threadgroup float2 *parts, uint simd_lane, thread Ac
   }
 }
 
-/// O [8 R, D] += P [8 R, BK] * V [BK, D], V in rows LD apart. Each matrix of V serves all blocks.
-template <typename T, short R, short TK, short TD, short LD>
+/// O [8 R, D] += P [8 R, BK] * V [BK, D], V in rows LD apart, a block of O TO matrices behind the other. Each matrix of
+/// V serves all blocks.
+template <typename T, short R, short TK, short TD, short TO, short LD>
 inline void accumulate(thread Accumulator *probabilities, const threadgroup T *v_tile, thread Accumulator *output) {
 #pragma clang loop unroll(full)
   for (short d = 0; d < TD; d++) {
@@ -90,7 +92,7 @@ inline void accumulate(thread Accumulator *probabilities, const threadgroup T *v
       simdgroup_matrix<T, 8, 8> v;
       simdgroup_load(v, v_tile + k * 8 * LD + d * 8, LD);
       for (short r = 0; r < R; r++) {
-        simdgroup_multiply_accumulate(output[r * TD + d], probabilities[r * TK + k], v, output[r * TD + d]);
+        simdgroup_multiply_accumulate(output[r * TO + d], probabilities[r * TK + k], v, output[r * TO + d]);
       }
     }
   }

@@ -58,7 +58,9 @@ struct WholeTile {
                                                   step % kColumnSteps * 64);
   }
   static threadgroup uint4 *place(threadgroup T *tile, short step, uint thread_index) {
-    return reinterpret_cast<threadgroup uint4 *>(tile + row(step, thread_index) * LD + column(step, thread_index));
+    threadgroup T *first = tile + thread_index / 8 * LD + thread_index % 8 * 8;
+    return reinterpret_cast<threadgroup uint4 *>(first + step / kColumnSteps * kRowsAtOnce * LD +
+                                                 step % kColumnSteps * 64);
   }
 
   void load(const device T *source, long stride, uint thread_index) {

@@ -11,9 +11,10 @@ const words: Record<string, string> = {
   "bar.warp.sync": "simdgroup barrier",
 };
 
+const compile = (options: readonly string[]) => compilePtx(join(import.meta.dir, "ir/copies.ll"), options);
+
 /** What each entry of `ir/copies.ll` does with memory, in order. */
-async function steps(options: readonly string[]): Promise<Record<string, string[]>> {
-  const code = await compilePtx(join(import.meta.dir, "ir/copies.ll"), options);
+function steps(code: string): Record<string, string[]> {
   const entries = code.split(".visible .entry ").slice(1);
   return Object.fromEntries(
     entries.map((entry) => {
@@ -66,15 +67,26 @@ if (process.platform === "linux") {
         "wait 1, simdgroup barrier, ld shared, wait 0, simdgroup barrier, ld shared, st global",
     ],
   ];
+  let code = "";
   let found: Record<string, string[]> = {};
   beforeAll(async () => {
-    found = await steps([`-fpass-plugin=${lanesPlugin()}`]);
+    code = await compile([`-fpass-plugin=${lanesPlugin()}`]);
+    found = steps(code);
   });
   for (const [entry, what, list] of expected) {
     test(`waits ${what}`, () => expect(found[entry]?.join(", ")).toBe(list));
   }
 
+  test("the instructions have constant offsets themselves, so that an address serves several", () => {
+    const [, entry = ""] = code.split(".visible .entry sm_entry_9(");
+    const places =
+      /shared\.global \[(%\w+)\+0\], \[(%\w+)\+0\], 16;[\s\S]*?shared\.global \[(%\w+)\+144\], \[(%\w+)\+-32\], 16;/;
+    const [, to, from, later, behind] = places.exec(entry) ?? [];
+    expect(to).toBeString();
+    expect([later, behind]).toEqual([to, from]);
+  });
+
   test("without the pass everything is loaded and stored", async () => {
-    for (const list of Object.values(await steps([]))) expect(list).not.toContain("copy");
+    for (const list of Object.values(steps(await compile([])))) expect(list).not.toContain("copy");
   });
 }

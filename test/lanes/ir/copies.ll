@@ -131,7 +131,26 @@ join:
   ret void
 }
 
-!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7}
+; In a loop, to places a constant number of bytes apart.
+define void @sm_entry_9(ptr addrspace(1) %from, ptr addrspace(1) %to, i32 %count) {
+  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %own = getelementptr [16 x i8], ptr addrspace(3) @a, i32 %thread
+  %later = getelementptr i8, ptr addrspace(3) %own, i32 144
+  br label %loop
+loop:
+  %turn = phi i32 [0, %0], [%next, %loop]
+  %source = getelementptr [64 x i8], ptr addrspace(1) %from, i32 %turn
+  %behind = getelementptr i8, ptr addrspace(1) %source, i32 -32
+  call void @llvm.memcpy.p3.p1.i64(ptr addrspace(3) align 16 %own, ptr addrspace(1) align 16 %source, i64 16, i1 false)
+  call void @llvm.memcpy.p3.p1.i64(ptr addrspace(3) align 16 %later, ptr addrspace(1) align 16 %behind, i64 16, i1 false)
+  %next = add i32 %turn, 1
+  %ends = icmp uge i32 %next, %count
+  br i1 %ends, label %end, label %loop
+end:
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
@@ -140,3 +159,4 @@ join:
 !5 = !{ptr @sm_entry_6, !"kernel", i32 1}
 !6 = !{ptr @sm_entry_7, !"kernel", i32 1}
 !7 = !{ptr @sm_entry_8, !"kernel", i32 1}
+!8 = !{ptr @sm_entry_9, !"kernel", i32 1}

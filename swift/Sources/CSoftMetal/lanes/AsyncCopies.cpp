@@ -10,6 +10,7 @@
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -253,6 +254,31 @@ class Waits {
   DenseMap<BasicBlock *, InFlight> before_;
 };
 
+/// The place that a pointer is a constant number of bytes behind, and these bytes.
+std::pair<Value *, int64_t> placeOf(Value *pointer, const DataLayout &layout) {
+  APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
+  Value *base = pointer->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/true);
+  const bool isShort = offset.isSignedIntN(24);  // as the hardware's instructions have them
+  return isShort ? std::pair(base, offset.getSExtValue()) : std::pair(pointer, int64_t(0));
+}
+
+/// Writes constant offsets into the instructions: LLVM's own form of the copy has none, so that each one in a loop
+/// would keep two addresses in registers.
+void addOffsets(Function &function) {
+  for (Instruction &instruction : make_early_inc_range(instructions(function))) {
+    if (!isCopy(instruction)) continue;
+    const DataLayout &layout = function.getDataLayout();
+    const auto [to, toOffset] = placeOf(instruction.getOperand(0), layout);
+    const auto [from, fromOffset] = placeOf(instruction.getOperand(1), layout);
+    IRBuilder<> builder(&instruction);
+    const std::string text =
+        "cp.async.cg.shared.global [$0+" + std::to_string(toOffset) + "], [$1+" + std::to_string(fromOffset) + "], 16;";
+    auto *type = FunctionType::get(builder.getVoidTy(), {to->getType(), from->getType()}, false);
+    builder.CreateCall(InlineAsm::get(type, text, "l,l,~{memory}", /*hasSideEffects=*/true), {to, from});
+    instruction.eraseFromParent();
+  }
+}
+
 }  // namespace
 
 PreservedAnalyses AsyncCopies::run(Function &function, FunctionAnalysisManager &) {
@@ -265,6 +291,7 @@ PreservedAnalyses AsyncCopies::run(Function &function, FunctionAnalysisManager &
 PreservedAnalyses AwaitCopies::run(Function &function, FunctionAnalysisManager &) {
   if (none_of(instructions(function), isCopy)) return PreservedAnalyses::all();
   Waits(function).insert();
+  addOffsets(function);
   return PreservedAnalyses::none();
 }
 

@@ -68,17 +68,20 @@ struct FlashAttnTiles {
 
   /// Bytes of threadgroup memory: rows of 16-bit elements, padded by 16 bytes, and
   /// the scores that SIMD groups with parts of a row exchange. K and V share one
-  /// tile where two do not fit beside that. Q is in registers where no SIMD group
-  /// shares its tile of keys, which have scores of two tiles.
+  /// tile where two do not fit beside that, or halves of them two where no SIMD group
+  /// shares its tile of keys; then three quarters of Q are in registers. Such SIMD
+  /// groups have scores of two tiles.
   func threadgroupMemory(_ headDim: Int32) -> Int32 {
     let parts = Int32(wn)
-    let isAlone = wm == 1
-    let rowBytes = (headDim / parts + 8) * 2
-    let tile = parts * bk * rowBytes
-    let queries = isAlone ? 0 : parts * bq * rowBytes
+    let columns = headDim / parts
+    let isAlone = parts > 1 && wm == 1
     let scores = parts == 1 ? 0 : parts * bq * bk * 4 * (isAlone ? 2 : 1)
-    let rest = queries + scores
-    return rest + 2 * tile <= 32768 ? rest + 2 * tile : rest + tile
+    func rows(_ count: Int32, of columns: Int32) -> Int32 { parts * count * (columns + 8) * 2 }
+    let separate = rows(bq + 2 * bk, of: columns) + scores
+    if separate <= 32768 { return separate }
+    let shared = rows(bq + bk, of: columns) + scores
+    let halves = rows(bq, of: columns / 4) + rows(2 * bk, of: columns / 2) + scores
+    return isAlone ? halves : shared
   }
 
   /// The geometry for a head size that has kernels. At D = 512 a tile of 32
