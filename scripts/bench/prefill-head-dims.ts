@@ -41,23 +41,10 @@ export const prefillHeadDims: readonly Benchmark[] = targets.flatMap(([headDim, 
   },
 ]);
 
-/**
- * Threadgroup memory, and how often the lanes of a SIMD group wait for each
- * other for a tile of keys: 2 barriers around the loads of K and V, or 4 where
- * they take turns in one tile, and then 1 to add up scores of parts; 1 before
- * the scores are looked at; 1 vote on the maximum. Where a row's maximum moves,
- * 2 more exchange it.
- */
+/** The tiles of a kernel, and its threadgroup memory. */
 function kernelFacts(headDim: number): string {
   const row = flashAttnPrefillSupport().find((each) => each.dtype === "bf16" && each.headDim === headDim);
   if (row === undefined) throw new Error(`no kernel of head size ${headDim}`);
-  const { queryTile, keyTile, threadgroupMemory, simdgroups } = row;
-  // A SIMD group has 16 rows; more of them than that takes have parts of the columns, and K and V one tile.
-  const hasParts = simdgroups * 16 > queryTile;
-  const barriers = (hasParts ? 4 + 1 : 2) + 1 + 1;
-  const bytes = threadgroupMemory.toLocaleString("en");
-  return (
-    `tiles of ${queryTile} x ${keyTile}, ${bytes} bytes of threadgroup memory, ` +
-    `${barriers} synchronisations a tile and 2 more where a maximum moves`
-  );
+  const { queryTile, keyTile, threadgroupMemory } = row;
+  return `tiles of ${queryTile} x ${keyTile}, ${threadgroupMemory.toLocaleString("en")} bytes of threadgroup memory`;
 }
