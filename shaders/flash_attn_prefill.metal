@@ -158,6 +158,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr int kQueries = WN * BQ * LQ * int(sizeof(T)) / int(sizeof(float2));
   constexpr short DT = kHalves ? DW / 2 : DW;  // columns of a tile of a SIMD group
   constexpr short TT = DT / 8;  // matrices of them
+  constexpr short QS = kHalves ? QT - TT : TT;  // matrices of Q in registers that are of the second half
   constexpr short LD = DT + 8;  // elements from row to row of it
   constexpr int kTileRuns = WN * BK * LD * int(sizeof(T)) / int(sizeof(uint4));
   // The next tile is on its way in registers where a thread has enough of them.
@@ -238,7 +239,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   load_tile<T, BQ, DQ, LQ, THREADS>(q_tile, Q + QT * 8, params.Q_strides[2], valid_rows, thread_index);
   if (kHalves) {
     load_tile<T, BQ, DT, LD, THREADS>(first, Q, params.Q_strides[2], valid_rows, thread_index);
-    load_tile<T, BQ, QT * 8 - DT, LD, THREADS>(second, Q + DT, params.Q_strides[2], valid_rows, thread_index);
+    load_tile<T, BQ, QS * 8, LD, THREADS>(second, Q + DT, params.Q_strides[2], valid_rows, thread_index);
     simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma clang loop unroll(full)
     for (short n = 0; n < R * QT; n++) {
@@ -382,8 +383,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       if (copies) {
         copy_tile<T, BK, DT, LD, THREADS>(first, v_rows, v_stride, thread_index);
       }
-      multiply_scores<T, R, TK, QT - TT, LD>(q + R * TT, second, scores);
-      multiply_scores<T, R, TK, TD - QT, LQ, LD>(q_rows, second + (QT - TT) * 8, scores);
+      multiply_scores<T, R, TK, QS, LD>(q + R * TT, second, scores);
+      multiply_scores<T, R, TK, TD - QT, LQ, LD>(q_rows, second + QS * 8, scores);
     }
     if (kParts) {
       threadgroup float2 *parts = queries_and_sums + kQueries + (turn * WM + group_row / (8 * R)) * WN * kScores;

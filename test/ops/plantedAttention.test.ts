@@ -25,6 +25,8 @@ const file = "flash_attn_prefill.metal";
 const { kernel } = rowOf(256, "bf16");
 /** Whose tiles of K and V have memory of their own, and are copied while the others are multiplied. */
 const { kernel: copying } = rowOf(128, "bf16");
+/** Whose SIMD groups have a tile each for both halves of the columns, of K and of V. */
+const { kernel: halving } = rowOf(512, "bf16");
 
 const plain: PrefillCase = {
   row: rowOf(256, "bf16"),
@@ -65,6 +67,8 @@ const copied: readonly PrefillCase[] = [
   { ...masked, row: rowOf(128, "bf16", "additive"), kL: 80, capacity: 80, pattern: "tiles", tileClasses: true },
 ];
 
+const halved = copied.map((entry) => ({ ...entry, row: rowOf(512, "bf16", entry.row.mask) }));
+
 /** The bytes of AttnParams and AttnMaskParams that the library hands to the kernel for a head-major case. */
 function packed(
   entry: PrefillCase,
@@ -97,7 +101,7 @@ function failures(name: string, cases = battery): string[] {
       [301, entry.causal],
       [303, classes !== undefined],
       [304, false],
-      [305, cases === copied],
+      [305, cases !== battery],
       [306, false],
     ] as const;
     using pipeline = device.pipeline(name, {
@@ -153,7 +157,7 @@ const mistakes: readonly Mistake[] = [
   oneMistake("running maximum not carried", /softmax\.maximum = moves \? maximum : softmax\.maximum;/, ""),
   oneMistake(
     "no barrier before parts of scores are added up",
-    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(copies_v && !kSeparateTiles)/,
+    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(copies && !kSeparateTiles)/,
     "",
   ),
   // Whether the SIMD groups of a GPU are then too late is chance.
@@ -164,8 +168,8 @@ const mistakes: readonly Mistake[] = [
           name: "no barrier before K is loaded",
           patches: [
             { find: /wait_for_tile<kAlone>\(\);\s+\/\/ the last one has been used/, replace: "" },
-            { find: /wait_for_tile<kAlone>\(\);(?=\s+copy_tile<T, BK, DW, LD, THREADS>\(k_tile)/, replace: "" },
-            { find: /(?<=\} else \{\s+)wait_for_tile<kAlone>\(\);(?=\s+if \(has_options\))/, replace: "" },
+            { find: /wait_for_tile<kAlone>\(\);(?=\s+copy_tile<T, BK, DT, LD, THREADS>\(first, k_rows)/, replace: "" },
+            { find: /(?<=\} else \{\s+)wait_for_tile<kAlone>\(\);(?=\s+#pragma clang loop)/, replace: "" },
           ],
         },
       ]),
@@ -201,19 +205,19 @@ testTable("the judgement catches", mistakes, ({ patches }) => {
 });
 
 const mistakesInCopies: readonly Mistake[] = [
-  oneMistake("the tile's own keys as the next", /\(k_tile, next_k_rows/, "(k_tile, k_rows"),
   oneMistake(
-    "K as V",
-    /\(v_tile, v_rows, v_stride(?=, thread_index\);\s+\}\s+Accumulator)/,
-    "(v_tile, k_rows, k_stride",
+    "the tile's own keys as the next",
+    /\(first, next_k_rows(?=, k_stride, thread_index\);\s+\}\s+if \(contributes\) \{\s+float2)/,
+    "(first, k_rows",
   ),
+  oneMistake("K as V", /k_rows \+ DT : v_rows/, "k_rows + DT : k_rows"),
   oneMistake("the next tile as any", /if \(next_tile != tile\)(?= \{\s+wait_for_tile)/, "if (next_tile < 0)"),
   ...(isOtherGpu
     ? []
     : [
         oneMistake(
           "the next keys copied while SIMD groups multiply",
-          /(?<=\} else if \(copies_v\) \{)\s+wait_for_tile<kAlone>\(\);/,
+          /(?<=\} else if \(copies\) \{)\s+wait_for_tile<kAlone>\(\);/,
           "",
         ),
         oneMistake(
@@ -230,4 +234,27 @@ testTable("whole tiles as they are", [{ name: "passes" }], () => {
 
 testTable("the judgement catches in whole tiles", mistakesInCopies, ({ patches }) => {
   expect(failures(plant(device, file, copying, patches), copied)).not.toEqual([]);
+});
+
+const mistakesInHalves: readonly Mistake[] = [
+  oneMistake("the first half of K twice", /k_rows \+ DT : v_rows/, "k_rows : v_rows"),
+  oneMistake("the first half of V twice", /kHalves \? v_rows \+ DT : v_rows/, "v_rows"),
+  oneMistake("K as the first half of V", /\(first, v_rows, v_stride/, "(first, k_rows, k_stride"),
+  oneMistake(
+    "the tile's own keys as the next",
+    /\(first, next_k_rows(?=, k_stride, thread_index\);\s+\}\s+\}\s+if \(contributes\))/,
+    "(first, k_rows",
+  ),
+  oneMistake("the third quarter of Q as the last", /Q \+ QT \* 8/, "Q + DT"),
+  oneMistake("the first half of Q twice", /second, Q \+ DT/, "second, Q"),
+  oneMistake("the last quarter of K with no query", /multiply_scores<T, R, TK, TD - QT, LQ, LD>[^;]+;/, ""),
+  oneMistake("the second half of V added to the first", /output \+ \(TD - TT\)/, "output"),
+];
+
+testTable("halves of tiles as they are", [{ name: "passes" }], () => {
+  expect(failures(plant(device, file, halving, []), halved)).toEqual([]);
+});
+
+testTable("the judgement catches in halves of tiles", mistakesInHalves, ({ patches }) => {
+  expect(failures(plant(device, file, halving, patches), halved)).not.toEqual([]);
 });
