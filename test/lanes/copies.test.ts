@@ -86,6 +86,14 @@ if (process.platform === "linux") {
     expect([later, behind]).toEqual([to, from]);
   });
 
+  test("a generic address is no place in threadgroup memory", () => {
+    const [, entry = ""] = code.split(".visible .entry sm_entry_10(");
+    const [, generic] = /cvta\.to\.shared\.u64\s+%\w+, (%\w+);/.exec(entry) ?? [];
+    const [, to] = /shared\.global \[(%\w+)\+/.exec(entry) ?? [];
+    expect([generic, to]).toEqual([expect.any(String), expect.any(String)]);
+    expect(to).not.toBe(generic);
+  });
+
   test("without the pass everything is loaded and stored", async () => {
     for (const list of Object.values(steps(await compile([])))) expect(list).not.toContain("copy");
   });

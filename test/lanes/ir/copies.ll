@@ -150,7 +150,15 @@ end:
   ret void
 }
 
-!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8}
+; To threadgroup memory of which a generic address is known.
+define void @sm_entry_10(ptr addrspace(1) %from, ptr %generic) {
+  %own = addrspacecast ptr %generic to ptr addrspace(3)
+  %later = getelementptr i8, ptr addrspace(3) %own, i32 144
+  call void @llvm.memcpy.p3.p1.i64(ptr addrspace(3) align 16 %later, ptr addrspace(1) align 16 %from, i64 16, i1 false)
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8, !9}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
@@ -160,3 +168,4 @@ end:
 !6 = !{ptr @sm_entry_7, !"kernel", i32 1}
 !7 = !{ptr @sm_entry_8, !"kernel", i32 1}
 !8 = !{ptr @sm_entry_9, !"kernel", i32 1}
+!9 = !{ptr @sm_entry_10, !"kernel", i32 1}

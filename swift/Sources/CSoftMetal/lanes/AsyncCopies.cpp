@@ -254,12 +254,14 @@ class Waits {
   DenseMap<BasicBlock *, InFlight> before_;
 };
 
-/// The place that a pointer is a constant number of bytes behind, and these bytes.
+/// The place that a pointer is a constant number of bytes behind, and these bytes. What it is cast from, in another
+/// address space, has other addresses.
 std::pair<Value *, int64_t> placeOf(Value *pointer, const DataLayout &layout) {
   APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
   Value *base = pointer->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/true);
   const bool isShort = offset.isSignedIntN(24);  // as the hardware's instructions have them
-  return isShort ? std::pair(base, offset.getSExtValue()) : std::pair(pointer, int64_t(0));
+  const bool isUncast = base->getType() == pointer->getType();
+  return isShort && isUncast ? std::pair(base, offset.getSExtValue()) : std::pair(pointer, int64_t(0));
 }
 
 /// Writes constant offsets into the instructions: LLVM's own form of the copy has none, so that each one in a loop
