@@ -18,7 +18,10 @@ function ptx(kernels: readonly string[], environment: Record<string, string> = {
 const sample: readonly (readonly [string, readonly RegExp[]])[] = [
   ["kv_cache_copy_batch_f32_to_bf16", [/ld\.global/, /st\.global/]],
   ["hadamard_quantize_kv_fast_d128", [/shfl\.sync\.idx\.b32/]],
-  ["flash_attn_prefill_bf16_d64", [/shfl\.sync\.idx\.b32/, /\.shared /, /fma\.rn\.f32/, /\bsm_constant_\d+/]],
+  [
+    "flash_attn_prefill_bf16_d64",
+    [/shfl\.sync\.idx\.b32/, /\.shared /, /fma\.rn\.f32/, /\bsm_constant_\d+/, /redux\.sync\.add/],
+  ],
   ["flash_attn_vec_d128_q1", [/shfl\.sync\.idx\.b32/, /vote\.sync\.ballot/]],
 ];
 
@@ -46,6 +49,8 @@ if (process.platform === "linux")
       expect(text).not.toContain("ld.const");
       // No loop looks whether the host wants its thread to end.
       expect(text).not.toContain("ld.volatile.global.u32");
+      // Nothing lies in memory of a thread's own.
+      expect(text).not.toContain(".local ");
       for (const part of parts) expect(text).toMatch(part);
       // Where NVIDIA's assembler is at hand it has the last word.
       if (Bun.which("ptxas") === null) return;
