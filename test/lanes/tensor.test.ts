@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { compilePtx } from "./nvptx.ts";
 import { lanesPlugin } from "./plugin.ts";
 
-const source = join(import.meta.dir, "ir/tensor.ll");
+const compile = (options: readonly string[]) => compilePtx(join(import.meta.dir, "ir/tensor.ll"), options);
+
 /** What each entry of `ir/tensor.ll` has of the instructions of matrices, in order. */
 async function instructions(options: readonly string[]): Promise<Record<string, string[]>> {
-  const code = await compilePtx(source, options);
-  const entries = code.split(".visible .entry ").slice(1);
+  const entries = (await compile(options)).split(".visible .entry ").slice(1);
   return Object.fromEntries(
     entries.map((entry) => {
       const found = entry.matchAll(
@@ -22,7 +22,7 @@ async function instructions(options: readonly string[]): Promise<Record<string, 
   );
 }
 
-if (process.platform === "linux")
+if (process.platform === "linux") {
   test("joins products by rows and by steps where neither needs the other, and loads by up to four", async () => {
     const found = await instructions([`-fpass-plugin=${lanesPlugin()}`]);
     const expected = {
@@ -33,9 +33,23 @@ if (process.platform === "linux")
       sm_entry_5: ["m16n8k8", "m16n8k8"],
       sm_entry_6: ["ldmatrix.x1", "ld.shared.u32", "ld.shared.u16", "ld.shared.u16", "movmatrix", "movmatrix"],
       sm_entry_7: ["ldmatrix.x4", "ldmatrix.x1", "ldmatrix.x2"],
+      sm_entry_8: ["ldmatrix.x4", "m16n8k16", "m16n8k16"],
     };
     for (const [name, list] of Object.entries(expected)) {
       expect({ name, list: found[name] }).toEqual({ name, list });
       expect({ name, list: found[`${name}_partial`] }).toEqual({ name, list });
     }
   });
+
+  test("a product takes neighbouring registers of a load", async () => {
+    const code = await compile([`-fpass-plugin=${lanesPlugin()}`]);
+    const [, entry = ""] = code.split(".visible .entry sm_entry_8(");
+    const [, ...loaded] = /ldmatrix\S+\s+\{(%r\d+), (%r\d+), (%r\d+), (%r\d+)\}/.exec(entry) ?? [];
+    expect(loaded).toHaveLength(4);
+    const factors = Array.from(
+      entry.matchAll(/mma\S+\s+\{.*\},\s+\{.*\},\s+\{(%r\d+), (%r\d+)\}/g),
+      ([, ...pair]) => pair,
+    );
+    expect(factors.slice(0, 2)).toEqual([loaded.slice(0, 2), loaded.slice(2)]);
+  });
+}

@@ -140,6 +140,26 @@ define ptx_kernel void @sm_entry_7(ptr addrspace(1) %out, i64 %tile) convergent 
   ret void
 }
 
+; Right factors of two steps of two sums, in the order of the steps: four at once, those of a sum behind one another.
+define ptx_kernel void @sm_entry_8(ptr addrspace(1) %out, i64 %tile, i32 %l, i32 %m) convergent {
+  %offset = mul i64 %tile, 80
+  %matrix = getelementptr i16, ptr addrspacecast (ptr addrspace(3) @tile to ptr), i64 %offset
+  %p0 = getelementptr i8, ptr %matrix, i64 0
+  %r0 = call i32 @sm_row_pair(ptr %p0, i64 40) convergent
+  %p1 = getelementptr i8, ptr %matrix, i64 640
+  %r1 = call i32 @sm_row_pair(ptr %p1, i64 40) convergent
+  %p2 = getelementptr i8, ptr %matrix, i64 16
+  %r2 = call i32 @sm_row_pair(ptr %p2, i64 40) convergent
+  %p3 = getelementptr i8, ptr %matrix, i64 656
+  %r3 = call i32 @sm_row_pair(ptr %p3, i64 40) convergent
+  %a = call <2 x float> @sm_product_bf16(i32 %l, i32 %r0, <2 x float> zeroinitializer) convergent
+  %b = call <2 x float> @sm_product_bf16(i32 %l, i32 %r1, <2 x float> zeroinitializer) convergent
+  %c = call <2 x float> @sm_product_bf16(i32 %m, i32 %r2, <2 x float> %a) convergent
+  %d = call <2 x float> @sm_product_bf16(i32 %m, i32 %r3, <2 x float> %b) convergent
+  call void @put(ptr addrspace(1) %out, <2 x float> %c, <2 x float> %d)
+  ret void
+}
+
 define internal void @put(ptr addrspace(1) %out, <2 x float> %a, <2 x float> %b) alwaysinline {
   store volatile <2 x float> %a, ptr addrspace(1) %out
   %next = getelementptr i8, ptr addrspace(1) %out, i64 8
@@ -154,7 +174,7 @@ define internal void @keep(ptr addrspace(1) %out, i32 %place, i32 %word) alwaysi
 
 declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
 
-!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6}
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
@@ -162,3 +182,4 @@ declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
 !4 = !{ptr @sm_entry_5, !"kernel", i32 1}
 !5 = !{ptr @sm_entry_6, !"kernel", i32 1}
 !6 = !{ptr @sm_entry_7, !"kernel", i32 1}
+!7 = !{ptr @sm_entry_8, !"kernel", i32 1}

@@ -224,7 +224,9 @@ struct SharedMatrices {
            (all.size() < 3 || next.offset - all[2].offset == all[1].offset - first.offset);
   }
 
-  void load() const {
+  void load() {
+    // What a product takes in neighbouring registers comes in such.
+    if (all.size() == 4 && isBefore(all[0], all[2])) std::swap(all[1], all[2]);
     // Three are two and one.
     const ArrayRef<SharedMatrix> matrices(all);
     const size_t count = all.size() == 3 ? 2 : all.size();
@@ -235,6 +237,31 @@ struct SharedMatrices {
   }
 
  private:
+  /// Whether a product has one matrix as the operand before the other.
+  static bool isBefore(const SharedMatrix &first, const SharedMatrix &second) {
+    return any_of(second.results, [&](const CallBase *result) {
+      return any_of(usesOf(*result), [&](const Use *use) {
+        const auto *call = dyn_cast<CallBase>(use->getUser());
+        if (!call || use->getOperandNo() == 0) return false;
+        const Value *before = call->getArgOperand(use->getOperandNo() - 1);
+        if (const auto *cast = dyn_cast<BitCastInst>(before)) before = cast->getOperand(0);
+        return is_contained(first.results, before);
+      });
+    });
+  }
+
+  /// The uses of a value, as what type they may be.
+  static SmallVector<const Use *, 4> usesOf(const Value &value) {
+    SmallVector<const Use *, 4> uses;
+    for (const Use &use : value.uses()) {
+      if (const auto *cast = dyn_cast<BitCastInst>(use.getUser()))
+        for (const Use &further : cast->uses()) uses.push_back(&further);
+      else
+        uses.push_back(&use);
+    }
+    return uses;
+  }
+
   static void emit(ArrayRef<SharedMatrix> matrices) {
     const SharedMatrix &first = matrices.front();
     if (!first.arePairsAligned) return;
