@@ -32,7 +32,9 @@ apart:
 meeting:
   %fourth = call i32 @sm_active_lanes() convergent
   call void @put(ptr addrspace(1) %out, i32 3, i32 %fourth)
-  %any = icmp ne i32 %vote, 0
+  %sum = call i32 @llvm.nvvm.redux.sync.add(i32 %lane, i32 -1)
+  %both = or i32 %vote, %sum
+  %any = icmp ne i32 %both, 0
   br i1 %any, label %voted, label %loop
 voted:
   %fifth = call i32 @sm_active_lanes() convergent
@@ -66,6 +68,7 @@ define internal void @put(ptr addrspace(1) %out, i32 %place, i32 %mask) alwaysin
 
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1) convergent
+declare i32 @llvm.nvvm.redux.sync.add(i32, i32) convergent
 
 !nvvm.annotations = !{!0}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}

@@ -22,7 +22,8 @@ using namespace PatternMatch;
 namespace lanes {
 namespace {
 
-constexpr StringLiteral question = "sm_active_lanes", transposition = "sm_transposed", whole = "sm_whole_simdgroups";
+constexpr StringLiteral question = "sm_active_lanes", transposition = "sm_transposed", whole = "sm_whole_simdgroups",
+                        argumentAddress = "sm_value";
 
 /// Functions of the header that have a meaning here.
 constexpr StringLiteral known[] = {question,
@@ -142,6 +143,7 @@ class Divergence {
 
   bool differs(CallBase &call) const {
     if (isQuestion(call)) return false;
+    if (callOf(&call, argumentAddress)) return isApart(call.getArgOperand(0));
     const auto *intrinsic = dyn_cast<IntrinsicInst>(&call);
     if (!intrinsic) return true;
     switch (intrinsic->getIntrinsicID()) {
@@ -149,6 +151,14 @@ class Divergence {
       case Intrinsic::nvvm_vote_ballot_sync:
       case Intrinsic::nvvm_vote_all_sync:
       case Intrinsic::nvvm_vote_any_sync:
+      case Intrinsic::nvvm_redux_sync_add:
+      case Intrinsic::nvvm_redux_sync_and:
+      case Intrinsic::nvvm_redux_sync_or:
+      case Intrinsic::nvvm_redux_sync_xor:
+      case Intrinsic::nvvm_redux_sync_min:
+      case Intrinsic::nvvm_redux_sync_max:
+      case Intrinsic::nvvm_redux_sync_umin:
+      case Intrinsic::nvvm_redux_sync_umax:
       case Intrinsic::nvvm_read_ptx_sreg_ntid_x:
       case Intrinsic::nvvm_read_ptx_sreg_ntid_y:
       case Intrinsic::nvvm_read_ptx_sreg_ntid_z:
