@@ -64,6 +64,20 @@ describe.each([{ mode: "concurrent" }, { mode: "serial" }, { profile: true }] as
     for (let i = 0; i < 5; i++) expect(pairs([[other, value(2)]], options)).toEqual([5002]);
   });
 
+  test("a constant is what the dispatch before has written", () => {
+    const out = device.tensor("u32", [6]);
+    using pass = device.pass(options);
+    for (let i = 0; i < 5; i++) {
+      pass.dispatch(pair, {
+        buffers: { 0: out.slice(i + 1, i + 2), 1: value(1), 2: out.slice(i, i + 1) },
+        grid: 1,
+        threads: 1,
+      });
+    }
+    pass.commitAndWait();
+    expect([...out.view()]).toEqual([0, 100, 200, 300, 400, 500]);
+  });
+
   test("binds by index, for kernels in turns", () => {
     const out = device.tensor("u32", [4]);
     using pass = device.pass(options);

@@ -18,6 +18,7 @@
 #include "Products.hpp"
 #include "StopLoops.hpp"
 #include "UnrollPrivate.hpp"
+#include "ValueArguments.hpp"
 #include "VectorCopies.hpp"
 #include "Widen.hpp"
 #include "llvm/Analysis/TargetTransformInfo.h"
@@ -224,6 +225,7 @@ void registerPasses(PassBuilder &builder) {
     passes.addPass(createModuleToFunctionPassAdaptor(AccessBfloatBits()));
     passes.addPass(createModuleToFunctionPassAdaptor(PrefetchLoops()));
     passes.addPass(createModuleToFunctionPassAdaptor(AwaitCopies()));
+    passes.addPass(ValueArguments());
     passes.addPass(StopLoops());
   });
   builder.registerPipelineParsingCallback(

@@ -119,6 +119,9 @@ final class DriverDouble {
     int cuMemcpyHtoD_v2(uint64_t target, const void *source, size_t size) {
       return note("copy %llx %zu %d\\n", (unsigned long long)target, size, *(const unsigned char *)source), 0;
     }
+    int cuMemcpyDtoH_v2(void *target, uint64_t source, size_t size) {
+      return memcpy(target, (void *)(uintptr_t)source, size), 0;
+    }
     int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t size, void *stream) {
       uploaded = (void *)(uintptr_t)target;
       return note("upload %zu\\n", size), memcpy(uploaded, source, size), 0;

@@ -108,6 +108,23 @@ import Testing
       source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
   }
 
+  /// A header of Metal's needs no other before it.
+  @Test(arguments: [
+    ("metal_simdgroup", "simd_sum(i) + simd_max(short(i)) + simd_any(i == 3) + simd_all(i == 3)"),
+    ("metal_quadgroup", "quad_sum(i) + quad_any(i == 3)"),
+    ("metal_simdgroup_matrix", "uint(make_filled_simdgroup_matrix<float, 8, 8>(1.0f).thread_elements()[0])"),
+  ])
+  func headersStandAlone(header: String, value: String) throws {
+    let folder = try ShaderFolder()
+    let source = """
+      #include <\(header)>
+      using namespace metal;
+      kernel void k(device uint *o [[buffer(0)]], uint i [[thread_position_in_grid]]) { o[i] = \(value); }
+      """
+    _ = try ShaderCompiler.compile(
+      source: source, label: "k.metal", kernel: "k", for: .nvptx, settings: folder.settings, precompiled: nil)
+  }
+
   /// A recursion that only the code generator finds has its place in the source.
   @Test func recursionHasItsPlace() throws {
     let folder = try ShaderFolder()

@@ -22,6 +22,7 @@ struct CudaDriver: @unchecked Sendable {
   let free: @convention(c) (UInt64) -> Status
   let fill: @convention(c) (UInt64, UInt8, Int) -> Status
   let copyToDevice: @convention(c) (UInt64, UnsafeRawPointer, Int) -> Status
+  let copyFromDevice: @convention(c) (UnsafeMutableRawPointer, UInt64, Int) -> Status
   /// In a stream, from memory that the device knows.
   let copyToDeviceLater: @convention(c) (UInt64, UnsafeRawPointer, Int, Pointer) -> Status
   let loadModule:
@@ -87,6 +88,7 @@ struct CudaDriver: @unchecked Sendable {
     free = try find("cuMemFree_v2")
     fill = try find("cuMemsetD8_v2")
     copyToDevice = try find("cuMemcpyHtoD_v2")
+    copyFromDevice = try find("cuMemcpyDtoH_v2")
     copyToDeviceLater = try find("cuMemcpyHtoDAsync_v2")
     loadModule = try find("cuModuleLoadDataEx")
     unloadModule = try find("cuModuleUnload")

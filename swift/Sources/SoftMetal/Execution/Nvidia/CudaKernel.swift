@@ -9,6 +9,8 @@ final class CudaKernel: @unchecked Sendable {
   let staticThreadgroupMemoryLength: Int
   /// Whether it waits itself for what is before it in its stream.
   let waits: Bool
+  /// What it takes by value.
+  let values: [ValueArgument]
   private let module: CudaDriver.Pointer
   private let context: CudaContext
 
@@ -29,6 +31,7 @@ final class CudaKernel: @unchecked Sendable {
     let settled = PtxConstants.settled(ptx, source.shader.values)
     let waiting = context.overlapsDispatches ? PtxOverlap.enabled(settled) : nil
     waits = waiting != nil
+    values = ValueArgument.named(in: ptx)
     let (module, whole, partial, maxThreads, sharedSize) = try context.perform {
       if let reason = context.lossReason {
         throw MTLLibraryError(.internal, "kernel '\(source.name)': \(reason)")

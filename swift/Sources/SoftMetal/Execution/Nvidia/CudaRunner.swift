@@ -21,6 +21,9 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   private let stopper: CudaDriver.Pointer
   /// A page that the GPU writes: how many dispatches of the list have begun. Absent arguments lie behind it.
   private let progress: UnsafeMutableRawPointer
+  /// Of the next launch.
+  private let parameter = LaunchParameter()
+  private var uploads: [ByteArena.Upload] = []
   private var places: [DispatchPlace] = []
   private var samples: [Sample] = []
 
@@ -72,6 +75,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
 
   func begin(_ uploads: [ByteArena.Upload]) throws(MTLCommandBufferError) {
     try requireContext()
+    self.uploads = uploads
     places.removeAll(keepingCapacity: true)
     samples.removeAll()
     progress.storeBytes(of: 0, as: UInt32.self)
@@ -90,6 +94,13 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   func run(_ dispatch: SmDispatch, _ place: DispatchPlace) throws(MTLCommandBufferError) {
     guard let kernel = place.pipeline.gpuKernel else {
       throw MTLCommandBufferError(.internal, "\(place.described) was not compiled for this device")
+    }
+    for value in kernel.values {
+      try parameter.take(value, of: dispatch, from: uploads) { target, address, length throws(MTLCommandBufferError) in
+        // What is before this dispatch may write it.
+        try wait()
+        try check(context.perform { driver.copyFromDevice(target, UInt64(address), length) }, "cuMemcpyDtoH", place)
+      }
     }
     places.append(place)
     var parameters = SmGpuDispatch()
@@ -112,7 +123,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
       parameters.firstThreadgroup = launch.first
       parameters.threadsPerThreadgroup = launch.threads
       parameters.isFlat = launch.isFlat ? 1 : 0
-      let status = self.launch(kernel, launch, &parameters, shared: shared)
+      let status = self.launch(kernel, launch, parameters, shared: shared)
       // A fault is that of a kernel before this one.
       try check(status, "cuLaunchKernelEx", CudaStatus.isFault(status) ? running : place)
       launched += 1
@@ -134,7 +145,7 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   }
 
   private func launch(
-    _ kernel: CudaKernel, _ launch: LaunchShapes.Launch, _ parameters: inout SmGpuDispatch, shared: UInt32
+    _ kernel: CudaKernel, _ launch: LaunchShapes.Launch, _ parameters: SmGpuDispatch, shared: UInt32
   ) -> CudaDriver.Status {
     let (groups, threads) = (launch.threadgroups, launch.threads)
     let count = threads.0 * threads.1 * threads.2
@@ -149,10 +160,9 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
       configuration.stream = UnsafeMutableRawPointer(stream)
       configuration.attributes = attribute
       configuration.attributeCount = kernel.waits ? 1 : 0
-      return withUnsafeMutablePointer(to: &parameters) { parameters in
-        var arguments: UnsafeMutableRawPointer? = UnsafeMutableRawPointer(parameters)
-        return context.perform { driver.launch(&configuration, kernel.function(threads: count), &arguments, nil) }
-      }
+      parameter.set(parameters)
+      var arguments: UnsafeMutableRawPointer? = parameter.memory
+      return context.perform { driver.launch(&configuration, kernel.function(threads: count), &arguments, nil) }
     }
   }
 

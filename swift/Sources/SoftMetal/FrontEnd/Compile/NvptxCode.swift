@@ -11,7 +11,7 @@ enum NvptxCode {
   ]
 
   /// Changes with any change of what is done here.
-  static let identity = "8 " + (target + rawOutput + generationFlags + barrierFlags).joined(separator: " ")
+  static let identity = "9 " + (target + rawOutput + generationFlags + barrierFlags).joined(separator: " ")
 
   /// Whether SOFTMETAL_ALIGNED_BARRIERS asks for barriers whose lanes come together.
   static let alignsBarriers = Files.environment("SOFTMETAL_ALIGNED_BARRIERS") == "1"
