@@ -18,7 +18,7 @@
 /// Grid: threadgroups (n_blocks * n_tiles, Hkv, B) of (32, 4, 1); n_blocks counts states, of 1,024 keys each.
 /// Threadgroup memory at D = 64, 128: over codes 10.3, 16.3 KiB, over f16 10.3, 19.3: sums on their way to rows, or
 /// rows on theirs to matrices, queries, and the centroids. Registers (nvptx64, sm_90): over f16 168, 12 SIMD
-/// groups a core, bound by memory; over codes of 4 bits 128, at D = 128 36 bytes spilled, 16 SIMD groups a core, bound
+/// groups a core, bound by memory; over codes of 4 bits 128, at D = 128 8 bytes spilled, 16 SIMD groups a core, bound
 /// by threadgroup memory, where a lane looks up 8 centroids a key at D = 128. At D = 256 there are no registers for the
 /// sums, and their error leaves the bound.
 #include <metal_stdlib>

@@ -16,15 +16,16 @@
 /// threadgroup memory, so that each SIMD group has P.
 ///
 ///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane    registers (nvptx64, sm_90)
-///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               126, with the next tile
-///   80    32  16  2   1   11,264                      40 + 8                       126
-///   96    32  16  2   1   13,312                      48 + 8                       127
-///   112   32  16  2   1   15,360                      56 + 8                       126
-///   128   32  16  2   1   17,408                      64 + 8                       128
-///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       126
-///   256   32  16  2   2   30,208 = Q + K or V + S     64 + 8                       128
-///   512   16  16  1   4   31,744 = Q + K or V + S     64 + 8, and most of Q        128, 20 bytes spilled
-/// Registers are those of a causal one in bfloat. K and V have a tile each where both fit
+///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               96, with the next tile
+///   80    32  16  2   1   11,264                      40 + 8                       95
+///   96    32  16  2   1   13,312                      48 + 8                       125
+///   112   32  16  2   1   15,360                      56 + 8                       127
+///   128   32  16  2   1   17,408                      64 + 8                       126
+///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       125
+///   256   32  16  2   2   30,208 = Q + K or V + S     64 + 8                       125
+///   512   16  16  1   4   31,744 = Q + K or V + S     64 + 8, and most of Q        128, 28 bytes spilled
+/// Registers are those of a causal one in bfloat; with options 156 at D = 64, and 128 elsewhere, with up to 8 bytes
+/// spilled below D = 512 and 232 there. K and V have a tile each where both fit
 /// in 32 KiB beside Q; at D >= 256 they take turns. At D = 512 no two SIMD groups share a
 /// column, and each waits for its own tile alone. Rows are padded by 16 bytes so that the 8
 /// rows of a matrix fall into different banks. Whole tiles of rows at multiples of 16 bytes
