@@ -22,7 +22,7 @@ const sample: readonly (readonly [string, readonly RegExp[]])[] = [
     "flash_attn_prefill_bf16_d64",
     [/shfl\.sync\.idx\.b32/, /\.shared /, /fma\.rn\.f32/, /\bsm_constant_\d+/, /redux\.sync\.add/],
   ],
-  ["flash_attn_vec_d128_q1", [/shfl\.sync\.idx\.b32/, /vote\.sync\.ballot/]],
+  ["flash_attn_vec_d128_q1", [/shfl\.sync\.idx\.b32/, /vote\.sync\.any/]],
 ];
 
 // An Apple GPU's tool has no such command.
