@@ -3,7 +3,7 @@ target triple = "nvptx64-nvidia-cuda"
 ; What entries do with an argument, whose address is the fourth word of their dispatch.
 %dispatch = type { i64, i64, ptr, i64 }
 
-declare i64 @sm_value(i64, i32, i32, i32) memory(none)
+declare i64 @sm_value_argument(i64, i32, i32) memory(none)
 declare void @llvm.nvvm.barrier0()
 
 ; One place.
@@ -11,7 +11,7 @@ define void @sm_entry_1(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 1, i32 20, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 1, i32 20)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
@@ -26,12 +26,12 @@ define void @sm_entry_2(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 2, i32 20, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 2, i32 20)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
   %a = getelementptr i8, ptr addrspace(1) %argument, i64 4
-  %others_address = call i64 @sm_value(i64 %given, i32 1, i32 20, i32 4)
+  %others_address = call i64 @sm_value_argument(i64 %given, i32 1, i32 20)
   %others = inttoptr i64 %others_address to ptr addrspace(1)
   %b = getelementptr i8, ptr addrspace(1) %others, i64 8
   %choice = load volatile i32, ptr %out
@@ -56,7 +56,7 @@ define void @sm_entry_3(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 3, i32 20, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 3, i32 20)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
@@ -64,7 +64,7 @@ entry:
   %far = sext i32 %index to i64
   %place = getelementptr i32, ptr addrspace(1) %argument, i64 %far
   %isPlace = icmp ult i32 %index, 5
-  %others_address = call i64 @sm_value(i64 %given, i32 1, i32 20, i32 4)
+  %others_address = call i64 @sm_value_argument(i64 %given, i32 1, i32 20)
   %others = inttoptr i64 %others_address to ptr addrspace(1)
   %chosen = select i1 %isPlace, ptr addrspace(1) %place, ptr addrspace(1) %others
   %value = load i32, ptr addrspace(1) %chosen
@@ -82,7 +82,7 @@ define void @sm_entry_4(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 4, i32 20, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 4, i32 20)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
@@ -96,7 +96,7 @@ define void @sm_entry_5(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 5, i32 20, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 5, i32 20)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
@@ -118,7 +118,7 @@ define void @sm_entry_6(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 6, i32 20, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 6, i32 20)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
@@ -137,7 +137,7 @@ define void @sm_entry_7(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 7, i32 20, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 7, i32 20)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
@@ -155,7 +155,7 @@ define void @sm_entry_8(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 8, i32 4000, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 8, i32 4000)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
@@ -174,7 +174,7 @@ define void @sm_entry_9(ptr byval(%dispatch) align 8 %dispatch) convergent {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
   %given = load i64, ptr %word
-  %address = call i64 @sm_value(i64 %given, i32 9, i32 20, i32 4)
+  %address = call i64 @sm_value_argument(i64 %given, i32 9, i32 20)
   %argument = inttoptr i64 %address to ptr addrspace(1)
   %outs = getelementptr i8, ptr %dispatch, i64 16
   %out = load ptr, ptr %outs
@@ -189,7 +189,22 @@ end:
   ret void
 }
 
-!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8}
+; A place outside of the argument.
+define void @sm_entry_10(ptr byval(%dispatch) align 8 %dispatch) {
+entry:
+  %word = getelementptr i8, ptr %dispatch, i64 24
+  %given = load i64, ptr %word
+  %address = call i64 @sm_value_argument(i64 %given, i32 10, i32 20)
+  %argument = inttoptr i64 %address to ptr addrspace(1)
+  %outs = getelementptr i8, ptr %dispatch, i64 16
+  %out = load ptr, ptr %outs
+  %place = getelementptr i8, ptr addrspace(1) %argument, i64 20
+  %value = load i32, ptr addrspace(1) %place
+  store i32 %value, ptr %out
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8, !9}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
@@ -199,3 +214,4 @@ end:
 !6 = !{ptr @sm_entry_7, !"kernel", i32 1}
 !7 = !{ptr @sm_entry_8, !"kernel", i32 1}
 !8 = !{ptr @sm_entry_9, !"kernel", i32 1}
+!9 = !{ptr @sm_entry_10, !"kernel", i32 1}

@@ -23,7 +23,7 @@ namespace lanes {
 namespace {
 
 constexpr StringLiteral question = "sm_active_lanes", transposition = "sm_transposed", whole = "sm_whole_simdgroups",
-                        argumentAddress = "sm_value";
+                        argumentAddress = "sm_value_argument";
 
 /// Functions of the header that have a meaning here.
 constexpr StringLiteral known[] = {question,

@@ -41,11 +41,13 @@ struct ReadArgument {
 /// By index, as the host finds them.
 using Arguments = std::map<uint64_t, ReadArgument>;
 
-/// Whether a pointer is a place in one of the arguments, which one being known where it is made.
-bool isSettled(const Value *place, const Arguments &arguments) {
+/// The argument that a pointer comes from where it is made, whatever is added to it on the way; null where that is
+/// none.
+const ReadArgument *argumentOf(const Value *place, const Arguments &arguments) {
   while (const auto *element = dyn_cast<GetElementPtrInst>(place)) place = element->getPointerOperand();
-  return isa<IntToPtrInst>(place) &&
-         any_of(arguments, [&](const auto &each) { return is_contained(each.second.places, place); });
+  const auto found = find_if(
+      arguments, [&](const auto &each) { return isa<IntToPtrInst>(place) && is_contained(each.second.places, place); });
+  return found == arguments.end() ? nullptr : &found->second;
 }
 
 /// The pointer that a pointer is a known number of bytes behind, if that is known, and adds these to `distance`.
@@ -57,15 +59,19 @@ Value *base(Value *place, int64_t &distance) {
   return element->getPointerOperand();
 }
 
-/// Whether what lies at a place can be read on each of the ways to it. `through` are the meetings of ways so far.
-bool isReadable(Value *place, const Arguments &arguments, SmallPtrSet<Value *, 4> through = {}) {
-  int64_t distance = 0;
+/// Whether a load can be of the parameter, on each of the ways to its place. `through` are the meetings of ways so far.
+bool isReadable(const LoadInst &load, Value *place, int64_t distance, const Arguments &arguments,
+                SmallPtrSet<Value *, 4> through = {}) {
   while (Value *further = base(place, distance)) place = further;
-  const auto isEach = [&](Value *value) { return isReadable(value, arguments, through); };
+  const auto isEach = [&](Value *value) { return isReadable(load, value, distance, arguments, through); };
   if (auto *select = dyn_cast<SelectInst>(place))
     return isEach(select->getTrueValue()) && isEach(select->getFalseValue());
   if (auto *phi = dyn_cast<PHINode>(place)) return through.insert(phi).second && all_of(phi->incoming_values(), isEach);
-  return isSettled(place, arguments);
+  const ReadArgument *argument = argumentOf(place, arguments);
+  if (!argument) return false;
+  // A read that never runs may be of any place; outside of the parameter the assembler refuses it.
+  const uint64_t size = load.getModule()->getDataLayout().getTypeStoreSize(load.getType());
+  return !isa<IntToPtrInst>(place) || (distance >= 0 && distance + size <= argument->bytes);
 }
 
 /// Drops arguments that have no room behind `end`, and what is read of the others elsewhere, and lays out those of
@@ -83,7 +89,8 @@ uint64_t layOut(Arguments &arguments, uint64_t end) {
     return false;
   });
   for (auto &[index, argument] : arguments)
-    argument.loads.remove_if([&](LoadInst *load) { return !isReadable(load->getPointerOperand(), arguments); });
+    argument.loads.remove_if(
+        [&](LoadInst *load) { return !isReadable(*load, load->getPointerOperand(), 0, arguments); });
   eraseWhere([](const ReadArgument &argument) { return argument.loads.empty(); });
   for (auto &[index, argument] : arguments) {
     argument.offset = alignTo(end, alignment);
@@ -131,6 +138,7 @@ class ParameterReads {
     Value *from = builder.CreateConstGEP1_64(builder.getInt8Ty(), settled(place, builder), distance);
     auto *value = cast<LoadInst>(load.clone());
     value->setOperand(0, from);
+    value->setAlignment(std::min(value->getAlign(), Align(alignment)));
     return builder.Insert(value);
   }
 
@@ -165,7 +173,7 @@ void extend(Function &entry, uint64_t bytes, const Arguments &arguments) {
 }  // namespace
 
 PreservedAnalyses ValueArguments::run(Module &module, ModuleAnalysisManager &) {
-  Function *marker = module.getFunction("sm_value");
+  Function *marker = module.getFunction("sm_value_argument");
   if (!marker) return PreservedAnalyses::all();
   SmallVector<Function *, 2> entries;
   uint64_t end = 0;
@@ -180,7 +188,7 @@ PreservedAnalyses ValueArguments::run(Module &module, ModuleAnalysisManager &) {
     calls.push_back(cast<CallInst>(user));
     ReadArgument &argument = arguments[cast<ConstantInt>(calls.back()->getArgOperand(1))->getZExtValue()];
     argument.bytes = cast<ConstantInt>(calls.back()->getArgOperand(2))->getZExtValue();
-    argument.addresses.push_back(calls.back());
+    if (isEntry(*calls.back()->getFunction())) argument.addresses.push_back(calls.back());
   }
   for (auto &[index, argument] : arguments) argument.follow();
   end = layOut(arguments, end);
