@@ -51,7 +51,7 @@ end:
   ret void
 }
 
-; A place that is computed, or another argument's.
+; A place that is computed.
 define void @sm_entry_3(ptr byval(%dispatch) align 8 %dispatch) {
 entry:
   %word = getelementptr i8, ptr %dispatch, i64 24
@@ -63,11 +63,7 @@ entry:
   %index = load volatile i32, ptr %out
   %far = sext i32 %index to i64
   %place = getelementptr i32, ptr addrspace(1) %argument, i64 %far
-  %isPlace = icmp ult i32 %index, 5
-  %others_address = call i64 @sm_value_argument(i64 %given, i32 1, i32 20)
-  %others = inttoptr i64 %others_address to ptr addrspace(1)
-  %chosen = select i1 %isPlace, ptr addrspace(1) %place, ptr addrspace(1) %others
-  %value = load i32, ptr addrspace(1) %chosen
+  %value = load i32, ptr addrspace(1) %place
   store i32 %value, ptr %out
   ret void
 }
@@ -204,7 +200,26 @@ entry:
   ret void
 }
 
-!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8, !9}
+; One argument or another, by a choice of their addresses.
+define void @sm_entry_11(ptr byval(%dispatch) align 8 %dispatch) {
+entry:
+  %word = getelementptr i8, ptr %dispatch, i64 24
+  %given = load i64, ptr %word
+  %address = call i64 @sm_value_argument(i64 %given, i32 11, i32 20)
+  %others_address = call i64 @sm_value_argument(i64 %given, i32 1, i32 20)
+  %argument = inttoptr i64 %address to ptr addrspace(1)
+  %others = inttoptr i64 %others_address to ptr addrspace(1)
+  %outs = getelementptr i8, ptr %dispatch, i64 16
+  %out = load ptr, ptr %outs
+  %choice = load volatile i32, ptr %out
+  %isOwn = icmp eq i32 %choice, 0
+  %place = select i1 %isOwn, ptr addrspace(1) %argument, ptr addrspace(1) %others
+  %value = load i32, ptr addrspace(1) %place
+  store i32 %value, ptr %out
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8, !9, !10}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
@@ -215,3 +230,4 @@ entry:
 !7 = !{ptr @sm_entry_8, !"kernel", i32 1}
 !8 = !{ptr @sm_entry_9, !"kernel", i32 1}
 !9 = !{ptr @sm_entry_10, !"kernel", i32 1}
+!10 = !{ptr @sm_entry_11, !"kernel", i32 1}

@@ -31,7 +31,8 @@ struct ReadArgument {
       for (User *user : left.pop_back_val()->users()) {
         if (auto *load = dyn_cast<LoadInst>(user); load && load->isSimple())
           loads.insert(load);
-        else if (isa<IntToPtrInst, GetElementPtrInst, PHINode, SelectInst>(user) && places.insert(user))
+        else if (isa<IntToPtrInst, GetElementPtrInst, PHINode, SelectInst>(user) && user->getType()->isPointerTy() &&
+                 places.insert(user))
           left.push_back(user);
       }
     }
@@ -61,17 +62,19 @@ Value *base(Value *place, int64_t &distance) {
 
 /// Whether a load can be of the parameter, on each of the ways to its place. `through` are the meetings of ways so far.
 bool isReadable(const LoadInst &load, Value *place, int64_t distance, const Arguments &arguments,
-                SmallPtrSet<Value *, 4> through = {}) {
+                SmallPtrSet<Value *, 4> through = {}, bool isOnlyWay = true) {
   while (Value *further = base(place, distance)) place = further;
-  const auto isEach = [&](Value *value) { return isReadable(load, value, distance, arguments, through); };
+  const auto isEach = [&](Value *value) { return isReadable(load, value, distance, arguments, through, false); };
   if (auto *select = dyn_cast<SelectInst>(place))
     return isEach(select->getTrueValue()) && isEach(select->getFalseValue());
   if (auto *phi = dyn_cast<PHINode>(place)) return through.insert(phi).second && all_of(phi->incoming_values(), isEach);
   const ReadArgument *argument = argumentOf(place, arguments);
   if (!argument) return false;
-  // A read that never runs may be of any place; outside of the parameter the assembler refuses it.
   const uint64_t size = load.getModule()->getDataLayout().getTypeStoreSize(load.getType());
-  return !isa<IntToPtrInst>(place) || (distance >= 0 && distance + size <= argument->bytes);
+  // A place that is computed is right on its own way alone, and in one value may lead to what is behind it.
+  if (!isa<IntToPtrInst>(place)) return isOnlyWay && 2 * size <= argument->bytes;
+  // A read that never runs may be of any place; outside of the parameter the assembler refuses it.
+  return distance >= 0 && distance + size <= argument->bytes;
 }
 
 /// Drops arguments that have no room behind `end`, and what is read of the others elsewhere, and lays out those of
