@@ -219,7 +219,45 @@ entry:
   ret void
 }
 
-!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8, !9, !10}
+; A place that is computed, on one of two ways.
+define void @sm_entry_12(ptr byval(%dispatch) align 8 %dispatch) {
+entry:
+  %word = getelementptr i8, ptr %dispatch, i64 24
+  %given = load i64, ptr %word
+  %address = call i64 @sm_value_argument(i64 %given, i32 12, i32 20)
+  %argument = inttoptr i64 %address to ptr addrspace(1)
+  %outs = getelementptr i8, ptr %dispatch, i64 16
+  %out = load ptr, ptr %outs
+  %index = load volatile i32, ptr %out
+  %far = sext i32 %index to i64
+  %place = getelementptr i32, ptr addrspace(1) %argument, i64 %far
+  %isPlace = icmp ult i32 %index, 5
+  %others_address = call i64 @sm_value_argument(i64 %given, i32 1, i32 20)
+  %others = inttoptr i64 %others_address to ptr addrspace(1)
+  %chosen = select i1 %isPlace, ptr addrspace(1) %place, ptr addrspace(1) %others
+  %value = load i32, ptr addrspace(1) %chosen
+  store i32 %value, ptr %out
+  ret void
+}
+
+; A place that is computed, of an argument that is one value.
+define void @sm_entry_13(ptr byval(%dispatch) align 8 %dispatch) {
+entry:
+  %word = getelementptr i8, ptr %dispatch, i64 24
+  %given = load i64, ptr %word
+  %address = call i64 @sm_value_argument(i64 %given, i32 13, i32 4)
+  %argument = inttoptr i64 %address to ptr addrspace(1)
+  %outs = getelementptr i8, ptr %dispatch, i64 16
+  %out = load ptr, ptr %outs
+  %index = load volatile i32, ptr %out
+  %far = sext i32 %index to i64
+  %place = getelementptr i32, ptr addrspace(1) %argument, i64 %far
+  %value = load i32, ptr addrspace(1) %place
+  store i32 %value, ptr %out
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8, !9, !10, !11, !12}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
@@ -231,3 +269,5 @@ entry:
 !8 = !{ptr @sm_entry_9, !"kernel", i32 1}
 !9 = !{ptr @sm_entry_10, !"kernel", i32 1}
 !10 = !{ptr @sm_entry_11, !"kernel", i32 1}
+!11 = !{ptr @sm_entry_12, !"kernel", i32 1}
+!12 = !{ptr @sm_entry_13, !"kernel", i32 1}
