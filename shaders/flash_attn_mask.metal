@@ -110,15 +110,21 @@ template <typename Element, short BQ, short BK>
 
 instantiate_kernel("build_causal_mask_bf16", build_mask, AdditiveElement<bfloat>, false);
 instantiate_kernel("build_sliding_window_mask_bf16", build_mask, AdditiveElement<bfloat>, true);
+instantiate_kernel("classify_mask_tiles_bf16_q64_k32", classify_mask_tiles, AdditiveElement<bfloat>, 64, 32);
+instantiate_kernel("classify_mask_tiles_bf16_q64_k16", classify_mask_tiles, AdditiveElement<bfloat>, 64, 16);
 instantiate_kernel("classify_mask_tiles_bf16_q32_k16", classify_mask_tiles, AdditiveElement<bfloat>, 32, 16);
 instantiate_kernel("classify_mask_tiles_bf16_q16_k16", classify_mask_tiles, AdditiveElement<bfloat>, 16, 16);
 
 instantiate_kernel("build_causal_mask_f16", build_mask, AdditiveElement<half>, false);
 instantiate_kernel("build_sliding_window_mask_f16", build_mask, AdditiveElement<half>, true);
+instantiate_kernel("classify_mask_tiles_f16_q64_k32", classify_mask_tiles, AdditiveElement<half>, 64, 32);
+instantiate_kernel("classify_mask_tiles_f16_q64_k16", classify_mask_tiles, AdditiveElement<half>, 64, 16);
 instantiate_kernel("classify_mask_tiles_f16_q32_k16", classify_mask_tiles, AdditiveElement<half>, 32, 16);
 instantiate_kernel("classify_mask_tiles_f16_q16_k16", classify_mask_tiles, AdditiveElement<half>, 16, 16);
 
 instantiate_kernel("build_causal_mask_bool", build_mask, BoolElement, false);
 instantiate_kernel("build_sliding_window_mask_bool", build_mask, BoolElement, true);
+instantiate_kernel("classify_mask_tiles_bool_q64_k32", classify_mask_tiles, BoolElement, 64, 32);
+instantiate_kernel("classify_mask_tiles_bool_q64_k16", classify_mask_tiles, BoolElement, 64, 16);
 instantiate_kernel("classify_mask_tiles_bool_q32_k16", classify_mask_tiles, BoolElement, 32, 16);
 instantiate_kernel("classify_mask_tiles_bool_q16_k16", classify_mask_tiles, BoolElement, 16, 16);

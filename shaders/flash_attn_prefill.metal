@@ -4,9 +4,10 @@
 /// Shapes: Q, O [B, H, qL, D]; K, V [B, H/gqa_factor, kL, D], any strides with
 /// an innermost 1. T is bfloat or half; scores, probabilities, sums are float.
 ///
-/// Grid: threadgroups (ceil(qL/BQ), H, B) of (32, WM, WN) threads. A threadgroup
-/// owns BQ query rows of one head; a SIMD group owns 16 of them, BQ = 16 * WM, and
-/// D / WN columns. It walks the keys in tiles of BK:
+/// Grid: threadgroups (H, B, ceil(qL/BQ)) of (32, WM, WN) threads. A threadgroup
+/// owns BQ query rows of one head, the last rows first: in a causal prompt these see
+/// most keys, and a GPU that began with them at its end would be left with few
+/// threadgroups at work. A SIMD group owns 16 rows, BQ = 16 * WM, and D / WN columns. It walks the keys in tiles of BK:
 ///   S [16, BK]  = Q [16, D] * K^T [D, BK]  8x8 matrices, two float accumulators per 8 keys
 ///   P [16, BK]  = exp2(S * scale * log2(e) - m), m the running row maximum
 ///   O [16, D]  += P [16, BK] * V [BK, D]   8x8 matrices, D/4 float accumulators
@@ -16,27 +17,23 @@
 /// threadgroup memory, so that each SIMD group has P.
 ///
 ///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane    registers (nvptx64, sm_90)
-///   64    32  16  2   1    9,216 = Q + K + V          32 (O) + 8 (S)               96, with the next tile
-///   80    32  16  2   1   11,264                      40 + 8                       95
-///   96    32  16  2   1   13,312                      48 + 8                       125
-///   112   32  16  2   1   15,360                      56 + 8                       127
-///   128   32  16  2   1   17,408                      64 + 8                       126
-///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       125
-///   256   32  16  2   2   30,208 = Q + K or V + S     64 + 8                       125
+///   64    64  32  4   1   18,432 = Q + K + V          32 (O) + 16 (S)              96
+///   80    64  32  4   1   22,528                      40 + 16                      128, 12 bytes spilled
+///   96    64  32  4   1   26,624                      48 + 16                      128, 12
+///   112   64  32  4   1   30,720                      56 + 16                      128, 4
+///   128   64  16  4   1   26,112                      64 + 8                       127
+///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       128
+///   256   32  16  2   2   30,208 = Q + K or V + S     64 + 8                       124
 ///   512   16  16  1   4   31,744 = Q + K or V + S     64 + 8, and most of Q        128, 28 bytes spilled
-/// Registers are those of a causal one in bfloat; with options 156 at D = 64, and 128 elsewhere, with up to 8 bytes
-/// spilled below D = 512 and 232 there. K and V have a tile each where both fit
-/// in 32 KiB beside Q; at D >= 256 they take turns. At D = 512 no two SIMD groups share a
-/// column, and each waits for its own tile alone. Rows are padded by 16 bytes so that the 8
-/// rows of a matrix fall into different banks. Whole tiles of rows at multiples of 16 bytes
-/// are copied as they are, which a GPU may do by itself: V while K is multiplied, and the
-/// next K while V is. At D = 512 the second half of the columns of K comes while the first
-/// is multiplied, and so on from half to half, of V and of the next K. At D = 256, where
-/// halves would need one more barrier of all threads a tile, an H200 takes 1.11 of the time
-/// for them: there V comes during the softmax, and K while other threadgroups work. At
-/// D = 64, where these phases are short, both tiles come in registers, without options
-/// while those before them are multiplied: an H200 takes 0.78 of the time of copies for
-/// it, at D = 128 1.09.
+/// Registers are those of a causal one; with options they are 128, with up to 232 bytes spilled at D = 512. Rows and
+/// keys of a tile are as many as 32 KiB have room for: a SIMD group reads its rows of Q anew for each tile, and all K
+/// and V of it, which is what bounds a GPU up to D = 128. K and V have a tile each where both fit beside Q; at D >= 256
+/// they take turns. At D = 512 no two SIMD groups share a column, and each waits for its own tile alone. Rows are
+/// padded by 16 bytes so that the 8 rows of a matrix fall into different banks. Whole tiles of rows at multiples of
+/// 16 bytes are copied as they are, which a GPU may do by itself: V while K is multiplied, and the next K while V is.
+/// At D = 512 the second half of the columns of K comes while the first is multiplied, and so on from half to half, of
+/// V and of the next K. At D = 256, where halves would need one more barrier of all threads a tile, an H200 takes 1.11
+/// of the time for them: there V comes during the softmax, and K while other threadgroups work.
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
@@ -44,9 +41,8 @@
 /// any of these have no trace of them.
 ///
 /// Work: (2 D + 5 WN) * qL * kL instructions a head (half of it when causal), the 5
-/// being the softmax. Bound by matrix arithmetic, and at D = 64 by what loads,
-/// barriers and the softmax take beside it; Q is read and O written once, each K and V
-/// tile read once per BQ query rows.
+/// being the softmax. Q is read and O written once, each K and V tile read once per BQ query
+/// rows.
 ///
 /// A row's arithmetic depends on its own scores and on the order of the keys
 /// only, never on its place in a tile, and a key that is masked out changes
@@ -83,13 +79,12 @@ constant bool has_options [[function_constant(304)]];
 
 /// Every 8 elements of a row of q, k and v begin at a multiple of 16 bytes.
 constant bool is_aligned [[function_constant(305)]];
+/// P is multiplied in two parts of type T, which have 16 bits together where T is bfloat, 22 where it is half: for
+/// hardware that has products of such elements alone. Elsewhere it is multiplied as it is.
+constant bool splits_probabilities [[function_constant(307)]];
 
-/// The limit of a threadgroup. From D = 80 on 64 or 128 of them are used: it leaves a thread 128 registers of an NVIDIA
-/// GPU, which then has more of them at once.
-template <short D>
-struct ThreadLimit {
-  static constant constexpr int value = D > 64 ? 512 : 64;
-};
+/// The limit of a threadgroup, of which 128 are used: it leaves a thread 128 registers of an NVIDIA GPU.
+constant constexpr int kMostThreads = 512;
 
 /// Waits for those that load a tile together: a SIMD group alone where each has a part of D.
 template <bool IS_ALONE>
@@ -98,6 +93,16 @@ inline void wait_for_tile() {
     simdgroup_barrier(mem_flags::mem_threadgroup);
   } else {
     threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+}
+
+/// O += P V, of TT matrices of columns.
+template <typename T, short R, short TK, short TT, short TO, short LD>
+inline void weigh(thread Accumulator *probabilities, const threadgroup T *v_tile, thread Accumulator *output) {
+  if (splits_probabilities) {
+    accumulate_parts<T, R, TK, TT, TO, LD>(probabilities, v_tile, output);
+  } else {
+    accumulate<T, R, TK, TT, TO, LD>(probabilities, v_tile, output);
   }
 }
 
@@ -116,7 +121,7 @@ inline void store_row(thread Accumulator *output, float normalizer, device T *ou
 }
 
 template <typename T, typename Mask, short BQ, short BK, short D, short WM, short WN>
-[[kernel, max_total_threads_per_threadgroup(ThreadLimit<D>::value)]] void flash_attn_prefill(
+[[kernel, max_total_threads_per_threadgroup(kMostThreads)]] void flash_attn_prefill(
     const device T *Q [[buffer(0)]], const device T *K [[buffer(1)]], const device T *V [[buffer(2)]],
     device T *O [[buffer(3)]], constant AttnParams &params [[buffer(4)]],
     constant AttnMaskParams &mask_params [[buffer(5), function_constant(has_mask)]],
@@ -133,9 +138,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     const device T *tail_keys [[buffer(16), function_constant(has_tail)]],
     const device T *tail_values [[buffer(17), function_constant(has_tail)]],
     uint simd_lane [[thread_index_in_simdgroup]], uint simd_group [[simdgroup_index_in_threadgroup]],
-    uint3 group [[threadgroup_position_in_grid]]) {
+    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]]) {
   static_assert(BQ % (8 * WM) == 0 && D % (16 * WN) == 0, "a SIMD group owns blocks of 8 rows, and takes two steps");
-  static_assert(32 * WM * WN <= ThreadLimit<D>::value, "the threads of a threadgroup are within its limit");
+  static_assert(32 * WM * WN <= kMostThreads, "the threads of a threadgroup are within its limit");
   static_assert(BK % 8 == 0, "tiles are made of 8x8 matrices");
 
   constexpr short R = BQ / (8 * WM);  // blocks of 8 rows of a SIMD group
@@ -162,24 +167,23 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr short QS = kHalves ? QT - TT : TT;  // matrices of Q in registers that are of the second half
   constexpr short LD = DT + 8;  // elements from row to row of it
   constexpr int kTileRuns = WN * BK * LD * int(sizeof(T)) / int(sizeof(uint4));
-  // The next tile is on its way in registers where a thread has enough of them.
-  constexpr bool kInRegisters = D <= 64;
 
   threadgroup float2 queries_and_sums[kQueries + kSums];
   // Variables of their own, by which a compiler knows that one is copied while the other is multiplied.
   threadgroup uint4 first_tiles[kTileRuns];
   threadgroup uint4 second_tiles[kSeparateTiles || kHalves ? kTileRuns : 1];
 
-  const int head = group.y;
+  const int head = group.x;
   const int kv_head = head / params.gqa_factor;
-  int batch = group.z;
-  int first_row = int(group.x) * BQ;
+  int batch = group.y;
+  const int query_tile = int(groups.z - 1 - group.z);
+  int first_row = query_tile * BQ;
   int rows = params.qL;
   int keys = params.kL;
   int row_offset = params.qL_off;  // position of query row 0
   Prompt prompt;
   if (has_options) {
-    prompt = prompt_of<BQ>(params, options, seq_lens, seq_offsets, batch, int(group.x), simd_lane);
+    prompt = prompt_of<BQ>(params, options, seq_lens, seq_offsets, batch, query_tile, simd_lane);
     batch = prompt.batch;
     first_row = prompt.first_row;
     rows = prompt.rows;
@@ -233,7 +237,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     }
   }
   if (has_blk) {
-    tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + group.x) * params.NK;
+    tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + query_tile) * params.NK;
   }
 
   simdgroup_matrix<T, 8, 8> q[kHalves ? R * QT : 1];
@@ -281,8 +285,6 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   long k_stride = params.K_strides[2];
   long v_stride = params.V_strides[2];
   int turn = 0;
-  WholeTile<T, BK, DT, LD, THREADS> k_whole;
-  WholeTile<T, BK, DT, LD, THREADS> v_whole;
   int next_tile = -1;  // that is on its way
   for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
     if (has_tail && tile >= key_tiles) {  // on to the tail
@@ -318,9 +320,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     // Two ways: whole tiles of aligned rows are copied as they are.
     const bool is_run = !has_options || is_run_of_keys(options, prompt, first_key, BK, seen);
     const bool is_whole = is_aligned && is_run && valid_keys == BK;
-    const bool is_next_whole =
-        is_aligned && tile + 1 < key_tiles && keys - first_key >= 2 * BK &&
-        (!has_options || (!kInRegisters && is_run_of_keys(options, prompt, first_key + BK, BK, seen)));
+    const bool is_next_whole = is_aligned && tile + 1 < key_tiles && keys - first_key >= 2 * BK &&
+                               (!has_options || is_run_of_keys(options, prompt, first_key + BK, BK, seen));
     const device T *k_rows = K + first_key * k_stride;
     const device T *v_rows = V + first_key * v_stride;
     if (has_options && is_whole) {
@@ -331,15 +332,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     if (has_options && is_next_whole) {
       next_k_rows = K + offset_of_key(options, params.K_strides, block_table, prompt, first_key + BK);
     }
-    if (is_whole && kInRegisters) {
-      if (next_tile != tile) {
-        k_whole.load(k_rows, k_stride, thread_index);
-        v_whole.load(v_rows, v_stride, thread_index);
-      }
-      wait_for_tile<kAlone>();  // the last one has been used
-      k_whole.store(first, thread_index);
-      v_whole.store(second, thread_index);
-    } else if (is_whole) {
+    if (is_whole) {
       if (next_tile != tile) {
         wait_for_tile<kAlone>();
         copy_tile<T, BK, DT, LD, THREADS>(first, k_rows, k_stride, thread_index);
@@ -358,14 +351,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       }
     }
     wait_for_tile<kAlone>();
-    if (is_whole && kInRegisters && is_next_whole) {
-      next_tile = tile + 1;
-      k_whole.load(next_k_rows, k_stride, thread_index);
-      v_whole.load(v_rows + BK * v_stride, v_stride, thread_index);
-    }
     // A tile is copied while the other one is multiplied; where there is one, V in place of K once that has been used.
-    const bool copies = is_whole && !kInRegisters;
-    if (copies && (kSeparateTiles || kHalves)) {
+    if (is_whole && (kSeparateTiles || kHalves)) {
       copy_tile<T, BK, DT, LD, THREADS>(second, kHalves ? k_rows + DT : v_rows, kHalves ? k_stride : v_stride,
                                         thread_index);
     }
@@ -381,7 +368,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     }
     if (kHalves) {
       wait_for_tile<kAlone>();
-      if (copies) {
+      if (is_whole) {
         copy_tile<T, BK, DT, LD, THREADS>(first, v_rows, v_stride, thread_index);
       }
       multiply_scores<T, R, TK, QS, LD>(q + R * TT, second, scores);
@@ -393,17 +380,17 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (copies && !kSeparateTiles) {
+      if (is_whole && !kSeparateTiles) {
         copy_tile<T, BK, DT, LD, THREADS>(second, kHalves ? v_rows + DT : v_rows, v_stride, thread_index);
       }
       if (contributes) {
         add_parts<R * TK, WN>(parts, simd_lane, scores);
       }
       turn = kAlone ? 1 - turn : 0;
-    } else if (copies) {
+    } else if (is_whole) {
       wait_for_tile<kAlone>();
     }
-    if (copies && kSeparateTiles && is_next_whole) {
+    if (is_whole && kSeparateTiles && is_next_whole) {
       next_tile = tile + 1;
       copy_tile<T, BK, DT, LD, THREADS>(first, next_k_rows, k_stride, thread_index);
     }
@@ -437,7 +424,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
           block_keys_before<TK>(s, lane.column, of_row.first - first_key);
         }
       }
-      raise_maxima<R, TK, TD>(softmax, scaled, output);
+      raise_maxima<R, TK, TD>(softmax, scaled, splits_probabilities ? SplitUnit<T>::value : 0.0f, output);
 #pragma clang loop unroll(full)
       for (short r = 0; r < R; r++) {
         exponentiate<TK>(softmax[r], scaled + r * TK, scores + r * TK);
@@ -460,15 +447,15 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       wait_for_tile<kAlone>();
     }
     if (kHalves) {
-      accumulate<T, R, TK, TT, TD, LD>(scores, first, output);
+      weigh<T, R, TK, TT, TD, LD>(scores, first, output);
       wait_for_tile<kAlone>();
-      if (copies && is_next_whole) {
+      if (is_whole && is_next_whole) {
         next_tile = tile + 1;
         copy_tile<T, BK, DT, LD, THREADS>(first, next_k_rows, k_stride, thread_index);
       }
     }
     if (contributes) {
-      accumulate<T, R, TK, TT, TD, LD>(scores, second, output + (TD - TT));
+      weigh<T, R, TK, TT, TD, LD>(scores, second, output + (TD - TT));
     }
   }
 
@@ -480,7 +467,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     const bool is_valid = row_of_block < valid_rows;
     float normalizer = 0.0f;
     if (has_options) {
-      const RowEnd end = end_row(options, sinks, head, softmax[r].maximum, sum_of_row(softmax[r].sum));
+      const RowEnd end = end_row(options, sinks, head, softmax[r].reference, sum_of_row(softmax[r].sum));
       normalizer = end.factor * normalizer_of(end.sum);
       if ((options.present & MA_ATTN_LSE) != 0 && lane.column == 0 && part == 0 && is_valid) {
         lse[prompt.base_of(options.L_strides) + head * options.L_strides[1] +
@@ -500,20 +487,20 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   instantiate_kernel(name, flash_attn_prefill, T, T, BQ, BK, D, WM, WN); \
   instantiate_kernel(name "_boolmask", flash_attn_prefill, T, uchar, BQ, BK, D, WM, WN)
 
-instantiate_prefill("flash_attn_prefill_bf16_d64", bfloat, 32, 16, 64, 2, 1);
-instantiate_prefill("flash_attn_prefill_bf16_d80", bfloat, 32, 16, 80, 2, 1);
-instantiate_prefill("flash_attn_prefill_bf16_d96", bfloat, 32, 16, 96, 2, 1);
-instantiate_prefill("flash_attn_prefill_bf16_d112", bfloat, 32, 16, 112, 2, 1);
-instantiate_prefill("flash_attn_prefill_bf16_d128", bfloat, 32, 16, 128, 2, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d64", bfloat, 64, 32, 64, 4, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d80", bfloat, 64, 32, 80, 4, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d96", bfloat, 64, 32, 96, 4, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d112", bfloat, 64, 32, 112, 4, 1);
+instantiate_prefill("flash_attn_prefill_bf16_d128", bfloat, 64, 16, 128, 4, 1);
 instantiate_prefill("flash_attn_prefill_bf16_d192", bfloat, 32, 16, 192, 2, 2);
 instantiate_prefill("flash_attn_prefill_bf16_d256", bfloat, 32, 16, 256, 2, 2);
 instantiate_prefill("flash_attn_prefill_bf16_d512", bfloat, 16, 16, 512, 1, 4);
 
-instantiate_prefill("flash_attn_prefill_f16_d64", half, 32, 16, 64, 2, 1);
-instantiate_prefill("flash_attn_prefill_f16_d80", half, 32, 16, 80, 2, 1);
-instantiate_prefill("flash_attn_prefill_f16_d96", half, 32, 16, 96, 2, 1);
-instantiate_prefill("flash_attn_prefill_f16_d112", half, 32, 16, 112, 2, 1);
-instantiate_prefill("flash_attn_prefill_f16_d128", half, 32, 16, 128, 2, 1);
+instantiate_prefill("flash_attn_prefill_f16_d64", half, 64, 32, 64, 4, 1);
+instantiate_prefill("flash_attn_prefill_f16_d80", half, 64, 32, 80, 4, 1);
+instantiate_prefill("flash_attn_prefill_f16_d96", half, 64, 32, 96, 4, 1);
+instantiate_prefill("flash_attn_prefill_f16_d112", half, 64, 32, 112, 4, 1);
+instantiate_prefill("flash_attn_prefill_f16_d128", half, 64, 16, 128, 4, 1);
 instantiate_prefill("flash_attn_prefill_f16_d192", half, 32, 16, 192, 2, 2);
 instantiate_prefill("flash_attn_prefill_f16_d256", half, 32, 16, 256, 2, 2);
 instantiate_prefill("flash_attn_prefill_f16_d512", half, 16, 16, 512, 1, 4);

@@ -82,6 +82,21 @@ inline void add_parts(const threadgroup float2 *parts, uint simd_lane, thread Ac
   }
 }
 
+/// P in two parts, T(P) and T(P - T(P)).
+template <typename T, short N>
+inline void split(thread Accumulator *probabilities, thread simdgroup_matrix<T, 8, 8> *high,
+                  thread simdgroup_matrix<T, 8, 8> *low) {
+  for (short n = 0; n < N; n++) {
+    thread auto &of_high = high[n].thread_elements();
+    thread auto &of_low = low[n].thread_elements();
+    for (short i = 0; i < 2; i++) {
+      const float p = probabilities[n].thread_elements()[i];
+      of_high[i] = T(p);
+      of_low[i] = T(p - float(of_high[i]));
+    }
+  }
+}
+
 /// O [8 R, D] += P [8 R, BK] * V [BK, D], V in rows LD apart, a block of O TO matrices behind the other. Each matrix of
 /// V serves all blocks.
 template <typename T, short R, short TK, short TD, short TO, short LD>
@@ -93,6 +108,28 @@ inline void accumulate(thread Accumulator *probabilities, const threadgroup T *v
       simdgroup_load(v, v_tile + k * 8 * LD + d * 8, LD);
       for (short r = 0; r < R; r++) {
         simdgroup_multiply_accumulate(output[r * TO + d], probabilities[r * TK + k], v, output[r * TO + d]);
+      }
+    }
+  }
+}
+
+/// The same of P in two parts, the smaller one first.
+template <typename T, short R, short TK, short TD, short TO, short LD>
+inline void accumulate_parts(thread Accumulator *probabilities, const threadgroup T *v_tile,
+                             thread Accumulator *output) {
+  simdgroup_matrix<T, 8, 8> parts[2][R * TK];
+  split<T, R * TK>(probabilities, parts[1], parts[0]);
+#pragma clang loop unroll(full)
+  for (short d = 0; d < TD; d++) {
+    simdgroup_matrix<T, 8, 8> v[TK];
+    for (short k = 0; k < TK; k++) {
+      simdgroup_load(v[k], v_tile + k * 8 * LD + d * 8, LD);
+    }
+    for (short part = 0; part < 2; part++) {
+      for (short k = 0; k < TK; k++) {
+        for (short r = 0; r < R; r++) {
+          simdgroup_multiply_accumulate(output[r * TO + d], parts[part][r * TK + k], v[k], output[r * TO + d]);
+        }
       }
     }
   }

@@ -21,9 +21,20 @@ constant constexpr float kLowestMaximum = -0.5f * FLT_MAX;
 /// precise as below 1, and most tiles leave the accumulators alone.
 constant constexpr float kRescaleThreshold = 8.0f;
 
+/// Of P in two parts: a power of two that it is times as large as. In halves the lower part of no weight that matters
+/// is subnormal then, and the upper one stays below 2^15; a bfloat has the exponents of a float.
+template <typename T>
+struct SplitUnit {
+  static constant constexpr float value = 0.0f;
+};
+template <>
+struct SplitUnit<half> {
+  static constant constexpr float value = 7.0f;
+};
+
 /// The softmax of a row so far, all in powers of two.
 struct RowSoftmax {
-  float maximum;  ///< of the scores
+  float reference;  ///< P = exp2(S - reference): the maximum of the scores, less P's unit
   float sum;  ///< of P; this lane's part
 };
 
@@ -39,11 +50,11 @@ inline float maximum_of_lane(const thread float2 *s) {
 
 /// Raises the row's maximum to that of the tile, and rescales what was computed with the old one.
 template <short TD>
-inline void raise_maximum(thread RowSoftmax &softmax, float maximum, thread Accumulator *output) {
+inline void raise_maximum(thread RowSoftmax &softmax, float maximum, float unit, thread Accumulator *output) {
   maximum = maximum_of_row(maximum);
-  const bool moves = maximum > softmax.maximum + kRescaleThreshold;
-  const float factor = moves ? fast::exp2(softmax.maximum - maximum) : 1.0f;
-  softmax.maximum = moves ? maximum : softmax.maximum;
+  const bool moves = maximum > softmax.reference + (unit + kRescaleThreshold);
+  const float factor = moves ? fast::exp2(softmax.reference - (maximum - unit)) : 1.0f;
+  softmax.reference = moves ? maximum - unit : softmax.reference;
   softmax.sum *= factor;
 #pragma clang loop unroll(full)
   for (short d = 0; d < TD; d++) {
@@ -55,27 +66,27 @@ inline void raise_maximum(thread RowSoftmax &softmax, float maximum, thread Accu
 
 /// The same of all rows, where any of them has more than its maximum.
 template <short R, short TK, short TD>
-inline void raise_maxima(thread RowSoftmax *softmax, const thread float2 *s, thread Accumulator *output) {
+inline void raise_maxima(thread RowSoftmax *softmax, const thread float2 *s, float unit, thread Accumulator *output) {
   float maxima[R];
   bool is_more = false;
   for (short r = 0; r < R; r++) {
     maxima[r] = maximum_of_lane<TK>(s + r * TK);
-    is_more = is_more || maxima[r] > softmax[r].maximum + kRescaleThreshold;
+    is_more = is_more || maxima[r] > softmax[r].reference + (unit + kRescaleThreshold);
   }
   if (simd_any(is_more)) {
 #pragma clang loop unroll(full)
     for (short r = 0; r < R; r++) {
-      raise_maximum<TD>(softmax[r], maxima[r], output + r * TD);
+      raise_maximum<TD>(softmax[r], maxima[r], unit, output + r * TD);
     }
   }
 }
 
-/// P = exp2(S - maximum), and its sum.
+/// P = exp2(S - reference), and its sum.
 template <short TK>
 inline void exponentiate(thread RowSoftmax &softmax, const thread float2 *s, thread Accumulator *probabilities) {
   for (short k = 0; k < TK; k++) {
-    const float p0 = fast::exp2(s[k][0] - softmax.maximum);
-    const float p1 = fast::exp2(s[k][1] - softmax.maximum);
+    const float p0 = fast::exp2(s[k][0] - softmax.reference);
+    const float p1 = fast::exp2(s[k][1] - softmax.reference);
     softmax.sum += p0 + p1;
     thread auto &elements = probabilities[k].thread_elements();
     elements[0] = p0;

@@ -22,9 +22,9 @@ describe("the library's tables", () => {
     const found = table.flashAttnPrefill.map(({ dtype, headDim, mask }) => `${dtype} ${headDim} ${mask}`);
     expect(found.toSorted()).toEqual(promised.toSorted());
     for (const row of table.flashAttnPrefill) {
-      const queryTile = row.headDim === 512 ? 16 : 32;
-      const simdgroups = row.headDim <= 128 ? 2 : 4;
-      expect(row).toMatchObject({ queryTile, keyTile: 16, simdgroups });
+      const queryTile = row.headDim === 512 ? 16 : row.headDim > 128 ? 32 : 64;
+      const keyTile = row.headDim < 128 ? 32 : 16;
+      expect(row).toMatchObject({ queryTile, keyTile, simdgroups: 4 });
       expect(row.threadgroupMemory).toBeWithin(1, 32 * 1024 + 1);
     }
   });

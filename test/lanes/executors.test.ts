@@ -11,8 +11,8 @@ const isLinux = process.platform === "linux";
 /** Of every built-in kernel. */
 const constants = [
   ...[
-    0, 1, 2, 3, 4, 5, 200, 201, 300, 301, 303, 304, 305, 306, 400, 401, 402, 403, 404, 422, 500, 501, 502, 503, 504,
-    505, 506, 600,
+    0, 1, 2, 3, 4, 5, 200, 201, 300, 301, 303, 304, 305, 306, 307, 400, 401, 402, 403, 404, 422, 500, 501, 502, 503,
+    504, 505, 506, 600,
   ].map((index) => ({ index, dtype: "bool", value: false }) as const),
   ...[6, 7, 8, 420, 421, 430].map((index) => ({ index, dtype: "u32", value: 1 }) as const),
 ];

@@ -44,7 +44,7 @@ function run(on: Device, plan: AttentionPlan, problem = attentionProblem(plan)):
   });
   const [dispatch, ...more] = pass.describe();
   expect([dispatch?.kernel, more.length]).toEqual([kernel, 0]);
-  expect(dispatch?.grid).toEqual([Math.ceil(seqLenQ / 32), heads, plan.batch ?? 1]);
+  expect(dispatch?.grid).toEqual([heads, plan.batch ?? 1, Math.ceil(seqLenQ / 32)]);
   expect(dispatch?.threadsPerThreadgroup).toEqual([32, 2, 2]);
   expect(dispatch?.form).toBe("threadgroups");
   pass.commitAndWait();

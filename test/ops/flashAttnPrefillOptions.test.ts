@@ -13,14 +13,14 @@ type Sequences = Pick<OptionCase, "sequences" | "storage" | "isPacked" | "hasLen
   readonly name: string;
 };
 
-/** Sequences in every kind of storage: the tiles have 32 rows and 16 keys (8 and 8 at D = 512). */
+/** Sequences in every kind of storage: the tiles have 64 rows and 32 keys at D = 64, 32 and 16 at 256. */
 function kindsOf(round: number): readonly Sequences[] {
   const one = (
     [
-      [35, 50],
+      [67, 98],
       [33, 33],
       [1, 49],
-      [8, 16],
+      [16, 32],
     ] as const
   )[round % 4] as readonly [number, number];
   const alike = [
@@ -33,8 +33,8 @@ function kindsOf(round: number): readonly Sequences[] {
   ];
   const ragged = (
     [
-      [33, 1, 20],
-      [5, 31, 8],
+      [65, 1, 20],
+      [5, 63, 8],
       [1, 1, 40],
       [0, 32, 9],
     ] as const

@@ -40,13 +40,14 @@ describe("the support table", () => {
 
   test.each(table.filter(({ mask }) => mask !== "none").map((row) => [row.kernel, row] as const))(
     "%s takes the threadgroup memory and the threads that its row says",
-    (kernel, { headDim, threadgroupMemory, simdgroups }) => {
-      const indices = [200, 201, 300, 301, 303, 304, 305, 306];
+    (kernel, { threadgroupMemory, simdgroups }) => {
+      const indices = [200, 201, 300, 301, 303, 304, 305, 306, 307];
       const constants = indices.map((index) => ({ index, dtype: "bool", value: true }) as const);
       using pipeline = device.pipeline(kernel, { constants });
       expect(pipeline.info.staticThreadgroupMemoryLength).toBe(threadgroupMemory);
-      // From D = 80 on as many as leave a thread its registers.
-      expect(pipeline.info.maxTotalThreadsPerThreadgroup).toBe(headDim > 64 ? 512 : simdgroups * 32);
+      expect(simdgroups).toBe(4);
+      // As many as leave a thread its registers.
+      expect(pipeline.info.maxTotalThreadsPerThreadgroup).toBe(512);
       expect(threadgroupMemory).toBeLessThanOrEqual(32 * 1024);
     },
     60_000,

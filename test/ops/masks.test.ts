@@ -115,6 +115,8 @@ const classCases: readonly ClassCase[] = dtypes.flatMap((dtype) =>
       [32, 16],
       [33, 17],
       [65, 100],
+      [64, 32],
+      [129, 33],
       [7, 8],
       [9, 7],
       [2, 3, 33, 40],
@@ -152,7 +154,7 @@ testTable("tile classes against the oracle", classCases, ({ dtype, headDim, shap
   using pass = device.pass();
   using classes = classifyMaskTiles(pass, { mask, headDim });
   pass.commitAndWait();
-  const [tileRows, tileKeys] = headDim === 512 ? [16, 16] : [32, 16];
+  const [tileRows, tileKeys] = headDim === 512 ? [16, 16] : headDim === 256 ? [32, 16] : [64, 32];
   const reference: AttentionMask = {
     kind: dtype === "bool" ? "bool" : "additive",
     values: mask.toFloat32Array(),
@@ -180,7 +182,7 @@ describe("tile classes", () => {
       Float32Array.from({ length: 48 }, (_, key) => (key < 16 ? -0 : key < 32 ? -65504 : Number.NEGATIVE_INFINITY)),
     );
     using pass = device.pass();
-    using classes = classifyMaskTiles(pass, { mask, headDim: 64 });
+    using classes = classifyMaskTiles(pass, { mask, headDim: 256 });
     pass.commitAndWait();
     expect([...classes.tensor.view()]).toEqual([2, 1, 0]);
   });
@@ -188,7 +190,7 @@ describe("tile classes", () => {
   test("memory of earlier classes is written again", () => {
     using mask = device.tensor("bool", [40, 40]);
     using pass = device.pass();
-    using classes = classifyMaskTiles(pass, { mask, headDim: 64 });
+    using classes = classifyMaskTiles(pass, { mask, headDim: 192 });
     buildCausalMask(pass, { mask });
     expect(classifyMaskTiles(pass, { mask, headDim: 256, reuse: classes })).toBe(classes);
     const described = pass.describe();

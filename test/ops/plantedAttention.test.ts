@@ -25,6 +25,8 @@ const file = "flash_attn_prefill.metal";
 const { kernel } = rowOf(256, "bf16");
 /** Whose tiles of K and V have memory of their own, and are copied while the others are multiplied. */
 const { kernel: copying } = rowOf(128, "bf16");
+/** Which multiplies P in two parts. */
+const { kernel: splitting } = rowOf(64, "f16");
 /** Whose SIMD groups have a tile each for both halves of the columns, of K and of V. */
 const { kernel: halving } = rowOf(512, "bf16");
 
@@ -67,6 +69,9 @@ const copied: readonly PrefillCase[] = [
   { ...masked, row: rowOf(128, "bf16", "additive"), kL: 80, capacity: 80, pattern: "tiles", tileClasses: true },
 ];
 
+/** What mistakes with P in two parts run on. */
+const inParts = battery.slice(0, 3).map((entry) => ({ ...entry, row: rowOf(64, "f16") }));
+
 const halved = copied.map((entry) => ({ ...entry, row: rowOf(512, "bf16", entry.row.mask) }));
 
 /** The bytes of AttnParams and AttnMaskParams that the library hands to the kernel for a head-major case. */
@@ -103,6 +108,7 @@ function failures(name: string, cases = battery): string[] {
       [304, false],
       [305, cases !== battery],
       [306, false],
+      [307, cases === inParts],
     ] as const;
     using pipeline = device.pipeline(name, {
       constants: flags.map(([index, value]) => ({ index, dtype: "bool", value })),
@@ -119,7 +125,7 @@ function failures(name: string, cases = battery): string[] {
       },
       bytes: { 4: params, ...(mask === undefined ? {} : { 5: maskParams }) },
       form: "threadgroups",
-      grid: [Math.ceil(qL / row.queryTile), heads, batch],
+      grid: [heads, batch, Math.ceil(qL / row.queryTile)],
       threads: [32, row.simdgroups, 1],
     });
     pass.commitAndWait();
@@ -154,10 +160,10 @@ const mistakes: readonly Mistake[] = [
   oneMistake("accumulator not rescaled", /elements\[0\] \*= factor;\s+elements\[1\] \*= factor;/, ""),
   oneMistake("row sum not rescaled", /softmax\.sum \*= factor;/, ""),
   oneMistake("half of the row sum", /value \+= simd_shuffle_xor\(value, 8\);/, ""),
-  oneMistake("running maximum not carried", /softmax\.maximum = moves \? maximum : softmax\.maximum;/, ""),
+  oneMistake("running maximum not carried", /softmax\.reference = moves \? maximum - unit : softmax\.reference;/, ""),
   oneMistake(
     "no barrier before parts of scores are added up",
-    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(copies && !kSeparateTiles)/,
+    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(is_whole && !kSeparateTiles)/,
     "",
   ),
   // Whether the SIMD groups of a GPU are then too late is chance.
@@ -167,7 +173,6 @@ const mistakes: readonly Mistake[] = [
         {
           name: "no barrier before K is loaded",
           patches: [
-            { find: /wait_for_tile<kAlone>\(\);\s+\/\/ the last one has been used/, replace: "" },
             { find: /wait_for_tile<kAlone>\(\);(?=\s+copy_tile<T, BK, DT, LD, THREADS>\(first, k_rows)/, replace: "" },
             { find: /(?<=\} else \{\s+)wait_for_tile<kAlone>\(\);(?=\s+#pragma clang loop)/, replace: "" },
           ],
@@ -217,12 +222,12 @@ const mistakesInCopies: readonly Mistake[] = [
     : [
         oneMistake(
           "the next keys copied while SIMD groups multiply",
-          /(?<=\} else if \(copies\) \{)\s+wait_for_tile<kAlone>\(\);/,
+          /(?<=\} else if \(is_whole\) \{)\s+wait_for_tile<kAlone>\(\);/,
           "",
         ),
         oneMistake(
           "keys multiplied before all are there",
-          /wait_for_tile<kAlone>\(\);(?=\s+if \(is_whole && kInRegisters && is_next_whole\))/,
+          /wait_for_tile<kAlone>\(\);(?=\s+\/\/ A tile is copied while)/,
           "",
         ),
       ]),
@@ -234,6 +239,20 @@ testTable("whole tiles as they are", [{ name: "passes" }], () => {
 
 testTable("the judgement catches in whole tiles", mistakesInCopies, ({ patches }) => {
   expect(failures(plant(device, file, copying, patches), copied)).not.toEqual([]);
+});
+
+const mistakesInParts: readonly Mistake[] = [
+  oneMistake("the upper part of P twice", /parts\[part\]\[r \* TK \+ k\]/, "parts[1][r * TK + k]"),
+  oneMistake("what the upper part has in the lower one too", /T\(p - float\(of_high\[i\]\)\)/, "T(p)"),
+  oneMistake("the keys of V exchanged", /, v\[k\], output/, ", v[TK - 1 - k], output"),
+];
+
+testTable("P in two parts", [{ name: "passes" }], () => {
+  expect(failures(plant(device, file, splitting, []), inParts)).toEqual([]);
+});
+
+testTable("the judgement catches in two parts", mistakesInParts, ({ patches }) => {
+  expect(failures(plant(device, file, splitting, patches), inParts)).not.toEqual([]);
 });
 
 const mistakesInHalves: readonly Mistake[] = [

@@ -78,7 +78,7 @@ function failures(name: string, cases = battery): string[] {
     const [dispatch] = encoded.describe();
     if (dispatch === undefined) throw new Error("nothing was encoded");
     using pipeline = device.pipeline(name, {
-      constants: [200, 201, 300, 301, 303, 304, 305, 306].map((index) => ({
+      constants: [200, 201, 300, 301, 303, 304, 305, 306, 307].map((index) => ({
         ...{ index, dtype: "bool" as const },
         value: index === 304 || (index === 305 && cases === copied) || (index === 306 && tail !== undefined),
       })),

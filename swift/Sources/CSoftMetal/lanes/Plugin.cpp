@@ -18,6 +18,7 @@
 #include "Products.hpp"
 #include "StopLoops.hpp"
 #include "UnrollPrivate.hpp"
+#include "RoundedPairs.hpp"
 #include "ValueArguments.hpp"
 #include "VectorCopies.hpp"
 #include "Widen.hpp"
@@ -216,6 +217,7 @@ void registerPasses(PassBuilder &builder) {
   builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) {
     passes.addPass(createModuleToFunctionPassAdaptor(KeepOrder()));
     passes.addPass(createModuleToFunctionPassAdaptor(RoundBfloatPairs()));
+    passes.addPass(createModuleToFunctionPassAdaptor(RoundPairs()));
     passes.addPass(createModuleToFunctionPassAdaptor(ByRegister()));
     passes.addPass(createModuleToFunctionPassAdaptor(AvoidMiscompiled()));
     passes.addPass(createModuleToFunctionPassAdaptor(LaneNumbers()));

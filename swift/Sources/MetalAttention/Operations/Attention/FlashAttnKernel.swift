@@ -12,8 +12,9 @@ enum FlashAttnKernel {
   static let family = KernelFamily(
     name: "flashAttnPrefill",
     sources: [("flash_attn_prefill.metal", table.names)],
-    // `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`, `has_options`, `is_aligned`, `has_tail`.
-    constants: [200, 201, 300, 301, 303, 304, 305, 306],
+    // `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`, `has_options`, `is_aligned`, `has_tail`,
+    // `splits_probabilities`.
+    constants: [200, 201, 300, 301, 303, 304, 305, 306, 307],
     dtypes: dtypes,
     headDims: headDims.map(UInt32.init))
 
@@ -84,11 +85,12 @@ struct FlashAttnTiles {
     return isAlone ? halves : shared
   }
 
-  /// The geometry for a head size that has kernels. At D = 512 a tile of 32
-  /// rows would exceed 32 KiB of threadgroup memory, and a SIMD group its registers.
+  /// The geometry for a head size that has kernels: the most rows and keys for which 32 KiB of threadgroup memory
+  /// and the registers of four SIMD groups have room.
   static func forHeadDim(_ headDim: Int32) -> FlashAttnTiles {
     switch headDim {
-    case ...128: FlashAttnTiles(bq: 32, bk: 16, wm: 2, wn: 1)
+    case ...112: FlashAttnTiles(bq: 64, bk: 32, wm: 4, wn: 1)
+    case ...128: FlashAttnTiles(bq: 64, bk: 16, wm: 4, wn: 1)
     case ...256: FlashAttnTiles(bq: 32, bk: 16, wm: 2, wn: 2)
     default: FlashAttnTiles(bq: 16, bk: 16, wm: 1, wn: 4)
     }

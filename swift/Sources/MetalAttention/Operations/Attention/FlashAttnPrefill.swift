@@ -37,7 +37,7 @@ enum FlashAttnPrefill {
       ? 32 : (params.qL_rem == 0 ? 1 : 0) | (params.kL_rem == 0 ? 2 : 0) | (args.causal == 1 ? 8 : 0)
     let variant =
       shape | (tensors.mask != nil ? 4 : 0) | (tensors.tileClasses != nil ? 16 : 0)
-      | (isAligned(tensors, params) ? 64 : 0) | (tail != nil ? 128 : 0)
+      | (isAligned(tensors, params) ? 64 : 0) | (tail != nil ? 128 : 0) | (pass.device.hasMatrixUnits ? 256 : 0)
     let slot = PipelineSlot(kernel: kernel, variant: variant)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     if let codes {
@@ -74,8 +74,8 @@ enum FlashAttnPrefill {
     encoder.dispatch(
       .flashAttnPrefill, .threadgroups,
       grid: GridSize(
-        isPacked ? UInt32(bitPattern: params.qL / tiles.bq) + sequences : UInt32(bitPattern: params.NQ),
-        UInt32(bitPattern: params.H), isPacked ? 1 : sequences),
+        UInt32(bitPattern: params.H), isPacked ? 1 : sequences,
+        isPacked ? UInt32(bitPattern: params.qL / tiles.bq) + sequences : UInt32(bitPattern: params.NQ)),
       threads: GridSize(32, tiles.wm, tiles.wn))
     return nil
   }

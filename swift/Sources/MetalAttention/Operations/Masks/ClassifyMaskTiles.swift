@@ -10,13 +10,13 @@ enum ClassifyMaskTiles {
     let tileClasses = try Tensor(args.tileClasses, .tileClasses, in: pass)
     try tileClasses.requireDType(.u8)
     let headDim = Int32(truncatingIfNeeded: args.headDim)
-    guard FlashAttnKernel.headDims.contains(headDim) else {
+    let tiles = FlashAttnTiles.forHeadDim(headDim)
+    guard FlashAttnKernel.headDims.contains(headDim), let task = MaskKernel.Task.classify(tiles) else {
       throw StatusError(
         StatusCode.unsupported, "\(arg: "headDim") is \(args.headDim); supported: \(FlashAttnKernel.family.headDimList)"
       )
     }
-    let tiles = FlashAttnTiles.forHeadDim(headDim)
-    let kernel = try MaskKernel.index(tiles.bq == 32 ? .classifyWide : .classifyNarrow, mask.dtype)
+    let kernel = try MaskKernel.index(task, mask.dtype)
     try fill(&params, tiles)
 
     let rows = (batch: params.B, heads: params.H, rows: params.qL)

@@ -3,10 +3,22 @@ enum MaskKernel {
   enum Task: Int, CaseIterable {
     case causal
     case slidingWindow
-    /// Tiles of 32 queries and 16 keys.
-    case classifyWide
-    /// Tiles of 8 queries and 8 keys.
-    case classifyNarrow
+    // Tiles of so many queries and keys, as attention has them.
+    case classify64x32
+    case classify64x16
+    case classify32x16
+    case classify16x16
+
+    /// Nil for tiles that no head size has.
+    static func classify(_ tiles: FlashAttnTiles) -> Task? {
+      switch (tiles.bq, tiles.bk) {
+      case (64, 32): .classify64x32
+      case (64, 16): .classify64x16
+      case (32, 16): .classify32x16
+      case (16, 16): .classify16x16
+      default: nil
+      }
+    }
   }
 
   static let family = KernelFamily(
@@ -30,8 +42,10 @@ enum MaskKernel {
     switch task {
     case .causal: "build_causal_mask_\(dtype)"
     case .slidingWindow: "build_sliding_window_mask_\(dtype)"
-    case .classifyWide: "classify_mask_tiles_\(dtype)_q32_k16"
-    case .classifyNarrow: "classify_mask_tiles_\(dtype)_q16_k16"
+    case .classify64x32: "classify_mask_tiles_\(dtype)_q64_k32"
+    case .classify64x16: "classify_mask_tiles_\(dtype)_q64_k16"
+    case .classify32x16: "classify_mask_tiles_\(dtype)_q32_k16"
+    case .classify16x16: "classify_mask_tiles_\(dtype)_q16_k16"
     }
   }
 
