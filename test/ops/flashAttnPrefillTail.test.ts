@@ -149,7 +149,7 @@ function twice(headDim: number, tail: Omit<TailCase, "slots">) {
 
 describe("exact", () => {
   test.each([64, 256, 512])("the keys of a tail cut at whole tiles give the bits of one line, D = %d", (headDim) => {
-    const { scene, tail } = twice(headDim, { tokens: 20, block: 16 });
+    const { scene, tail } = twice(headDim, { tokens: 40, block: 32 });
     runOptions(device, scene);
     const [bits, logarithms] = [scene.bitsOfSequence(0), scene.logarithmsOfSequence(0)];
     runOptions(device, scene, { tail });
