@@ -88,7 +88,7 @@ const classCases: readonly Refusal[] = [
     "invalid-argument",
     "tileClasses",
     "16 x 16",
-    "32 x 16",
+    "64 x 32",
     64,
   ),
   refused(
@@ -96,7 +96,7 @@ const classCases: readonly Refusal[] = [
     { ...wide, tileClasses: classes },
     "invalid-argument",
     "tileClasses",
-    "32 x 16",
+    "64 x 32",
     "16 x 16",
     512,
   ),
@@ -146,7 +146,7 @@ describe("what is next to a refusal and allowed", () => {
       for (const dtype of ["bool", "bf16"] as const) {
         const mask = tensor(dtype, ...shape);
         flashAttnPrefill(pass, { ...valid, mask });
-        flashAttnPrefill(pass, { ...valid, mask, tileClasses: classifyMaskTiles(pass, { mask, headDim: 128 }) });
+        flashAttnPrefill(pass, { ...valid, mask, tileClasses: classifyMaskTiles(pass, { mask, headDim: 64 }) });
       }
     }
     expect(pass.describe().length).toBe(30);

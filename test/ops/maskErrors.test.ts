@@ -108,7 +108,7 @@ const cases: readonly OpRefusal<MaskOp>[] = [
     "invalid-argument",
     "reuse",
     "16 x 16",
-    "32 x 16",
+    "64 x 32",
   ),
   refused(
     "classifyMaskTiles",
