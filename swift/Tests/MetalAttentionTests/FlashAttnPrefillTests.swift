@@ -84,7 +84,7 @@ import Testing
       description.hasPrefix("[{\"op\":\"flashAttnPrefill\",\"kernel\":\"flash_attn_prefill_bf16_d256\",\"executor\":"))
     #expect(
       description.contains(
-        "\"form\":\"threadgroups\",\"grid\":[1,2,2],\"threadsPerThreadgroup\":[32,2,2]"))
+        "\"form\":\"threadgroups\",\"grid\":[2,2,1],\"threadsPerThreadgroup\":[32,2,2]"))
     run(pass)
     for (index, bits) in out.array(UInt16.self).enumerated() {
       let row = index / 256 % 20

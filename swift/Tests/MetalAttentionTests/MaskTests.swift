@@ -64,7 +64,7 @@ import Testing
     args.mask = mask.tensor(MA_DTYPE_BOOL)
     args.tileClasses = classes.tensor(MA_DTYPE_U8)
     args.params = ClassifyMaskParams(B: 1, H: 2, qL: 33, kL: 17, NQ: 0, NK: 0, M_strides: (0, 561, 17))
-    args.headDim = 64
+    args.headDim = 256
     change(&args)
     let pass = device.pass()
     let status = ma_classify_mask_tiles(pass, &args)
