@@ -23,17 +23,16 @@
 ///   112   64  32  4   1   30,720                      56 + 16                      128, 4
 ///   128   64  16  4   1   26,112                      64 + 8                       127
 ///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       128
-///   256   32  16  2   2   30,208 = Q + K or V + S     64 + 8                       124
-///   512   16  16  1   4   31,744 = Q + K or V + S     64 + 8, and most of Q        128, 28 bytes spilled
+///   256   32  16  2   2   32,768, but 3/8 of Q        64 + 8, and 3/8 of Q         128
+///   512   16  16  1   4   31,744 = Q + K or V + S     64 + 8, and 3/4 of Q         128, 28 bytes spilled
 /// Registers are those of a causal one; with options they are 128, with up to 232 bytes spilled at D = 512. Rows and
 /// keys of a tile are as many as 32 KiB have room for: a SIMD group reads its rows of Q anew for each tile, and all K
-/// and V of it, which is what bounds a GPU up to D = 128. K and V have a tile each where both fit beside Q; at D >= 256
-/// they take turns. At D = 512 no two SIMD groups share a column, and each waits for its own tile alone. Rows are
-/// padded by 16 bytes so that the 8 rows of a matrix fall into different banks. Whole tiles of rows at multiples of
-/// 16 bytes are copied as they are, which a GPU may do by itself: V while K is multiplied, and the next K while V is.
-/// At D = 512 the second half of the columns of K comes while the first is multiplied, and so on from half to half, of
-/// V and of the next K. At D = 256, where halves would need one more barrier of all threads a tile, an H200 takes 1.11
-/// of the time for them: there V comes during the softmax, and K while other threadgroups work.
+/// and V of it, which is what bounds a GPU up to D = 128. K and V have a tile each, beside as much of Q as fits; the
+/// rest of Q is in registers. At D = 512 no two SIMD groups share a column, each waits for its own tile alone, and
+/// halves of K and of V take turns. Rows are padded by 16 bytes so that the 8 rows of a matrix fall into different
+/// banks. Whole tiles of rows at multiples of 16 bytes are copied as they are, which a GPU may do by itself: V while K
+/// is multiplied, and the next K while V is. At D = 512 the second half of the columns of K comes while the first is
+/// multiplied, and so on from half to half, of V and of the next K.
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
@@ -153,14 +152,15 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
   // Alone, those that are late still read the last tile's scores.
   constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
-  // K and V have a tile each where there is room for both beside Q. Elsewhere they take turns in one, or, of a SIMD
-  // group that is alone, halves of their columns do in two; then three quarters of Q are in registers.
-  constexpr bool kSeparateTiles = WN * (BQ + 2 * BK) * (DW + 8) * sizeof(T) + kSums * sizeof(float2) <= 32768;
-  constexpr bool kHalves = kAlone && !kSeparateTiles;
-  static_assert(!kHalves || BQ <= BK, "Q passes through the tiles of keys");
-  constexpr short QT = kHalves ? TD * 3 / 4 : 0;  // matrices of a block of Q in registers
-  constexpr short DQ = DW - QT * 8;  // columns of Q in threadgroup memory
-  constexpr short LQ = DQ + 8;  // elements from row to row of them
+  // K and V have a tile each, beside as much of Q as there is room for; the rest of it is in registers. Where there is
+  // none, a SIMD group is alone, and halves of the columns of K and of V take turns in two tiles.
+  constexpr int kQueryBytes = 32768 - kSums * int(sizeof(float2)) - 2 * WN * BK * (DW + 8) * int(sizeof(T));
+  constexpr bool kHalves = kQueryBytes < 0;
+  static_assert(!kHalves || (kAlone && BQ <= BK), "Q passes through the tiles of keys");
+  constexpr short kRoom = short(kQueryBytes / (WN * BQ * int(sizeof(T))) - 8) / 16 * 16;
+  constexpr short DQ = kHalves ? DW / 4 : kRoom < DW ? kRoom : DW;  // columns of Q in threadgroup memory
+  constexpr short QT = (DW - DQ) / 8;  // matrices of a block of Q in registers
+  constexpr short LQ = DQ + 8;  // elements from row to row of Q in threadgroup memory
   constexpr int kQueries = WN * BQ * LQ * int(sizeof(T)) / int(sizeof(float2));
   constexpr short DT = kHalves ? DW / 2 : DW;  // columns of a tile of a SIMD group
   constexpr short TT = DT / 8;  // matrices of them
@@ -171,7 +171,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   threadgroup float2 queries_and_sums[kQueries + kSums];
   // Variables of their own, by which a compiler knows that one is copied while the other is multiplied.
   threadgroup uint4 first_tiles[kTileRuns];
-  threadgroup uint4 second_tiles[kSeparateTiles || kHalves ? kTileRuns : 1];
+  threadgroup uint4 second_tiles[kTileRuns];
 
   const int head = group.x;
   const int kv_head = head / params.gqa_factor;
@@ -201,8 +201,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   const uint thread_index = simd_group % WM * 32 + simd_lane;
   const short part = short(simd_group / WM);
   threadgroup T *first = reinterpret_cast<threadgroup T *>(first_tiles) + part * BK * LD;
-  threadgroup T *second =
-      kSeparateTiles || kHalves ? reinterpret_cast<threadgroup T *>(second_tiles) + part * BK * LD : first;
+  threadgroup T *second = reinterpret_cast<threadgroup T *>(second_tiles) + part * BK * LD;
   threadgroup T *q_tile = reinterpret_cast<threadgroup T *>(queries_and_sums) + part * BQ * LQ;
 
   if (has_options) {
@@ -240,7 +239,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     tile_classes += (plane_of(mask_params.M_strides, params.H, batch, head) * params.NQ + query_tile) * params.NK;
   }
 
-  simdgroup_matrix<T, 8, 8> q[kHalves ? R * QT : 1];
+  simdgroup_matrix<T, 8, 8> q[QT > 0 ? R * QT : 1];
   load_tile<T, BQ, DQ, LQ, THREADS>(q_tile, Q + QT * 8, params.Q_strides[2], valid_rows, thread_index);
   if (kHalves) {
     load_tile<T, BQ, DT, LD, THREADS>(first, Q, params.Q_strides[2], valid_rows, thread_index);
@@ -250,6 +249,15 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     for (short n = 0; n < R * QT; n++) {
       const short d = n / R;
       simdgroup_load(q[n], (d < TT ? first : second) + n % R * 8 * LD + d % TT * 8, LD);
+    }
+  } else if (QT > 0) {
+    constexpr short LP = QT * 8 + 8;  // elements from row to row on the way
+    static_assert(kHalves || BQ * LP <= BK * LD, "Q passes through a tile of keys");
+    load_tile<T, BQ, QT * 8, LP, THREADS>(first, Q, params.Q_strides[2], valid_rows, thread_index);
+    wait_for_tile<kAlone>();
+#pragma clang loop unroll(full)
+    for (short n = 0; n < R * QT; n++) {
+      simdgroup_load(q[n], first + (group_row + n % R * 8) * LP + n / R * 8, LP);
     }
   }
   const threadgroup T *q_rows = q_tile + group_row * LQ;
@@ -351,8 +359,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       }
     }
     wait_for_tile<kAlone>();
-    // A tile is copied while the other one is multiplied; where there is one, V in place of K once that has been used.
-    if (is_whole && (kSeparateTiles || kHalves)) {
+    // A tile is copied while the other one is multiplied.
+    if (is_whole) {
       copy_tile<T, BK, DT, LD, THREADS>(second, kHalves ? k_rows + DT : v_rows, kHalves ? k_stride : v_stride,
                                         thread_index);
     }
@@ -363,7 +371,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       if (kHalves) {
         multiply_scores<T, R, TK, TT, LD>(q, first, scores);
       } else {
-        multiply_scores<T, R, TK, TT, LQ, LD>(q_rows, first, scores);
+        multiply_scores<T, R, TK, QT, LD>(q, first, scores);
+        multiply_scores<T, R, TK, TD - QT, LQ, LD>(q_rows, first + QT * 8, scores);
       }
     }
     if (kHalves) {
@@ -380,8 +389,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (is_whole && !kSeparateTiles) {
-        copy_tile<T, BK, DT, LD, THREADS>(second, kHalves ? v_rows + DT : v_rows, v_stride, thread_index);
+      if (kHalves && is_whole) {
+        copy_tile<T, BK, DT, LD, THREADS>(second, v_rows + DT, v_stride, thread_index);
       }
       if (contributes) {
         add_parts<R * TK, WN>(parts, simd_lane, scores);
@@ -390,7 +399,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     } else if (is_whole) {
       wait_for_tile<kAlone>();
     }
-    if (is_whole && kSeparateTiles && is_next_whole) {
+    if (!kHalves && is_whole && is_next_whole) {
       next_tile = tile + 1;
       copy_tile<T, BK, DT, LD, THREADS>(first, next_k_rows, k_stride, thread_index);
     }
@@ -443,7 +452,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
         }
       }
     }
-    if (!kSeparateTiles || !is_whole) {
+    if (kHalves || !is_whole) {
       wait_for_tile<kAlone>();
     }
     if (kHalves) {

@@ -163,7 +163,7 @@ const mistakes: readonly Mistake[] = [
   oneMistake("running maximum not carried", /softmax\.reference = moves \? maximum - unit : softmax\.reference;/, ""),
   oneMistake(
     "no barrier before parts of scores are added up",
-    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(is_whole && !kSeparateTiles)/,
+    /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+if \(kHalves && is_whole)/,
     "",
   ),
   // Whether the SIMD groups of a GPU are then too late is chance.
@@ -181,6 +181,13 @@ const mistakes: readonly Mistake[] = [
   oneMistake("tile class 2 taken for 0", /tile_class == kTileBlocked/, "tile_class != 1"),
   oneMistake("tile classes of another head", /head : 0\);/, "0 : 0);"),
   oneMistake("last tile of keys left out", /int key_tiles = params\.NK;/, "int key_tiles = params.NK - 1;"),
+  oneMistake(
+    "the first rows of Q in registers for all",
+    /first \+ \(group_row \+ n % R \* 8\) \* LP/,
+    "first + n % R * 8 * LP",
+  ),
+  oneMistake("Q in registers left out", /multiply_scores<T, R, TK, QT, LD>\(q, first, scores\);/, ""),
+  oneMistake("the other columns of Q with the first ones of K", /first \+ QT \* 8, scores/, "first, scores"),
   oneMistake(
     "last key not attended",
     /lane\.column, valid_keys\);\s+\}\s+if \(do_causal/,
@@ -257,7 +264,7 @@ testTable("the judgement catches in two parts", mistakesInParts, ({ patches }) =
 
 const mistakesInHalves: readonly Mistake[] = [
   oneMistake("the first half of K twice", /k_rows \+ DT : v_rows/, "k_rows : v_rows"),
-  oneMistake("the first half of V twice", /kHalves \? v_rows \+ DT : v_rows/, "v_rows"),
+  oneMistake("the first half of V twice", /\(second, v_rows \+ DT/, "(second, v_rows"),
   oneMistake("K as the first half of V", /\(first, v_rows, v_stride/, "(first, k_rows, k_stride"),
   oneMistake(
     "the tile's own keys as the next",
@@ -266,7 +273,11 @@ const mistakesInHalves: readonly Mistake[] = [
   ),
   oneMistake("the third quarter of Q as the last", /Q \+ QT \* 8/, "Q + DT"),
   oneMistake("the first half of Q twice", /second, Q \+ DT/, "second, Q"),
-  oneMistake("the last quarter of K with no query", /multiply_scores<T, R, TK, TD - QT, LQ, LD>[^;]+;/, ""),
+  oneMistake(
+    "the last quarter of K with no query",
+    /multiply_scores<T, R, TK, TD - QT, LQ, LD>\(q_rows, second[^;]+;/,
+    "",
+  ),
   oneMistake("the second half of V added to the first", /output \+ \(TD - TT\)/, "output"),
 ];
 

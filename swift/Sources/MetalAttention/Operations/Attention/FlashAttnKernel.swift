@@ -68,21 +68,21 @@ struct FlashAttnTiles {
   let wn: UInt32
 
   /// Bytes of threadgroup memory: rows of 16-bit elements, padded by 16 bytes, and
-  /// the scores that SIMD groups with parts of a row exchange. K and V share one
-  /// tile where two do not fit beside that, or halves of them two where no SIMD group
-  /// shares its tile of keys; then three quarters of Q are in registers. Such SIMD
-  /// groups have scores of two tiles.
+  /// the scores that SIMD groups with parts of a row exchange. K and V have a tile each,
+  /// beside as many columns of Q as there is room for, in sixteens. Where there is none,
+  /// SIMD groups share no tile: they have halves of K and of V, a quarter of Q, and
+  /// scores of two tiles.
   func threadgroupMemory(_ headDim: Int32) -> Int32 {
     let parts = Int32(wn)
     let columns = headDim / parts
     let isAlone = parts > 1 && wm == 1
     let scores = parts == 1 ? 0 : parts * bq * bk * 4 * (isAlone ? 2 : 1)
     func rows(_ count: Int32, of columns: Int32) -> Int32 { parts * count * (columns + 8) * 2 }
-    let separate = rows(bq + 2 * bk, of: columns) + scores
-    if separate <= 32768 { return separate }
-    let shared = rows(bq + bk, of: columns) + scores
-    let halves = rows(bq, of: columns / 4) + rows(2 * bk, of: columns / 2) + scores
-    return isAlone ? halves : shared
+    let keys = rows(2 * bk, of: columns)
+    let room = 32768 - scores - keys
+    if room < 0 { return rows(bq, of: columns / 4) + rows(2 * bk, of: columns / 2) + scores }
+    let columnsOfQ = (room / (parts * bq * 2) - 8) / 16 * 16
+    return rows(bq, of: min(columns, columnsOfQ)) + keys + scores
   }
 
   /// The geometry for a head size that has kernels: the most rows and keys for which 32 KiB of threadgroup memory
