@@ -33,7 +33,10 @@ const base: Omit<PrefillCase, "row"> = {
   ...{ layout: "head-major", values: "normal", pattern: "random", maskShape: "by-head", tileClasses: true, seed: 11 },
 };
 
-test.each(flashAttnPrefillSupport().map((row) => [row.kernel, row.mask, row] as const))(
+/** One head size of each kind of tiles; the table of all sizes is that of the kernels as a whole. */
+const rows = flashAttnPrefillSupport().filter(({ headDim }) => [64, 128, 256, 512].includes(headDim));
+
+test.each(rows.map((row) => [row.kernel, row.mask, row] as const))(
   "%s, mask %s, against the float64 oracle",
   (_kernel, _mask, row) => {
     for (const values of valueKinds)
