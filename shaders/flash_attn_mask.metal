@@ -9,10 +9,11 @@
 /// need not compute (blocked) or need not read (unmasked). Keys past kL and rows
 /// past qL do not count.
 ///
-/// No threadgroup memory, no barriers, any threadgroup size. Registers: 18 to 24 of the
-/// builders, of runs of bools 14 to 17, 26 to 30 of the classifiers (nvptx64, sm_90). Bound by
-/// memory: the builders write and the classifiers read each mask element once.
+/// No threadgroup memory, no barriers, any threadgroup size, of whole SIMD groups for the classifiers. Registers: 18 to
+/// 24 of the builders, of runs of bools 14 to 17, 32 of the classifiers (nvptx64, sm_90). Bound by memory: the builders
+/// write and the classifiers read each mask element once.
 #include <metal_stdlib>
+#include <metal_simdgroup>
 
 #include "ShaderTypes.h"
 #include "common/instantiate.h"
@@ -76,34 +77,54 @@ template <typename Element, bool kWindow>
   }
 }
 
-/// Grid (NK, NQ, planes): a thread classifies one tile of one mask plane, so that
-/// the 32 threads of a SIMD group read neighbouring tiles, whole lines of memory.
+/// Grid: threadgroups (ceil(kL / (32 T)), NQ, planes) of (32, T, 1): the lanes of a SIMD group classify the tiles of 32
+/// neighbouring keys of one mask plane, a key each.
 template <typename Element, short BQ, short BK>
 [[kernel]] void classify_mask_tiles(const device typename Element::Type *mask [[buffer(0)]],
                                     device uchar *tile_classes [[buffer(1)]],
                                     constant ClassifyMaskParams &params [[buffer(2)]],
-                                    uint3 position [[thread_position_in_grid]]) {
+                                    uint lane [[thread_index_in_simdgroup]],
+                                    uint simd_group [[simdgroup_index_in_threadgroup]],
+                                    uint3 group [[threadgroup_position_in_grid]],
+                                    uint3 threads [[threads_per_threadgroup]]) {
+  static_assert(lanes % BK == 0, "lanes have whole tiles");
+  const long first_key = long(group.x * threads.y + simd_group) * lanes;
+  if (first_key >= params.kL) {
+    return;
+  }
   const int heads = head_planes(params.M_strides, params.H);
-  const int batch = int(position.z) / heads;
-  const int head = int(position.z) % heads;
-  const int first_row = int(position.y) * BQ;
-  const int first_key = int(position.x) * BK;
+  const int batch = int(group.z) / heads;
+  const int head = int(group.z) % heads;
+  const int first_row = int(group.y) * BQ;
   const int rows = min(int(BQ), params.qL - first_row);
-  const int keys = min(int(BK), params.kL - first_key);
-  const device typename Element::Type *tile_row =
+  const bool has_key = first_key + lane < params.kL;
+  const device typename Element::Type *keys =
       mask + batch * params.M_strides[0] + head * params.M_strides[1] + first_row * params.M_strides[2] + first_key;
   bool all_blocked = true;
   bool all_unmasked = true;
-  for (int row = 0; row < rows; row++) {
-    for (int key = 0; key < keys; key++) {
-      const typename Element::Type element = tile_row[key];
+  if (rows == BQ && first_key + lanes <= params.kL) {
+// Loads of eight rows are under way together.
+#pragma clang loop unroll_count(8)
+    for (int row = 0; row < BQ; row++) {
+      const typename Element::Type element = keys[row * params.M_strides[2] + lane];
       all_blocked &= Element::is_blocked(element);
       all_unmasked &= Element::is_unmasked(element);
     }
-    tile_row += params.M_strides[2];
+  } else if (has_key) {
+    for (int row = 0; row < rows; row++) {
+      const typename Element::Type element = keys[row * params.M_strides[2] + lane];
+      all_blocked &= Element::is_blocked(element);
+      all_unmasked &= Element::is_unmasked(element);
+    }
   }
-  const long tile = (long(position.z) * params.NQ + position.y) * params.NK + position.x;
-  tile_classes[tile] = all_blocked ? kTileBlocked : (all_unmasked ? kTileUnmasked : kTileMixed);
+  // Of the lanes of a tile, where those past the last key do not count.
+  const ulong of_tile = ((1ul << BK) - 1) << (lane / BK * BK);
+  const ulong blocked = ulong(simd_vote::vote_t(simd_ballot(all_blocked))) & of_tile;
+  const ulong unmasked = ulong(simd_vote::vote_t(simd_ballot(all_unmasked))) & of_tile;
+  if (lane % BK == 0 && has_key) {
+    const long tile = (long(group.z) * params.NQ + group.y) * params.NK + (first_key + lane) / BK;
+    tile_classes[tile] = blocked == of_tile ? kTileBlocked : (unmasked == of_tile ? kTileUnmasked : kTileMixed);
+  }
 }
 
 // Entry points.

@@ -2,7 +2,8 @@ import CMetalAttention
 
 /// `ma_classify_mask_tiles`: a byte for each tile of a mask.
 enum ClassifyMaskTiles {
-  private static let threadsPerThreadgroup: UInt32 = 1024
+  private static let keysPerSIMDGroup: UInt32 = 32
+  private static let simdGroupsPerThreadgroup: UInt32 = 8
 
   static func encode(_ args: MAClassifyMaskTilesArgs, into pass: Pass) throws(StatusError) -> PipelineSlot? {
     var params = args.params
@@ -42,10 +43,13 @@ enum ClassifyMaskTiles {
     encoder.bind(params, at: 2)
     encoder.note(read)
     encoder.note(written)
-    let grid = GridSize(
-      UInt32(bitPattern: params.NK), UInt32(bitPattern: params.NQ), UInt32(truncatingIfNeeded: planeCount.value))
-    let threads = grid.threadgroup(atMost: min(threadsPerThreadgroup, pipeline.maxTotalThreadsPerThreadgroup))
-    encoder.dispatch(.classifyMaskTiles, .threads, grid: grid, threads: threads)
+    let keys = keysPerSIMDGroup * simdGroupsPerThreadgroup
+    encoder.dispatch(
+      .classifyMaskTiles, .threadgroups,
+      grid: GridSize(
+        (UInt32(bitPattern: params.kL) - 1) / keys + 1, UInt32(bitPattern: params.NQ),
+        UInt32(truncatingIfNeeded: planeCount.value)),
+      threads: GridSize(keysPerSIMDGroup, simdGroupsPerThreadgroup, 1))
     pass.addTileClasses(
       written, of: read,
       MaskGeometry(
