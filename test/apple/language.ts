@@ -22,7 +22,7 @@ const documented = {
   functions: `abs all any as_type ceil clamp clz copysign cos cospi ctz dot exp exp2 exp10 fabs floor fma fmax fmin fract frexp
     isfinite isinf isnan isunordered ldexp length log log2 max min mix popcount pow precise fast rint round rsqrt saturate select sign
     sin sinpi sqrt step tanh trunc extract_bits insert_bits reverse_bits rotate mulhi mad24 mul24 hadd absdiff`,
-  simdgroup: `simd_all simd_any simd_ballot simd_broadcast simd_broadcast_first simd_max simd_min simd_or simd_and simd_xor
+  simdgroup: `simd_all simd_any simd_ballot simd_vote vote_t simd_broadcast simd_broadcast_first simd_max simd_min simd_or simd_and simd_xor
     simd_prefix_exclusive_sum simd_prefix_inclusive_sum simd_product simd_shuffle simd_shuffle_down simd_shuffle_up
     simd_shuffle_xor simd_shuffle_rotate_down simd_shuffle_rotate_up simd_sum quad_sum quad_shuffle_xor`,
   matrices: `simdgroup_load simdgroup_store simdgroup_multiply simdgroup_multiply_accumulate thread_elements
