@@ -68,14 +68,12 @@ import Testing
     var info = MAPipelineInfo()
     expectOK(ma_pipeline_info(pipeline, &info))
     #expect(info.threadExecutionWidth == 32)
-    // Attention declares its threadgroup: of prompts at D = 64 two SIMD groups, else as many threads as leave each its
-    // registers.
+    // Attention declares as many threads as leave each its registers.
     let isAttention =
       kernel.name.hasPrefix("flash_attn_prefill") && !kernel.name.hasPrefix("flash_attn_prefill_decode")
-    let isSmall = kernel.name.contains("_d64")
     let isOfTokens = kernel.name.hasPrefix("flash_attn_vec") && !kernel.name.contains("_reduce")
     let ofTokens: UInt32 = kernel.name.hasPrefix("flash_attn_vec_matrices") ? 384 : 512
-    let threads: UInt32 = isOfTokens ? ofTokens : !isAttention ? 1024 : isSmall ? 64 : 512
+    let threads: UInt32 = isOfTokens ? ofTokens : isAttention ? 512 : 1024
     #expect(info.maxTotalThreadsPerThreadgroup == threads)
     #expect(info.staticThreadgroupMemoryLength <= 32768)
     expectOK(ma_pipeline_release(pipeline))
