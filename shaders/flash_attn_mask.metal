@@ -102,15 +102,9 @@ template <typename Element, short BQ, short BK>
       mask + batch * params.M_strides[0] + head * params.M_strides[1] + first_row * params.M_strides[2] + first_key;
   bool all_blocked = true;
   bool all_unmasked = true;
-  if (rows == BQ && first_key + lanes <= params.kL) {
+  if (has_key) {
 // Loads of eight rows are under way together.
 #pragma clang loop unroll_count(8)
-    for (int row = 0; row < BQ; row++) {
-      const typename Element::Type element = keys[row * params.M_strides[2] + lane];
-      all_blocked &= Element::is_blocked(element);
-      all_unmasked &= Element::is_unmasked(element);
-    }
-  } else if (has_key) {
     for (int row = 0; row < rows; row++) {
       const typename Element::Type element = keys[row * params.M_strides[2] + lane];
       all_blocked &= Element::is_blocked(element);

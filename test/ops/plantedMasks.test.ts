@@ -109,7 +109,7 @@ const mistakesOfClasses = [
   oneMistake("blocked and unmasked exchanged", /blocked == of_tile \?/, "unmasked == of_tile ?"),
   oneMistake("the first row of tiles for all", /int\(group\.y\) \* BQ/, "0"),
   oneMistake("the last rows left out", /row < rows; row\+\+/, "row < rows - 1; row++"),
-  oneMistake("keys past the last one count", /\} else if \(has_key\) \{/, "} else {"),
+  oneMistake("keys past the last one count", / if \(has_key\) \{/, " {"),
   oneMistake("the classes of the first tile for both", /\(first_key \+ lane\) \/ BK/, "first_key / BK"),
 ];
 
