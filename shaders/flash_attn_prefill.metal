@@ -26,9 +26,9 @@
 ///   256   32  16  2   2   32,768, but 3/8 of Q        64 + 8, and 3/8 of Q         128
 ///   512   16  16  1   4   31,744 = Q + K or V + S     64 + 8, and 3/4 of Q         128, 28 bytes spilled
 /// Registers are those of a causal one; with options they are 128, with up to 232 bytes spilled at D = 512. Rows and
-/// keys of a tile are as many as 32 KiB have room for: a SIMD group reads its rows of Q anew for each tile, and all K
-/// and V of it, which is what bounds a GPU up to D = 128. K and V have a tile each, beside as much of Q as fits; the
-/// rest of Q is in registers. At D = 512 no two SIMD groups share a column, each waits for its own tile alone, and
+/// keys of a tile are about as many as 32 KiB have room for: a SIMD group reads its rows of Q anew for each tile, and
+/// all K and V of it, which is what bounds a GPU up to D = 128. K and V have a tile each, beside as much of Q as fits;
+/// the rest of Q is in registers. At D = 512 no two SIMD groups share a column, each waits for its own tile alone, and
 /// halves of K and of V take turns. Rows are padded by 16 bytes so that the 8 rows of a matrix fall into different
 /// banks. Whole tiles of rows at multiples of 16 bytes are copied as they are, which a GPU may do by itself: V while K
 /// is multiplied, and the next K while V is. At D = 512 the second half of the columns of K comes while the first is

@@ -5,8 +5,9 @@
 
 namespace lanes {
 
-/// On NVIDIA floats become bfloats and halves by two, as the halves of a word, as fast as other arithmetic
-/// (`cvt.rn.bf16x2.f32`): one alone takes eight times as long. So pairs that lie in one vector are rounded at once.
+/// On NVIDIA floats become bfloats and halves by two, as the halves of a word (`cvt.rn.bf16x2.f32`, F2FP); a bfloat
+/// alone goes through the slower unit of conversions (F2F). So two that become a vector, or the halves of a word, are
+/// rounded at once.
 class RoundPairs : public llvm::PassInfoMixin<RoundPairs> {
  public:
   static bool isRequired() { return true; }
