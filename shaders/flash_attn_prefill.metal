@@ -20,12 +20,12 @@
 ///   64    64  32  4   1   18,432 = Q + K + V          32 (O) + 16 (S)              96
 ///   80    64  32  4   1   22,528                      40 + 16                      128, 12 bytes spilled
 ///   96    64  32  4   1   26,624                      48 + 16                      128, 12
-///   112   64  32  4   1   30,720                      56 + 16                      128, 4
+///   112   64  32  4   1   30,720                      56 + 16                      128, 12
 ///   128   64  16  4   1   26,112                      64 + 8                       127
 ///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       128
 ///   256   32  16  2   2   32,768, but 3/8 of Q        64 + 8, and 3/8 of Q         128
-///   512   16  16  1   4   31,744 = Q + K or V + S     64 + 8, and 3/4 of Q         128, 28 bytes spilled
-/// Registers are those of a causal one; with options they are 128, with up to 232 bytes spilled at D = 512. Rows and
+///   512   16  16  1   4   31,744, but half of Q       64 + 8, and half of Q        128
+/// Registers are those of a causal one; with options they are 128, with up to 200 bytes spilled at D = 512. Rows and
 /// keys of a tile are about as many as 32 KiB have room for: a SIMD group reads its rows of Q anew for each tile, and
 /// all K and V of it, which is what bounds a GPU up to D = 128. K and V have a tile each, beside as much of Q as fits;
 /// the rest of Q is in registers. At D = 512 no two SIMD groups share a column, each waits for its own tile alone, and
@@ -150,21 +150,19 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
   constexpr bool kParts = WN > 1;
   constexpr bool kAlone = kParts && WM == 1;  // a SIMD group shares no tile
   constexpr int kScores = R * TK * 32;  // pairs of scores of a SIMD group
-  // Alone, those that are late still read the last tile's scores.
-  constexpr int kSums = kParts ? WN * WM * kScores * (kAlone ? 2 : 1) : 0;
+  constexpr int kSums = kParts ? WN * WM * kScores : 0;
   // K and V have a tile each, beside as much of Q as there is room for; the rest of it is in registers. Where there is
-  // none, a SIMD group is alone, and halves of the columns of K and of V take turns in two tiles.
+  // none, a SIMD group is alone, halves of the columns of K and of V take turns in two tiles, and half of Q has room.
   constexpr int kQueryBytes = 32768 - kSums * int(sizeof(float2)) - 2 * WN * BK * (DW + 8) * int(sizeof(T));
   constexpr bool kHalves = kQueryBytes < 0;
-  static_assert(!kHalves || (kAlone && BQ <= BK), "Q passes through the tiles of keys");
+  static_assert(!kHalves || kAlone, "no other SIMD group waits for a half");
   constexpr short kRoom = short(kQueryBytes / (WN * BQ * int(sizeof(T))) - 8) / 16 * 16;
-  constexpr short DQ = kHalves ? DW / 4 : kRoom < DW ? kRoom : DW;  // columns of Q in threadgroup memory
+  constexpr short DQ = kHalves ? DW / 2 : kRoom < DW ? kRoom : DW;  // columns of Q in threadgroup memory
   constexpr short QT = (DW - DQ) / 8;  // matrices of a block of Q in registers
   constexpr short LQ = DQ + 8;  // elements from row to row of Q in threadgroup memory
   constexpr int kQueries = WN * BQ * LQ * int(sizeof(T)) / int(sizeof(float2));
   constexpr short DT = kHalves ? DW / 2 : DW;  // columns of a tile of a SIMD group
   constexpr short TT = DT / 8;  // matrices of them
-  constexpr short QS = kHalves ? QT - TT : TT;  // matrices of Q in registers that are of the second half
   constexpr short LD = DT + 8;  // elements from row to row of it
   constexpr int kTileRuns = WN * BK * LD * int(sizeof(T)) / int(sizeof(uint4));
 
@@ -241,18 +239,9 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
 
   simdgroup_matrix<T, 8, 8> q[QT > 0 ? R * QT : 1];
   load_tile<T, BQ, DQ, LQ, THREADS>(q_tile, Q + QT * 8, params.Q_strides[2], valid_rows, thread_index);
-  if (kHalves) {
-    load_tile<T, BQ, DT, LD, THREADS>(first, Q, params.Q_strides[2], valid_rows, thread_index);
-    load_tile<T, BQ, QS * 8, LD, THREADS>(second, Q + DT, params.Q_strides[2], valid_rows, thread_index);
-    simdgroup_barrier(mem_flags::mem_threadgroup);
-#pragma clang loop unroll(full)
-    for (short n = 0; n < R * QT; n++) {
-      const short d = n / R;
-      simdgroup_load(q[n], (d < TT ? first : second) + n % R * 8 * LD + d % TT * 8, LD);
-    }
-  } else if (QT > 0) {
+  if (QT > 0) {
     constexpr short LP = QT * 8 + 8;  // elements from row to row on the way
-    static_assert(kHalves || BQ * LP <= BK * LD, "Q passes through a tile of keys");
+    static_assert(BQ * LP <= BK * LD, "Q passes through a tile of keys");
     load_tile<T, BQ, QT * 8, LP, THREADS>(first, Q, params.Q_strides[2], valid_rows, thread_index);
     wait_for_tile<kAlone>();
 #pragma clang loop unroll(full)
@@ -292,12 +281,10 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
 
   long k_stride = params.K_strides[2];
   long v_stride = params.V_strides[2];
-  int turn = 0;
-  int next_tile = -1;  // that is on its way
+  bool is_ahead = false;  // whether K of the tile is on its way
   for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
     if (has_tail && tile >= key_tiles) {  // on to the tail
       prompt.is_in_tail = true;
-      next_tile = -1;
       K = tail_keys + kv_head * D + part * DW;
       V = tail_values + kv_head * D + part * DW;
       k_stride = prompt.tail_row;
@@ -311,6 +298,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     }
     const uchar tile_class = has_blk ? tile_classes[tile] : kTileMixed;
     if (tile_class == kTileBlocked) {
+      is_ahead = false;
       continue;
     }
     const int first_key = tile * BK;
@@ -341,7 +329,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       next_k_rows = K + offset_of_key(options, params.K_strides, block_table, prompt, first_key + BK);
     }
     if (is_whole) {
-      if (next_tile != tile) {
+      if (!is_ahead) {
         wait_for_tile<kAlone>();
         copy_tile<T, BK, DT, LD, THREADS>(first, k_rows, k_stride, thread_index);
       }
@@ -368,23 +356,20 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     Accumulator scores[R * TK];  // then P, in the same registers
     if (contributes) {
       clear_scores<R * TK>(scores);
+      multiply_scores<T, R, TK, QT, LD>(q, first, scores);
       if (kHalves) {
-        multiply_scores<T, R, TK, TT, LD>(q, first, scores);
-      } else {
-        multiply_scores<T, R, TK, QT, LD>(q, first, scores);
-        multiply_scores<T, R, TK, TD - QT, LQ, LD>(q_rows, first + QT * 8, scores);
+        wait_for_tile<kAlone>();
+        if (is_whole) {
+          copy_tile<T, BK, DT, LD, THREADS>(first, v_rows, v_stride, thread_index);
+        }
       }
-    }
-    if (kHalves) {
-      wait_for_tile<kAlone>();
-      if (is_whole) {
-        copy_tile<T, BK, DT, LD, THREADS>(first, v_rows, v_stride, thread_index);
-      }
-      multiply_scores<T, R, TK, QS, LD>(q + R * TT, second, scores);
-      multiply_scores<T, R, TK, TD - QT, LQ, LD>(q_rows, second + QS * 8, scores);
+      multiply_scores<T, R, TK, TD - QT, LQ, LD>(q_rows, kHalves ? second : first + QT * 8, scores);
     }
     if (kParts) {
-      threadgroup float2 *parts = queries_and_sums + kQueries + (turn * WM + group_row / (8 * R)) * WN * kScores;
+      threadgroup float2 *parts = queries_and_sums + kQueries + group_row / (8 * R) * WN * kScores;
+      if (kAlone) {  // those that are late still read the last tile's scores
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+      }
       if (contributes) {
         put_part<R * TK>(parts + part * kScores, simd_lane, scores);
       }
@@ -395,12 +380,11 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
       if (contributes) {
         add_parts<R * TK, WN>(parts, simd_lane, scores);
       }
-      turn = kAlone ? 1 - turn : 0;
     } else if (is_whole) {
       wait_for_tile<kAlone>();
     }
-    if (!kHalves && is_whole && is_next_whole) {
-      next_tile = tile + 1;
+    is_ahead = is_whole && is_next_whole;
+    if (!kHalves && is_ahead) {
       copy_tile<T, BK, DT, LD, THREADS>(first, next_k_rows, k_stride, thread_index);
     }
     if (contributes) {
@@ -458,8 +442,7 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     if (kHalves) {
       weigh<T, R, TK, TT, TD, LD>(scores, first, output);
       wait_for_tile<kAlone>();
-      if (is_whole && is_next_whole) {
-        next_tile = tile + 1;
+      if (is_ahead) {
         copy_tile<T, BK, DT, LD, THREADS>(first, next_k_rows, k_stride, thread_index);
       }
     }

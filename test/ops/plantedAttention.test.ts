@@ -223,7 +223,7 @@ const mistakesInCopies: readonly Mistake[] = [
     "(first, k_rows",
   ),
   oneMistake("K as V", /k_rows \+ DT : v_rows/, "k_rows + DT : k_rows"),
-  oneMistake("the next tile as any", /if \(next_tile != tile\)(?= \{\s+wait_for_tile)/, "if (next_tile < 0)"),
+  oneMistake("keys of a tile that is skipped for the next one's", /is_ahead = false;(?=\s+continue)/, ""),
   ...(isOtherGpu
     ? []
     : [
@@ -271,13 +271,22 @@ const mistakesInHalves: readonly Mistake[] = [
     /\(first, next_k_rows(?=, k_stride, thread_index\);\s+\}\s+\}\s+if \(contributes\))/,
     "(first, k_rows",
   ),
-  oneMistake("the third quarter of Q as the last", /Q \+ QT \* 8/, "Q + DT"),
-  oneMistake("the first half of Q twice", /second, Q \+ DT/, "second, Q"),
+  oneMistake("the first half of Q twice", /Q \+ QT \* 8/, "Q"),
   oneMistake(
-    "the last quarter of K with no query",
-    /multiply_scores<T, R, TK, TD - QT, LQ, LD>\(q_rows, second[^;]+;/,
+    "the second half of K with no query",
+    /multiply_scores<T, R, TK, TD - QT, LQ, LD>\(q_rows, kHalves[^;]+;/,
     "",
   ),
+  oneMistake("the first half of K with the second one's queries", /kHalves \? second : first/, "first"),
+  ...(isOtherGpu
+    ? []
+    : [
+        oneMistake(
+          "parts of scores put where others still read",
+          /threadgroup_barrier\(mem_flags::mem_threadgroup\);(?=\s+\}\s+if \(contributes\) \{\s+put_part)/,
+          "",
+        ),
+      ]),
   oneMistake("the second half of V added to the first", /output \+ \(TD - TT\)/, "output"),
 ];
 

@@ -181,7 +181,6 @@ testTable("the judgement catches", mistakes, ({ patches }) => {
 const mistakesInCopies: readonly Mistake[] = [
   oneMistake("the tile's own keys as the next", /prompt, first_key \+ BK\);/, "prompt, first_key);"),
   oneMistake("the next keys behind these", /if \(has_options && is_next_whole\)/, "if (false)"),
-  oneMistake("keys of the cache for the tail's", /next_tile = -1;(?=\s+K = tail_keys)/, ""),
 ];
 
 testTable("whole tiles as they are", [{ name: "passes" }], () => {
