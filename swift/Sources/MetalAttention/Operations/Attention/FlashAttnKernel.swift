@@ -45,10 +45,10 @@ enum FlashAttnKernel {
 
   @inline(never)
   private static func unsupported(_ dtype: DType, _ headDim: Int32) -> StatusError {
-    // (32 + 16) rows of 256 floats and 16 bytes of padding.
+    // Two of (16 + 16) rows of 128 floats and 16 bytes of padding.
     let reason =
       dtype == .f32
-      ? ": in f32 the tiles of D=256 take 49920 of 32768 bytes of threadgroup memory, so that no head size is made in it"
+      ? ": in f32 K and V at D=256 take 33792 of 32768 bytes of threadgroup memory, so that no head size is made in it"
       : ""
     return StatusError(
       StatusCode.unsupported,
@@ -70,17 +70,15 @@ struct FlashAttnTiles {
   /// Bytes of threadgroup memory: rows of 16-bit elements, padded by 16 bytes, and
   /// the scores that SIMD groups with parts of a row exchange. K and V have a tile each,
   /// beside as many columns of Q as there is room for, in sixteens. Where there is none,
-  /// SIMD groups share no tile: they have halves of K and of V, a quarter of Q, and
-  /// scores of two tiles.
+  /// SIMD groups share no tile, and have halves of K, of V and of Q.
   func threadgroupMemory(_ headDim: Int32) -> Int32 {
     let parts = Int32(wn)
     let columns = headDim / parts
-    let isAlone = parts > 1 && wm == 1
-    let scores = parts == 1 ? 0 : parts * bq * bk * 4 * (isAlone ? 2 : 1)
+    let scores = parts == 1 ? 0 : parts * bq * bk * 4
     func rows(_ count: Int32, of columns: Int32) -> Int32 { parts * count * (columns + 8) * 2 }
     let keys = rows(2 * bk, of: columns)
     let room = 32768 - scores - keys
-    if room < 0 { return rows(bq, of: columns / 4) + rows(2 * bk, of: columns / 2) + scores }
+    if room < 0 { return rows(bq + 2 * bk, of: columns / 2) + scores }
     let columnsOfQ = (room / (parts * bq * 2) - 8) / 16 * 16
     return rows(bq, of: min(columns, columnsOfQ)) + keys + scores
   }
