@@ -127,7 +127,7 @@ const dtypeCases: readonly Refusal[] = [
     refused(`all of ${dtype}`, all(dtype), "unsupported", "q", dtype, "bf16 or f16"),
   ),
   // The tiles of 32-bit elements: 48 rows of 256 and 16 bytes of padding.
-  refused("all of f32", all("f32"), "unsupported", "q", "f32", 48 * (256 * 4 + 16), 32768, "bf16 or f16"),
+  refused("all of f32", all("f32"), "unsupported", "q", "f32", 2 * 32 * (128 * 4 + 16), 32768, "bf16 or f16"),
   ...(["q", "k", "v", "out"] as const).flatMap((name) =>
     dtypes.map((dtype) => {
       // A query of another dtype shows where the keys are compared with it.
