@@ -17,22 +17,22 @@
 /// threadgroup memory, so that each SIMD group has P.
 ///
 ///   D     BQ  BK  WM  WN  threadgroup bytes           accumulator floats a lane    registers (nvptx64, sm_90)
-///   64    64  32  4   1   18,432 = Q + K + V          32 (O) + 16 (S)              96
+///   64    64  32  4   1   18,432 = Q + K + V          32 (O) + 16 (S)              127
 ///   80    64  32  4   1   22,528                      40 + 16                      128, 12 bytes spilled
 ///   96    64  32  4   1   26,624                      48 + 16                      128, 12
 ///   112   64  32  4   1   30,720                      56 + 16                      128, 12
-///   128   64  16  4   1   26,112                      64 + 8                       127
-///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       128
+///   128   64  16  4   1   26,112                      64 + 8                       128
+///   192   32  16  2   2   30,720 = Q + K + V + S      48 + 8                       126
 ///   256   32  16  2   2   32,768, but 3/8 of Q        64 + 8, and 3/8 of Q         128
 ///   512   16  16  1   4   31,744, but half of Q       64 + 8, and half of Q        128
-/// Registers are those of a causal one; with options they are 128, with up to 200 bytes spilled at D = 512. Rows and
-/// keys of a tile are about as many as 32 KiB have room for: a SIMD group reads its rows of Q anew for each tile, and
-/// all K and V of it, which is what bounds a GPU up to D = 128. K and V have a tile each, beside as much of Q as fits;
-/// the rest of Q is in registers. At D = 512 no two SIMD groups share a column, each waits for its own tile alone, and
-/// halves of K and of V take turns. Rows are padded by 16 bytes so that the 8 rows of a matrix fall into different
-/// banks. Whole tiles of rows at multiples of 16 bytes are copied as they are, which a GPU may do by itself: V while K
-/// is multiplied, and the next K while V is. At D = 512 the second half of the columns of K comes while the first is
-/// multiplied, and so on from half to half, of V and of the next K.
+/// Registers are those of a causal one over whole aligned tiles. At D = 512 up to 140 bytes are spilled where tiles are
+/// not, up to 200 with options. Rows and keys of a tile are about as many as 32 KiB have room for: a SIMD group reads
+/// its rows of Q anew for each tile, and all K and V of it, which is what bounds a GPU up to D = 128. K and V have a
+/// tile each, beside as much of Q as fits; the rest of Q is in registers. At D = 512 no two SIMD groups share a column,
+/// each waits for its own tile alone, and halves of K and of V take turns. Rows are padded by 16 bytes so that the 8
+/// rows of a matrix fall into different banks. Whole tiles of rows at multiples of 16 bytes are copied as they are,
+/// which a GPU may do by itself: V while K is multiplied, and the next K while V is. At D = 512 the second half of the
+/// columns of K comes while the first is multiplied, and so on from half to half, of V and of the next K.
 ///
 /// Beside a mask, or in place of one: a window, a soft cap, sinks, ALiBi, the logarithm of a row's
 /// sum, and sequences of lengths of their own, packed or in a cache that is linear, a ring or in
@@ -281,7 +281,8 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
 
   long k_stride = params.K_strides[2];
   long v_stride = params.V_strides[2];
-  bool is_ahead = false;  // whether K of the tile is on its way
+  // Whether K of the tile is on its way; behind the last tile, as before the tail's first, there is none.
+  bool is_ahead = false;
   for (int tile = first_tile; tile < key_tiles || (has_tail && !prompt.is_in_tail); tile++) {
     if (has_tail && tile >= key_tiles) {  // on to the tail
       prompt.is_in_tail = true;

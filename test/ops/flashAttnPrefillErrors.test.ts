@@ -126,7 +126,7 @@ const dtypeCases: readonly Refusal[] = [
   ...(["u8", "i32"] as const).map((dtype) =>
     refused(`all of ${dtype}`, all(dtype), "unsupported", "q", dtype, "bf16 or f16"),
   ),
-  // The tiles of 32-bit elements: 48 rows of 256 and 16 bytes of padding.
+  // K and V of 32-bit elements: 32 rows of 128 and 16 bytes of padding, for each half of D.
   refused("all of f32", all("f32"), "unsupported", "q", "f32", 2 * 32 * (128 * 4 + 16), 32768, "bf16 or f16"),
   ...(["q", "k", "v", "out"] as const).flatMap((name) =>
     dtypes.map((dtype) => {

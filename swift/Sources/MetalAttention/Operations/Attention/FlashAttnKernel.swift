@@ -45,7 +45,7 @@ enum FlashAttnKernel {
 
   @inline(never)
   private static func unsupported(_ dtype: DType, _ headDim: Int32) -> StatusError {
-    // Two of (16 + 16) rows of 128 floats and 16 bytes of padding.
+    // For each half of D (16 + 16) rows of 128 floats and 16 bytes of padding.
     let reason =
       dtype == .f32
       ? ": in f32 K and V at D=256 take 33792 of 32768 bytes of threadgroup memory, so that no head size is made in it"
