@@ -23,8 +23,8 @@ fetch_argument_parser() {
     -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o "APT::Sandbox::User=root"
   )
   apt-get "${options[@]}" update
-  # Only the orig archive matters: a mirror that lacks a sibling file makes apt fail after it has come.
-  (cd "$apt/download" && apt-get "${options[@]}" source --download-only --only-source swiftlang) || true
+  # Only the orig archive matters; a mirror may lack the files beside it.
+  (cd "$apt/download" && apt-get "${options[@]}" source --download-only --only-source --tar-only swiftlang)
   archive=$(find "$apt/download" -name 'swiftlang_*.orig.tar.*' -print -quit)
   if [[ -z $archive ]]; then
     echo "apt brought no orig archive of swiftlang"
