@@ -88,7 +88,7 @@ final class SoftBuffer: MTLBuffer {
 
   /// NULL of a private buffer, as Metal has it, whose type does not say so.
   func contents() -> UnsafeMutableRawPointer {
-    storageMode == .private ? unsafeBitCast(0, to: UnsafeMutableRawPointer.self) : pointer
+    storageMode == .private ? unsafeBitCast(UnsafeMutableRawPointer?.none, to: UnsafeMutableRawPointer.self) : pointer
   }
 
   var gpuAddress: UInt64 { UInt64(UInt(bitPattern: pointer)) }

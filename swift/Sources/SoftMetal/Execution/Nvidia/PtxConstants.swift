@@ -80,7 +80,7 @@ enum PtxConstants {
       let text = String(bits & (count == 16 ? UInt64.max : 1 << (4 * count) - 1), radix: 16)
       return String(repeating: "0", count: count - text.count) + text
     }
-    switch register.drop { $0 == "%" }.prefix(while: \.isLetter) {
+    switch register.drop(while: { $0 == "%" }).prefix(while: \.isLetter) {
     case "rs": return "mov.b16 \(register), 0x\(digits(4));"
     case "r": return "mov.b32 \(register), 0x\(digits(8));"
     case "rd": return "mov.b64 \(register), 0x\(digits(16));"
