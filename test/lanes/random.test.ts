@@ -1,10 +1,10 @@
-/** 200 random kernels leave the same bits on both executors. `bun test/lanes/main.ts` runs more of them. */
+/** 500 random kernels leave the same bits on both executors. `bun test/lanes/main.ts` runs more of them. */
 import { expect, test } from "bun:test";
 import { differingSeeds, shrunk } from "./compare.ts";
 
 /** Kernels of one source, which clang reads once for each executor. */
 const perSource = 50;
-const firstSeeds = Array.from({ length: 4 }, (_, source) => 1 + source * perSource);
+const firstSeeds = Array.from({ length: 10 }, (_, source) => 1 + source * perSource);
 
 if (process.platform === "linux") {
   // All at once, so that no processor waits for the slower executor of a source.
