@@ -1,6 +1,5 @@
 /**
- * Has NVIDIA's assembler, `ptxas`, take the PTX of the built-in kernels in the platform package: of all of them, which
- * takes minutes, or of a sample, as `scripts/package` made it.
+ * Has NVIDIA's assembler, `ptxas`, take the PTX of the built-in kernels in the platform package.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

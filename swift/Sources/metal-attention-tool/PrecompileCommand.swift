@@ -31,8 +31,8 @@ import ArgumentParser
 
     @Option(
       help: """
-        Of a source's kernels, for levels that this processor does not choose: the first, and every so many from there. \
-        All of them unless given.
+        Of a source's kernels, for processors' levels that this one does not choose: the first, and every so many from \
+        there. All of them unless given.
         """)
     var sample = 1
 
@@ -59,7 +59,7 @@ import ArgumentParser
       let kernels = Mutex<[(precompiler: Precompiler, unit: Precompiler.Unit)]>([])
       try Concurrently.run(libraries, jobs: jobs) { precompiler, compilation in
         let units = try precompiler.compileLibrary(compilation.source, options: compilation.options)
-        let stride = precompiler.isForThisMachine ? 1 : sample
+        let stride = precompiler.isForOtherProcessors ? sample : 1
         let chosen = units.enumerated().filter { $0.offset.isMultiple(of: stride) }
         kernels.withLock { $0 += chosen.map { (precompiler, $0.element) } }
       }

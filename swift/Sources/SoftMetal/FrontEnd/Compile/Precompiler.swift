@@ -31,9 +31,10 @@ package struct Precompiler: Sendable {
     }
   }
 
-  /// That this machine's processor chooses what this compiles.
-  package var isForThisMachine: Bool {
-    ProcessorLevel.upTo(sm_x86_64_level()).first.map { target == .processor($0) } ?? false
+  /// That it compiles for processors, and this machine's chooses something else.
+  package var isForOtherProcessors: Bool {
+    guard case .processor(let level) = target else { return false }
+    return ProcessorLevel.upTo(sm_x86_64_level()).first != level
   }
 
   /// Compiles what the kernels of a source share.
