@@ -170,6 +170,21 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  test("a table of up to 256 numbers is looked up in registers, where no page ends in it", async () => {
+    const source = await withAttributes("lookUps", `"prefer-vector-width"="512"`);
+    const regular = await regularVersion(source);
+    const count = (what: RegExp) => regular.match(what)?.length ?? 0;
+    // For 16 lanes at a time 8, 2 and 1 of pairs of registers; the other way for each of the three.
+    expect(count(/call [^\n]*vpermi2var\.d\.512/g)).toBe(2 * (8 + 2 + 1));
+    expect(count(/call [^\n]*masked\.gather/g)).toBe(3);
+    const memory = [...regular.matchAll(/and i64 %\w+, 4095|icmp ult i64 %\w+, (\d+)/g)].map(([, limit]) => limit);
+    expect(memory.filter((limit) => limit !== undefined).map(Number)).toEqual([3073, 3841, 3969]);
+    const program = await compileProgram("lookUps", lanesPlugin(), folder, "native", source);
+    for (const lanes of laneCounts)
+      expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf("lookUps", lanes) });
+  });
+
+if (isLinux && process.arch === "x64")
   test("independent threads load, compute and store a register at a time; others all together", async () => {
     const accesses = async (file: string): Promise<string[]> => {
       const regular = await regularVersion(file, "x86-64-v3");

@@ -186,7 +186,10 @@ Widener::Parts Widener::loadParts(Value *pointer, Type *type, Align align) {
   const Shape shape = shapes_.of(pointer);
   if (shape.kind == Shape::varying && access.step > 0) return loadRuns(access, pointer);
   if (shape.kind == Shape::varying && access.run > 1 && shape.stride == 0) return loadOncePerRun(access, pointer);
-  if (access.step == 0) return gather(access, vector(pointer), mask_);
+  if (access.step == 0) {
+    if (const auto table = tableOf(pointer, access)) return lookUp(*table, access, pointer);
+    return gather(access, vector(pointer), mask_);
+  }
   Value *base = scalar(pointer);
   if (!shape.isAssumed) return loadStrided(access, base);
   Value *pointers = vector(pointer), *holds = check(pointer);

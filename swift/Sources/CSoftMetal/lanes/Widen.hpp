@@ -10,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "Linearize.hpp"
 #include "Primitives.hpp"
@@ -112,6 +113,13 @@ class Widener {
     unsigned run;  ///< lanes that are there together and whose addresses go together; 0: not known
   };
   Access accessOf(llvm::Value *pointer, llvm::Type *type, llvm::Align align);
+  /// `count` elements, of which each lane loads that of its index.
+  struct Table {
+    llvm::Value *base, *index;
+    unsigned count;
+  };
+  std::optional<Table> tableOf(llvm::Value *pointer, const Access &access);
+  Parts lookUp(const Table &table, const Access &access, llvm::Value *pointer);  // Tables.cpp
   void widenLoad(llvm::LoadInst &load);
   void widenStore(llvm::StoreInst &store);
   Parts loadParts(llvm::Value *pointer, llvm::Type *type, llvm::Align align);
