@@ -36,14 +36,30 @@ Value *repeats(IRBuilder<> &builder, Value *vector, unsigned period) {
 
 }  // namespace
 
-/// An instruction picks 16 elements out of 32.
-Value *Widener::permuteAvx512(Value *from, Value *indices) {
-  constexpr unsigned half = width / 2;
-  Value *low = part(builder_, from, 0, half), *high = part(builder_, from, half, half);
+/// Registers of 512 bits on x86 are those of AVX-512.
+bool Widener::isAvx512() const {
+  return Triple(source_.getParent()->getTargetTriple()).isX86() && registerBits_ == 512;
+}
+
+/// An instruction picks 16 elements out of two registers; the bits of an index that it does not look at choose among
+/// pairs of `registers`. Lanes of one register after those of the other: both at once would not leave room for a table.
+Value *Widener::permuteAvx512(const Parts &registers, Value *indices) {
   Parts halves;
-  for (unsigned first = 0; first < width; first += half)
-    halves.push_back(builder_.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {},
-                                              {low, part(builder_, indices, first, half), high}));
+  for (unsigned first = 0; first < width; first += half) {
+    Value *index = part(builder_, indices, first, half);
+    Parts picked;
+    for (unsigned i = 0; i < registers.size(); i += 2)
+      picked.push_back(builder_.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {},
+                                                {registers[i], index, registers[i + 1]}));
+    for (uint64_t bit = width; picked.size() > 1; bit *= 2) {
+      Value *isSet = builder_.CreateIsNotNull(builder_.CreateAnd(index, ConstantInt::get(index->getType(), bit)));
+      for (unsigned i = 0; i + 1 < picked.size(); ++i) {
+        picked[i] = builder_.CreateSelect(isSet, picked[i + 1], picked[i]);
+        picked.erase(picked.begin() + i + 1);
+      }
+    }
+    halves.push_back(picked[0]);
+  }
   return concatenateVectors(builder_, halves);
 }
 
@@ -94,13 +110,12 @@ Value *Widener::permuteTableAvx2(Value *from, Value *indices) {
 /// 32 bits, else all go through memory. `isTable`: a loop asks for the same lanes' values in each turn.
 Value *Widener::permute(Value *from, Value *indices, bool isTable) {
   Type *type = from->getType(), *element = type->getScalarType();
-  // Registers of 512 bits on x86 are those of AVX-512.
-  const bool isAvx512 = Triple(source_.getParent()->getTargetTriple()).isX86() && registerBits_ == 512;
-  if (element->getScalarSizeInBits() == 32 && (isAvx512 || hasAvx2(source_))) {
+  if (element->getScalarSizeInBits() == 32 && (isAvx512() || hasAvx2(source_))) {
     Type *words = vectorType(builder_.getInt32Ty());
     Value *bits = builder_.CreateBitCast(from, words);
     indices = builder_.CreateZExtOrTrunc(indices, words);
-    Value *result = isAvx512  ? permuteAvx512(bits, indices)
+    Value *result = isAvx512()
+                        ? permuteAvx512({part(builder_, bits, 0, half), part(builder_, bits, half, half)}, indices)
                     : isTable ? permuteTableAvx2(bits, indices)
                               : permuteAvx2(bits, indices, width / eight);
     return builder_.CreateBitCast(result, type);

@@ -159,7 +159,9 @@ class Widener {
   llvm::Value *exchange(llvm::Value *values, llvm::Value *lane, bool isTable = false);
   bool staysInRun(llvm::ArrayRef<int> places) const;
   llvm::Value *permute(llvm::Value *from, llvm::Value *indices, bool isTable);
-  llvm::Value *permuteAvx512(llvm::Value *from, llvm::Value *indices);
+  static constexpr unsigned half = width / 2;  ///< elements of 32 bits in a register of AVX-512
+  bool isAvx512() const;
+  llvm::Value *permuteAvx512(const Parts &registers, llvm::Value *indices);
   llvm::Value *permuteAvx2(llvm::Value *from, llvm::Value *indices, unsigned sources);
   llvm::Value *permuteTableAvx2(llvm::Value *from, llvm::Value *indices);  // Permute.cpp
   llvm::Value *reduce(llvm::CallBase &call);
