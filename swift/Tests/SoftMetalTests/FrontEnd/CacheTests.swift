@@ -109,6 +109,16 @@ import Testing
     #expect(Files.read(path + ".sum")?.count == sum?.count && Files.read(path + ".sum")?.first != 0)
   }
 
+  /// For a GPU's code, and for the object that has it.
+  @Test func headersAreParsedAheadForAGPUToo() throws {
+    let library = try folder.compile(smallSource(1))
+    _ = try ShaderCompiler.compile(
+      source: smallSource(1), kernel: library.functionNames.first, for: .nvptx, settings: folder.settings,
+      precompiled: nil)
+    let parsed = try Files.names(in: subfolder("headers-")).filter { $0.hasSuffix(".pch") }
+    #expect(parsed.count == 3)
+  }
+
   @Test func theFolderIsPrivate() throws {
     _ = try folder.compile(smallSource(1))
     var status = stat()
