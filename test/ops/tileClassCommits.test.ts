@@ -155,7 +155,7 @@ test("classes of a pass that failed serve nobody", () => {
   device.registerSource(
     "stray.metal",
     `#include <metal_stdlib>
-    kernel void stray(device uint *x [[buffer(0)]]) { x[0x40000000] = 1; }`,
+    kernel void stray(device uint *x [[buffer(0)]]) { x[1ul << 40] = 1; }`,
   );
   const mask = unmasked();
   using failing = device.pass();
