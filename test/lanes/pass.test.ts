@@ -185,6 +185,43 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  describe("words of a row that halves of the lanes share", () => {
+    const forms = [
+      // The two that halves read, by half or by eight lanes; the odd lanes do not come as halves.
+      [
+        "x86-64-v4",
+        `"prefer-vector-width"="512" "target-features"="+avx512f,+avx512bw"`,
+        /vpermi2var\.hi\.512/g,
+        2 * 2,
+      ],
+      ["x86-64-v3", `"target-cpu"="x86-64-v3" "target-features"="+avx,+avx2"`, /avx2\.pshuf\.b/g, 2 * 4],
+    ] as const;
+    test.each(forms)(
+      "are picked from registers, where no page ends in it, at %s",
+      async (level, attributes, pick, count) => {
+        const regular = await regularVersion(await withAttributes("rowLoads", attributes), level);
+        const calls = [...regular.matchAll(/ call [^\n]*/g)].join("\n");
+        expect(calls.match(pick)).toHaveLength(count);
+        const limits = [...regular.matchAll(/icmp ult i64 %\w+, (\d+)/g)].map(([, limit]) => Number(limit));
+        expect(limits).toEqual(new Array<number>(limits.length).fill(4096 - 128 + 1));
+        expect(limits.length).toBeGreaterThanOrEqual(2);
+      },
+    );
+
+    test("are those that a gather reads", async () => {
+      const program = await compileProgram(
+        "rowLoads",
+        lanesPlugin(),
+        folder,
+        "x86-64-v3",
+        await withAttributes("rowLoads", forms[1][1]),
+      );
+      for (const lanes of laneCounts)
+        expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf("rowLoads", lanes) });
+    });
+  });
+
+if (isLinux && process.arch === "x64")
   test("independent threads load, compute and store a register at a time; others all together", async () => {
     const accesses = async (file: string): Promise<string[]> => {
       const regular = await regularVersion(file, "x86-64-v3");

@@ -132,6 +132,14 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
         );
       return quads.flat().reduce((sum, x, i) => (Math.imul(sum, 3) + x * (i + 1)) | 0, 0);
     }),
+  rowLoads: (lanes) =>
+    perLane(lanes, (value, lane) => {
+      const bytes = new DataView(table.buffer, 48 * (lane >> 4));
+      const wordAt = (place: number) => bytes.getInt32(place, true);
+      const bit = (lane & 15) * (input[3] as number);
+      const sum = wordAt(2 * Math.min(bit >> 4, 22)) + wordAt(6 * (bit >> 4));
+      return (value % 2 === 1 ? sum + Math.imul(wordAt(2 * (bit >> 5)), 7) : sum) | 0;
+    }),
   runs: (lanes) => {
     const words = padded([]);
     for (let lane = 0; lane < lanes && lane < width; lane++) {

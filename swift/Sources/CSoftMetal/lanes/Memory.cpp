@@ -188,6 +188,7 @@ Widener::Parts Widener::loadParts(Value *pointer, Type *type, Align align) {
   if (shape.kind == Shape::varying && access.run > 1 && shape.stride == 0) return loadOncePerRun(access, pointer);
   if (access.step == 0) {
     if (const auto table = tableOf(pointer, access)) return lookUp(*table, access, pointer);
+    if (const auto row = placesInRow(pointer, access)) return loadFromRow(*row, access, pointer);
     return gather(access, vector(pointer), mask_);
   }
   Value *base = scalar(pointer);

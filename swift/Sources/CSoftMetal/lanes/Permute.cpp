@@ -14,19 +14,6 @@ namespace {
 /// Elements of 32 bits in a register of AVX2.
 constexpr unsigned eight = 8;
 
-bool hasAvx2(const Function &function) {
-  SmallVector<StringRef, 64> features;
-  function.getFnAttribute("target-features").getValueAsString().split(features, ',');
-  return is_contained(features, "+avx2");
-}
-
-/// `count` elements from `first` on.
-Value *part(IRBuilder<> &builder, Value *vector, unsigned first, unsigned count) {
-  SmallVector<int, width> places;
-  for (unsigned i = 0; i < count; ++i) places.push_back(int(first + i));
-  return builder.CreateShuffleVector(vector, places);
-}
-
 /// Whether 32 elements are those of the first `period` lanes again and again.
 Value *repeats(IRBuilder<> &builder, Value *vector, unsigned period) {
   SmallVector<int, width> places;
@@ -41,12 +28,19 @@ bool Widener::isAvx512() const {
   return Triple(source_.getParent()->getTargetTriple()).isX86() && registerBits_ == 512;
 }
 
+/// Whether code is made for processors with a feature, "+avx2" say.
+bool Widener::hasFeature(StringRef name) const {
+  SmallVector<StringRef, 64> features;
+  source_.getFnAttribute("target-features").getValueAsString().split(features, ',');
+  return is_contained(features, name);
+}
+
 /// An instruction picks 16 elements out of two registers; the bits of an index that it does not look at choose among
 /// pairs of `registers`. Lanes of one register after those of the other: both at once would not leave room for a table.
 Value *Widener::permuteAvx512(const Parts &registers, Value *indices) {
   Parts halves;
   for (unsigned first = 0; first < width; first += half) {
-    Value *index = part(builder_, indices, first, half);
+    Value *index = partOf(indices, first, half);
     Parts picked;
     for (unsigned i = 0; i < registers.size(); i += 2)
       picked.push_back(builder_.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {},
@@ -69,11 +63,11 @@ Value *Widener::permuteAvx2(Value *from, Value *indices, unsigned sources) {
   Type *floats = FixedVectorType::get(builder_.getFloatTy(), eight);
   Parts quarters;
   for (unsigned first = 0; first < width; first += eight) {
-    Value *index = part(builder_, indices, first, eight);
+    Value *index = partOf(indices, first, eight);
     Parts picked;
     for (unsigned source = 0; source < sources; ++source)
-      picked.push_back(builder_.CreateIntrinsic(Intrinsic::x86_avx2_permd, {},
-                                                {part(builder_, from, source * eight, eight), index}));
+      picked.push_back(
+          builder_.CreateIntrinsic(Intrinsic::x86_avx2_permd, {}, {partOf(from, source * eight, eight), index}));
     for (uint64_t bit = 3; picked.size() > 1; ++bit) {
       Value *sign = builder_.CreateBitCast(builder_.CreateShl(index, 31 - bit), floats);
       for (unsigned i = 0; i + 1 < picked.size(); ++i) {
@@ -110,14 +104,13 @@ Value *Widener::permuteTableAvx2(Value *from, Value *indices) {
 /// 32 bits, else all go through memory. `isTable`: a loop asks for the same lanes' values in each turn.
 Value *Widener::permute(Value *from, Value *indices, bool isTable) {
   Type *type = from->getType(), *element = type->getScalarType();
-  if (element->getScalarSizeInBits() == 32 && (isAvx512() || hasAvx2(source_))) {
+  if (element->getScalarSizeInBits() == 32 && (isAvx512() || hasFeature("+avx2"))) {
     Type *words = vectorType(builder_.getInt32Ty());
     Value *bits = builder_.CreateBitCast(from, words);
     indices = builder_.CreateZExtOrTrunc(indices, words);
-    Value *result = isAvx512()
-                        ? permuteAvx512({part(builder_, bits, 0, half), part(builder_, bits, half, half)}, indices)
-                    : isTable ? permuteTableAvx2(bits, indices)
-                              : permuteAvx2(bits, indices, width / eight);
+    Value *result = isAvx512() ? permuteAvx512({partOf(bits, 0, half), partOf(bits, half, half)}, indices)
+                    : isTable  ? permuteTableAvx2(bits, indices)
+                               : permuteAvx2(bits, indices, width / eight);
     return builder_.CreateBitCast(result, type);
   }
   AllocaInst *box = slot(type, "shuffle");

@@ -11,8 +11,6 @@ namespace lanes {
 namespace {
 
 constexpr unsigned mostElements = 256;
-/// The smallest page: memory of which a byte can be read can be read whole.
-constexpr uint64_t page = 4096;
 
 }  // namespace
 
@@ -49,10 +47,10 @@ std::optional<Widener::Table> Widener::tableOf(Value *pointer, const Access &acc
 Widener::Parts Widener::lookUp(const Table &table, const Access &access, Value *pointer) {
   Value *first = scalar(table.base), *pointers = vector(pointer);
   Value *index = builder_.CreateZExtOrTrunc(vector(table.index), vectorType(builder_.getInt32Ty()));
-  Value *inPage = builder_.CreateAnd(builder_.CreatePtrToInt(first, builder_.getInt64Ty()), page - 1);
+  Value *inPage = builder_.CreateAnd(builder_.CreatePtrToInt(first, builder_.getInt64Ty()), smallestPage - 1);
   Parts result;
   branch(
-      builder_.CreateICmpULE(inPage, builder_.getInt64(page - table.count * access.size)),
+      builder_.CreateICmpULE(inPage, builder_.getInt64(smallestPage - table.count * access.size)),
       [&] {
         Parts registers;
         for (unsigned i = 0; i < table.count; i += half) {

@@ -156,6 +156,13 @@ Value *Widener::check(Value *value) {
   return result;
 }
 
+/// `count` elements from `first` on.
+Value *Widener::partOf(Value *vector, unsigned first, unsigned count) {
+  SmallVector<int, width> places;
+  for (unsigned i = 0; i < count; ++i) places.push_back(int(first + i));
+  return builder_.CreateShuffleVector(vector, places);
+}
+
 Value *Widener::bits(Value *mask) { return builder_.CreateBitCast(mask, builder_.getIntNTy(width)); }
 Value *Widener::any(Value *mask) { return builder_.CreateICmpNE(bits(mask), builder_.getInt32(0)); }
 

@@ -21,6 +21,8 @@
 namespace lanes {
 
 constexpr int side = 8, elements = side * side;  ///< of a matrix
+/// Memory of so many bytes, at a multiple of them, can be read whole where a byte of it can.
+constexpr uint64_t smallestPage = 4096;
 
 class Widener {
  public:
@@ -82,6 +84,7 @@ class Widener {
   llvm::SmallVector<llvm::Type *, 4> slotTypes(const llvm::Instruction &instruction) const;
   llvm::Constant *ramp(llvm::Type *type, int64_t stride) const;
   llvm::Value *splat(llvm::Value *value, unsigned count = width);
+  llvm::Value *partOf(llvm::Value *vector, unsigned first, unsigned count);
   llvm::Value *any(llvm::Value *mask);
   llvm::Value *bits(llvm::Value *mask);
   llvm::Value *both(llvm::Value *mask, llvm::Value *condition);
@@ -120,6 +123,18 @@ class Widener {
   };
   std::optional<Table> tableOf(llvm::Value *pointer, const Access &access);
   Parts lookUp(const Table &table, const Access &access, llvm::Value *pointer);  // Tables.cpp
+  /// Bytes from the beginning of a row that a run of lanes has, `scale` times an index.
+  struct PlacesInRow {
+    llvm::Value *index;
+    llvm::APInt scale;
+    unsigned run;
+    bool isWide;  ///< for registers of AVX-512
+  };
+  bool isOfLaneNumber(const llvm::Value *value, unsigned depth = 0) const;
+  std::optional<PlacesInRow> placesInRow(llvm::Value *pointer, const Access &access);
+  Parts loadFromRow(const PlacesInRow &row, const Access &access, llvm::Value *pointer);
+  llvm::Value *pickWide(const Parts &begins, llvm::Value *places);
+  llvm::Value *pickNarrow(const Parts &begins, llvm::Value *places);  // RowLoads.cpp
   void widenLoad(llvm::LoadInst &load);
   void widenStore(llvm::StoreInst &store);
   Parts loadParts(llvm::Value *pointer, llvm::Type *type, llvm::Align align);
@@ -161,6 +176,7 @@ class Widener {
   llvm::Value *permute(llvm::Value *from, llvm::Value *indices, bool isTable);
   static constexpr unsigned half = width / 2;  ///< elements of 32 bits in a register of AVX-512
   bool isAvx512() const;
+  bool hasFeature(llvm::StringRef name) const;
   llvm::Value *permuteAvx512(const Parts &registers, llvm::Value *indices);
   llvm::Value *permuteAvx2(llvm::Value *from, llvm::Value *indices, unsigned sources);
   llvm::Value *permuteTableAvx2(llvm::Value *from, llvm::Value *indices);  // Permute.cpp
