@@ -2,7 +2,10 @@
 ///
 /// A device with memory of its own has them there: every kernel reads its parameters, and for a GPU the memory of the
 /// process is a microsecond and more away.
-struct ByteArena: ~Copyable {
+///
+/// One owner has it, and ends it by `deallocate`. It has no `deinit`: where a class has a struct that cannot be copied,
+/// Swift 6.0.3 may end it at a mutating call, as `-enforce-exclusivity=unchecked` shows.
+struct ByteArena {
   private static let chunkSize = 64 * 1024
   /// Bytes; more than any MSL type needs.
   private static let alignment = 64
@@ -34,7 +37,7 @@ struct ByteArena: ~Copyable {
     self.mapping = mapping
   }
 
-  deinit {
+  func deallocate() {
     for chunk in chunks {
       guard let mapping else {
         chunk.memory.deallocate()

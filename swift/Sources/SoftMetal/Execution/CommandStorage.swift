@@ -25,6 +25,8 @@ final class CommandStorage {
     bytes = ByteArena(mapping)
   }
 
+  deinit { bytes.deallocate() }
+
   /// What the commands have written outside their guarded buffers; nil when
   /// they have not. Looks at all, so that none is reported again.
   func takeViolation() -> MTLCommandBufferError? {
