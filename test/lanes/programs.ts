@@ -138,7 +138,7 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
       const wordAt = (place: number) => bytes.getInt32(place, true);
       const bit = (lane & 15) * (input[3] as number);
       const sum = wordAt(2 * Math.min(bit >> 4, 22)) + wordAt(6 * (bit >> 4));
-      return (value % 2 === 1 ? sum + Math.imul(wordAt(2 * (bit >> 5)), 7) : sum) | 0;
+      return (value % 2 === 1 ? sum + Math.imul(wordAt(2 * (bit >> 5)), 7) + wordAt(4 * (value & 7)) : sum) | 0;
     }),
   runs: (lanes) => {
     const words = padded([]);

@@ -1,5 +1,5 @@
 ; Each half of the lanes has a row of 48 bytes, of which a lane reads a word at a multiple of its bits, which memory tells;
-; then a word three times as far, and odd lanes one of their row alone.
+; then a word three times as far; the odd lanes read one more, and one where a number says that each of them has loaded.
 declare void @sm_kernel(i32, i1)
 declare i32 @sm_lane() memory(none)
 declare i32 @llvm.umin.i32(i32, i32)
@@ -43,7 +43,12 @@ some:
   %fromOdd = getelementptr i8, ptr %row, i64 %placeOdd
   %wordOdd = load i32, ptr %fromOdd, align 2
   %more = mul i32 %wordOdd, 7
-  %sums = add i32 %sum, %more
+  %few = and i32 %value, 7
+  %loaded = zext i32 %few to i64
+  %fromLoaded = getelementptr i32, ptr %row, i64 %loaded
+  %wordLoaded = load i32, ptr %fromLoaded, align 4
+  %both = add i32 %more, %wordLoaded
+  %sums = add i32 %sum, %both
   br label %end
 end:
   %result = phi i32 [ %sum, %entry ], [ %sums, %some ]

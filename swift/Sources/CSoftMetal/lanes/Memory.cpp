@@ -16,13 +16,16 @@ Widener::Access Widener::accessOf(Value *pointer, Type *type, Align align) {
   const auto *vector = dyn_cast<FixedVectorType>(type);
   if (element->isIntegerTy() && element->getIntegerBitWidth() % 8 != 0) throw Declined{"memory of odd bits"};
   const uint64_t size = layout_.getTypeStoreSize(element).getFixedValue();
-  Access access{element, vector ? vector->getNumElements() : 1, 0, align, size, 0};
+  Access access{element, vector ? vector->getNumElements() : 1, 0, align, size, 0, true};
   if (size != layout_.getTypeAllocSize(element).getFixedValue()) return access;
   const Shape shape = shapes_.of(pointer);
   const BasicBlock *source = blocks_.order[size_t(index_)];
-  const unsigned run = shape.isScalar() ? width : std::min(shape.lanesOfRun(), shapes_.lanesTogether(source));
+  const unsigned together = shapes_.lanesTogether(source);
+  const unsigned run =
+      shape.isScalar() ? width : std::min(shape.lanesOfRun(), std::max(together, lanesAtHand(pointer)));
   if (run == 1) return access;
   access.run = run;
+  access.areTogether = run <= together;
   if (shape.stride <= 0 || uint64_t(shape.stride) % size != 0) return access;
   const uint64_t step = uint64_t(shape.stride) / size;
   // Wider steps waste more of the vector than lane by lane costs.
@@ -107,7 +110,7 @@ std::pair<unsigned, uint64_t> Widener::wordsOf(const Access &access) {
 Widener::Access Widener::inWords(const Access &access) {
   const auto [count, size] = wordsOf(access);
   if (size == access.size || access.step != access.count) return access;
-  return {builder_.getIntNTy(unsigned(size * 8)), count, count, access.align, size, access.run};
+  return {builder_.getIntNTy(unsigned(size * 8)), count, count, access.align, size, access.run, access.areTogether};
 }
 
 /// Vectors of all lanes' parts, `from` a lane, cut into `to` parts a lane of type `element`.
@@ -185,7 +188,8 @@ Widener::Parts Widener::loadParts(Value *pointer, Type *type, Align align) {
   const Access access = accessOf(pointer, type, align);
   const Shape shape = shapes_.of(pointer);
   if (shape.kind == Shape::varying && access.step > 0) return loadRuns(access, pointer);
-  if (shape.kind == Shape::varying && access.run > 1 && shape.stride == 0) return loadOncePerRun(access, pointer);
+  if (shape.kind == Shape::varying && access.run > 1 && access.areTogether && shape.stride == 0)
+    return loadOncePerRun(access, pointer);
   if (access.step == 0) {
     if (const auto table = tableOf(pointer, access)) return lookUp(*table, access, pointer);
     if (const auto row = placesInRow(pointer, access)) return loadFromRow(*row, access, pointer);

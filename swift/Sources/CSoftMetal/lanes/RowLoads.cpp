@@ -48,7 +48,8 @@ std::optional<Widener::PlacesInRow> Widener::placesInRow(Value *pointer, const A
   const BasicBlock *block = blocks_.order[size_t(index_)];
   if (!address || address->getParent() != block) return std::nullopt;
   const Shape base = shapes_.of(address->getPointerOperand());
-  const unsigned run = base.isUniformInRuns() ? std::min(base.lanesOfRun(), shapes_.lanesTogether(block)) : 1;
+  const unsigned atHand = std::max(shapes_.lanesTogether(block), lanesAtHand(pointer));
+  const unsigned run = base.isUniformInRuns() ? std::min(base.lanesOfRun(), atHand) : 1;
   const unsigned bits = layout_.getIndexTypeSizeInBits(pointer->getType());
   MapVector<Value *, APInt> indices;
   APInt offset(bits, 0);
@@ -74,17 +75,19 @@ Widener::Parts Widener::loadFromRow(const PlacesInRow &row, const Access &access
   Value *fits = builder_.CreateAnd(builder_.CreateICmpULE(inWindow, ConstantInt::get(type, bytes - wordBytes)),
                                    builder_.CreateICmpULE(inRow, ConstantInt::get(type, reach - bytes)));
   Value *holds = builder_.CreateNot(any(both(mask_, builder_.CreateNot(fits))));
-  // The lanes of a row are there together; those that are not read where one does that is.
+  // Lanes none of which is there read where one does that is.
   Value *active = builder_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask_), builder_.getTrue());
   Value *elsewhere = builder_.CreateExtractElement(pointers, active);
   Parts begins;
-  for (unsigned lane = 0; lane < width; lane += lanes) {
-    Value *isThere = builder_.CreateExtractElement(mask_, uint64_t(lane));
-    Value *begin = builder_.CreateSelect(isThere, inLane(pointer, lane), elsewhere);
-    begins.push_back(begin);
-    if (lane % row.run != 0) continue;
-    Value *inPage = builder_.CreateAnd(builder_.CreatePtrToInt(begin, builder_.getInt64Ty()), smallestPage - 1);
-    holds = builder_.CreateAnd(holds, builder_.CreateICmpULE(inPage, builder_.getInt64(smallestPage - reach)));
+  const auto placeOf = [&](unsigned lane, unsigned count) {
+    return builder_.CreateSelect(builder_.CreateOrReduce(partOf(mask_, lane, count)), inLane(pointer, lane), elsewhere);
+  };
+  for (unsigned lane = 0; lane < width; lane += lanes) begins.push_back(placeOf(lane, lanes));
+  for (unsigned lane = 0; lane < width; lane += row.run) {
+    Value *address = builder_.CreatePtrToInt(placeOf(lane, row.run), builder_.getInt64Ty());
+    Value *isInPage =
+        builder_.CreateICmpULE(builder_.CreateAnd(address, smallestPage - 1), builder_.getInt64(smallestPage - reach));
+    holds = builder_.CreateAnd(holds, isInPage);
   }
   Value *inWords = builder_.CreateTrunc(inWindow, vectorType(builder_.getInt32Ty()));
   Parts result;

@@ -27,6 +27,23 @@ SmallVector<int, 128> placesFor(unsigned count, Of of) {
 
 }  // namespace
 
+/// Of how many neighbours each has a value where any of them comes to the block under way: those that came together to
+/// where it was made, or to what it is made of.
+unsigned Widener::lanesAtHand(const Value *value, unsigned depth) const {
+  if (shapes_.of(value).isScalar()) return width;
+  const auto *instruction = dyn_cast<Instruction>(value);
+  if (!instruction) return 1;
+  const BasicBlock *block = instruction->getParent();
+  const bool isOfOperands = isa<GetElementPtrInst, CastInst, MinMaxIntrinsic>(instruction) ||
+                            (isa<BinaryOperator>(instruction) && !instruction->isIntDivRem());
+  if (block != blocks_.order[size_t(index_)] || !isOfOperands || depth == deepestCopy)
+    return shapes_.lanesTogether(block);
+  unsigned lanes = width;
+  for (const Use &operand : instruction->operands())
+    if (!isa<Function>(operand.get())) lanes = std::min(lanes, lanesAtHand(operand.get(), depth + 1));
+  return lanes;
+}
+
 /// What a value is in one lane, without those of the others.
 Value *Widener::inLane(Value *value, unsigned lane, unsigned depth) {
   if (isa<Constant>(value)) return value;
@@ -58,9 +75,10 @@ Value *Widener::inLane(Value *value, unsigned lane, unsigned depth) {
   return inLane_[{value, lane}] = result;
 }
 
-/// `count` times whether the run of lane `first` is there.
-Value *Widener::maskOfRun(unsigned first, unsigned count) {
-  return builder_.CreateShuffleVector(mask_, placesFor(count, [&](unsigned) { return first; }));
+/// Which words are there of the run of lane `first`, which has `count` of them.
+Value *Widener::maskOfRun(const Access &access, unsigned first, unsigned count) {
+  return builder_.CreateShuffleVector(
+      mask_, placesFor(count, [&](unsigned k) { return access.areTogether ? first : first + k * access.run / count; }));
 }
 
 /// Lanes' components of 32 bits that lie four by four, where a register holds sixteen.
@@ -167,40 +185,70 @@ Value *Widener::placeInRun(const Access &access, Value *pointer, unsigned lane) 
   return builder_.CreateConstGEP1_32(access.element, base, lane % access.run * access.step);
 }
 
-/// One access a run.
+/// Whether a run's access is of words of 32 bits without gaps, each of one lane where those of a run may part.
+bool Widener::isWhole(const Access &access) const {
+  const uint64_t lanes = access.areTogether ? access.run : 1;
+  return access.step == access.count && lanes * access.step * access.size % 4 == 0;
+}
+
+/// One access a run. Where lanes of it may part, all of it is read as far as no page ends in it: a load by a mask takes
+/// tens of cycles on Zen 5, where stores are under way.
 Widener::Parts Widener::loadRuns(const Access &access, Value *pointer) {
-  const auto placeOf = [&](unsigned lane) { return placeInRun(access, pointer, lane); };
-  if (isFourByFour(access)) return loadFourByFour(access, placeOf);
+  if (isFourByFour(access))
+    return loadFourByFour(access, [&](unsigned lane) { return placeInRun(access, pointer, lane); });
   const unsigned count = access.run * access.step;
   Type *type = FixedVectorType::get(access.element, count);
+  Parts places, result;
+  for (unsigned lane = 0; lane < width; lane += access.run) places.push_back(placeInRun(access, pointer, lane));
+  const auto masked = [&] { return Parts{concatenateVectors(builder_, loadMasked(access, places))}; };
+  if (access.areTogether) return componentsOf(access, masked()[0]);
+  Value *holds = builder_.getTrue();
+  for (unsigned i = 0; i < places.size(); ++i) {
+    Value *inPage = builder_.CreateAnd(builder_.CreatePtrToInt(places[i], builder_.getInt64Ty()), smallestPage - 1);
+    Value *isWithin = builder_.CreateICmpULE(inPage, builder_.getInt64(smallestPage - count * access.size));
+    Value *isAsked = builder_.CreateOrReduce(partOf(mask_, i * access.run, access.run));
+    holds = builder_.CreateAnd(holds, builder_.CreateAnd(isWithin, isAsked));
+  }
+  branch(
+      holds,
+      [&] {
+        Parts runs;
+        for (Value *place : places) runs.push_back(builder_.CreateAlignedLoad(type, place, access.align));
+        return Parts{concatenateVectors(builder_, runs)};
+      },
+      masked, result);
+  return componentsOf(access, result[0]);
+}
+
+/// The runs at `places`, of lanes that are there.
+Widener::Parts Widener::loadMasked(const Access &access, const Parts &places) {
+  const unsigned count = access.run * access.step;
+  Type *type = FixedVectorType::get(access.element, count), *loadedType = type;
   // Few processors have masks of elements of 8 or 16 bits.
-  const bool isWhole = access.step == access.count && count * access.size % 4 == 0;
-  Type *loadedType = isWhole ? FixedVectorType::get(builder_.getInt32Ty(), unsigned(count * access.size / 4)) : type;
-  Value *wide = isWhole ? nullptr : wideMask(access);
+  const unsigned words = unsigned(count * access.size / 4);
+  if (isWhole(access)) loadedType = FixedVectorType::get(builder_.getInt32Ty(), words);
+  Value *wide = isWhole(access) ? nullptr : wideMask(access);
   Parts runs;
-  for (unsigned lane = 0; lane < width; lane += access.run) {
-    Value *mask = isWhole ? maskOfRun(lane, cast<FixedVectorType>(loadedType)->getNumElements())
-                          : builder_.CreateShuffleVector(
-                                wide, placesFor(count, [&](unsigned k) { return lane * access.step + k; }));
-    Value *loaded =
-        builder_.CreateMaskedLoad(loadedType, placeOf(lane), access.align, mask, absent(access, loadedType));
+  for (unsigned i = 0; i < places.size(); ++i) {
+    const unsigned lane = i * access.run;
+    Value *mask = wide ? partOf(wide, lane * access.step, count) : maskOfRun(access, lane, words);
+    Value *loaded = builder_.CreateMaskedLoad(loadedType, places[i], access.align, mask, absent(access, loadedType));
     runs.push_back(builder_.CreateBitCast(loaded, type));
   }
-  return componentsOf(access, concatenateVectors(builder_, runs));
+  return runs;
 }
 
 void Widener::storeRuns(const Access &access, Value *pointer, const Parts &values) {
   const auto placeOf = [&](unsigned lane) { return placeInRun(access, pointer, lane); };
   if (isFourByFour(access)) return storeFourByFour(access, values, placeOf);
   const unsigned count = access.run * access.step;
-  const bool isWhole = access.step == access.count && count * access.size % 4 == 0;
-  Value *wide = isWhole ? nullptr : wideMask(access), *all = elementsOf(access, values);
+  Value *wide = isWhole(access) ? nullptr : wideMask(access), *all = elementsOf(access, values);
   for (unsigned lane = 0; lane < width; lane += access.run) {
     const auto places = placesFor(count, [&](unsigned k) { return lane * access.step + k; });
     Value *own = builder_.CreateShuffleVector(all, places), *mask;
-    if (isWhole) {
+    if (isWhole(access)) {
       own = builder_.CreateBitCast(own, FixedVectorType::get(builder_.getInt32Ty(), unsigned(count * access.size / 4)));
-      mask = maskOfRun(lane, cast<FixedVectorType>(own->getType())->getNumElements());
+      mask = maskOfRun(access, lane, cast<FixedVectorType>(own->getType())->getNumElements());
     } else {
       mask = builder_.CreateShuffleVector(wide, places);
     }

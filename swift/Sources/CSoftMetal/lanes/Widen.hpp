@@ -113,7 +113,8 @@ class Widener {
     unsigned count, step;
     llvm::Align align;
     uint64_t size;
-    unsigned run;  ///< lanes that are there together and whose addresses go together; 0: not known
+    unsigned run;      ///< lanes whose addresses go together; 0: not known
+    bool areTogether;  ///< and that are there together or not at all
   };
   Access accessOf(llvm::Value *pointer, llvm::Type *type, llvm::Align align);
   /// `count` elements, of which each lane loads that of its index.
@@ -147,10 +148,12 @@ class Widener {
   bool areFourHalves(const Access &access) const;
   llvm::Constant *absent(const Access &access, llvm::Type *type) const;
   Parts componentsOfFourHalves(const Access &access, llvm::Value *all);
+  unsigned lanesAtHand(const llvm::Value *value, unsigned depth = 0) const;
   llvm::Value *inLane(llvm::Value *value, unsigned lane, unsigned depth = 0);
-  llvm::Value *maskOfRun(unsigned first, unsigned count);
+  llvm::Value *maskOfRun(const Access &access, unsigned first, unsigned count);
   llvm::Value *placeInRun(const Access &access, llvm::Value *pointer, unsigned lane);
   Parts loadRuns(const Access &access, llvm::Value *pointer);
+  Parts loadMasked(const Access &access, const Parts &places);
   void storeRuns(const Access &access, llvm::Value *pointer, const Parts &values);
   Parts loadOncePerRun(const Access &access, llvm::Value *pointer);
   static std::pair<unsigned, uint64_t> wordsOf(const Access &access);
@@ -162,6 +165,7 @@ class Widener {
   void storeStrided(const Access &access, llvm::Value *base, const Parts &values);
   void scatter(const Access &access, llvm::Value *pointers, const Parts &values);
   llvm::Value *wideMask(const Access &access);
+  bool isWhole(const Access &access) const;
   void branch(llvm::Value *condition, const std::function<Parts()> &then, const std::function<Parts()> &otherwise,
               Parts &results);
   void serial(llvm::Instruction &instruction);
