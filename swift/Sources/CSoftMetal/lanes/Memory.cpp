@@ -6,6 +6,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
 
 using namespace llvm;
 
@@ -20,12 +21,11 @@ Widener::Access Widener::accessOf(Value *pointer, Type *type, Align align) {
   if (size != layout_.getTypeAllocSize(element).getFixedValue()) return access;
   const Shape shape = shapes_.of(pointer);
   const BasicBlock *source = blocks_.order[size_t(index_)];
-  const unsigned together = shapes_.lanesTogether(source);
-  const unsigned run =
-      shape.isScalar() ? width : std::min(shape.lanesOfRun(), std::max(together, lanesAtHand(pointer)));
+  unsigned run = shape.isScalar() ? width : shape.lanesOfRun();
+  if (run > 1) run = std::min(run, lanesAtHand(pointer));
   if (run == 1) return access;
   access.run = run;
-  access.areTogether = run <= together;
+  access.areTogether = run <= shapes_.lanesTogether(source);
   if (shape.stride <= 0 || uint64_t(shape.stride) % size != 0) return access;
   const uint64_t step = uint64_t(shape.stride) / size;
   // Wider steps waste more of the vector than lane by lane costs.
@@ -33,6 +33,25 @@ Widener::Access Widener::accessOf(Value *pointer, Type *type, Align align) {
   access.step = unsigned(step);
   access.align = commonAlignment(align, uint64_t(shape.stride));
   return access;
+}
+
+/// How an address of the block under way is made of one index: what an address of another is made of may not be at
+/// hand.
+std::optional<Widener::Indexed> Widener::indexedBy(Value *pointer) const {
+  auto *address = dyn_cast<GetElementPtrInst>(pointer);
+  if (!address || address->getParent() != blocks_.order[size_t(index_)]) return std::nullopt;
+  const unsigned bits = layout_.getIndexTypeSizeInBits(pointer->getType());
+  MapVector<Value *, APInt> indices;
+  APInt offset(bits, 0);
+  if (!cast<GEPOperator>(address)->collectOffset(layout_, bits, indices, offset)) return std::nullopt;
+  if (!offset.isZero() || indices.size() != 1) return std::nullopt;
+  return Indexed{address->getPointerOperand(), indices.front().first, indices.front().second};
+}
+
+/// Whether so many bytes from an address on lie in one page.
+Value *Widener::isInPage(Value *address, uint64_t bytes) {
+  Value *place = builder_.CreateAnd(builder_.CreatePtrToInt(address, builder_.getInt64Ty()), smallestPage - 1);
+  return builder_.CreateICmpULE(place, builder_.getInt64(smallestPage - bytes));
 }
 
 /// Which elements of a strided access are there.

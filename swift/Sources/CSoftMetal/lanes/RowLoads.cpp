@@ -3,7 +3,6 @@
 #include "Widen.hpp"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsX86.h"
-#include "llvm/IR/Operator.h"
 
 using namespace llvm;
 
@@ -41,23 +40,14 @@ bool Widener::isOfLaneNumber(const Value *value, unsigned depth) const {
 /// Where lanes read 32 bits of a row that neighbours share, at multiples of 16 bits from its beginning.
 std::optional<Widener::PlacesInRow> Widener::placesInRow(Value *pointer, const Access &access) {
   if (access.size != wordBytes || access.count != 1 || access.align < Align(2)) return std::nullopt;
+  const auto address = indexedBy(pointer);
+  if (!address || !shapes_.of(address->base).isUniformInRuns()) return std::nullopt;
+  const auto &[base, index, scale] = *address;
+  const unsigned run = std::min(shapes_.of(base).lanesOfRun(), lanesAtHand(pointer));
+  if (run < narrowLanes || !index->getType()->isIntegerTy(scale.getBitWidth()) || !isOfLaneNumber(index))
+    return std::nullopt;
   const bool mayBeWide = isAvx512() && hasFeature("+avx512bw");
   if (!mayBeWide && !hasFeature("+avx2")) return std::nullopt;
-  // In the load's block: what an address of another is made of may not be at hand.
-  auto *address = dyn_cast<GetElementPtrInst>(pointer);
-  const BasicBlock *block = blocks_.order[size_t(index_)];
-  if (!address || address->getParent() != block) return std::nullopt;
-  const Shape base = shapes_.of(address->getPointerOperand());
-  const unsigned atHand = std::max(shapes_.lanesTogether(block), lanesAtHand(pointer));
-  const unsigned run = base.isUniformInRuns() ? std::min(base.lanesOfRun(), atHand) : 1;
-  const unsigned bits = layout_.getIndexTypeSizeInBits(pointer->getType());
-  MapVector<Value *, APInt> indices;
-  APInt offset(bits, 0);
-  if (run < narrowLanes || !cast<GEPOperator>(address)->collectOffset(layout_, bits, indices, offset))
-    return std::nullopt;
-  if (!offset.isZero() || indices.size() != 1) return std::nullopt;
-  const auto &[index, scale] = indices.front();
-  if (!index->getType()->isIntegerTy(bits) || !isOfLaneNumber(index)) return std::nullopt;
   return PlacesInRow{index, scale, run, mayBeWide && run >= half};
 }
 
@@ -83,12 +73,8 @@ Widener::Parts Widener::loadFromRow(const PlacesInRow &row, const Access &access
     return builder_.CreateSelect(builder_.CreateOrReduce(partOf(mask_, lane, count)), inLane(pointer, lane), elsewhere);
   };
   for (unsigned lane = 0; lane < width; lane += lanes) begins.push_back(placeOf(lane, lanes));
-  for (unsigned lane = 0; lane < width; lane += row.run) {
-    Value *address = builder_.CreatePtrToInt(placeOf(lane, row.run), builder_.getInt64Ty());
-    Value *isInPage =
-        builder_.CreateICmpULE(builder_.CreateAnd(address, smallestPage - 1), builder_.getInt64(smallestPage - reach));
-    holds = builder_.CreateAnd(holds, isInPage);
-  }
+  for (unsigned lane = 0; lane < width; lane += row.run)
+    holds = builder_.CreateAnd(holds, isInPage(placeOf(lane, row.run), reach));
   Value *inWords = builder_.CreateTrunc(inWindow, vectorType(builder_.getInt32Ty()));
   Parts result;
   branch(

@@ -17,6 +17,12 @@ constexpr unsigned four = 4, sixteen = 16;   ///< components of 32 bits a lane; 
 /// Whether a value is of an address, which is computed lane by lane as for all lanes.
 bool isNumber(const Value *value) { return value->getType()->isIntegerTy() || value->getType()->isPointerTy(); }
 
+/// Whether an instruction gives any lane its value, without harm in those that are not there.
+bool isArithmetic(const Instruction &instruction) {
+  return isa<GetElementPtrInst, CastInst>(instruction) ||
+         (isa<BinaryOperator>(instruction) && !instruction.isIntDivRem());
+}
+
 /// `count` numbers from `first` on, each as `of` makes it a place.
 template <typename Of>
 SmallVector<int, 128> placesFor(unsigned count, Of of) {
@@ -27,17 +33,16 @@ SmallVector<int, 128> placesFor(unsigned count, Of of) {
 
 }  // namespace
 
-/// Of how many neighbours each has a value where any of them comes to the block under way: those that came together to
-/// where it was made, or to what it is made of.
+/// Of how many neighbours each has a value where any of them comes to the block under way: those that come together
+/// there, or did to where it was made, or what it is made of.
 unsigned Widener::lanesAtHand(const Value *value, unsigned depth) const {
   if (shapes_.of(value).isScalar()) return width;
+  const BasicBlock *underWay = blocks_.order[size_t(index_)];
   const auto *instruction = dyn_cast<Instruction>(value);
-  if (!instruction) return 1;
-  const BasicBlock *block = instruction->getParent();
-  const bool isOfOperands = isa<GetElementPtrInst, CastInst, MinMaxIntrinsic>(instruction) ||
-                            (isa<BinaryOperator>(instruction) && !instruction->isIntDivRem());
-  if (block != blocks_.order[size_t(index_)] || !isOfOperands || depth == deepestCopy)
-    return shapes_.lanesTogether(block);
+  const BasicBlock *block = instruction ? instruction->getParent() : underWay;
+  const bool isOfOperands = instruction && (isArithmetic(*instruction) || isa<MinMaxIntrinsic>(instruction));
+  if (block != underWay || !isOfOperands || depth == deepestCopy)
+    return std::max(shapes_.lanesTogether(block), shapes_.lanesTogether(underWay));
   unsigned lanes = width;
   for (const Use &operand : instruction->operands())
     if (!isa<Function>(operand.get())) lanes = std::min(lanes, lanesAtHand(operand.get(), depth + 1));
@@ -60,10 +65,7 @@ Value *Widener::inLane(Value *value, unsigned lane, unsigned depth) {
                    ? builder_.CreateGEP(builder_.getInt8Ty(), result, builder_.getInt64(distance))
                    : builder_.CreateAdd(result, ConstantInt::get(value->getType(), distance));
   } else if (instruction && instruction->getParent() == blocks_.order[size_t(index_)] && depth < deepestCopy &&
-             isNumber(value) &&
-             (isa<GetElementPtrInst, CastInst>(instruction) ||
-              (isa<BinaryOperator>(instruction) && !instruction->isIntDivRem())) &&
-             all_of(instruction->operands(), isNumber)) {
+             isNumber(value) && isArithmetic(*instruction) && all_of(instruction->operands(), isNumber)) {
     Instruction *copy = instruction->clone();
     for (Use &operand : copy->operands()) operand.set(inLane(operand.get(), lane, depth + 1));
     copy->dropPoisonGeneratingFlags();
@@ -204,10 +206,8 @@ Widener::Parts Widener::loadRuns(const Access &access, Value *pointer) {
   if (access.areTogether) return componentsOf(access, masked()[0]);
   Value *holds = builder_.getTrue();
   for (unsigned i = 0; i < places.size(); ++i) {
-    Value *inPage = builder_.CreateAnd(builder_.CreatePtrToInt(places[i], builder_.getInt64Ty()), smallestPage - 1);
-    Value *isWithin = builder_.CreateICmpULE(inPage, builder_.getInt64(smallestPage - count * access.size));
     Value *isAsked = builder_.CreateOrReduce(partOf(mask_, i * access.run, access.run));
-    holds = builder_.CreateAnd(holds, builder_.CreateAnd(isWithin, isAsked));
+    holds = builder_.CreateAnd(holds, builder_.CreateAnd(isInPage(places[i], count * access.size), isAsked));
   }
   branch(
       holds,
@@ -244,13 +244,12 @@ void Widener::storeRuns(const Access &access, Value *pointer, const Parts &value
   const unsigned count = access.run * access.step;
   Value *wide = isWhole(access) ? nullptr : wideMask(access), *all = elementsOf(access, values);
   for (unsigned lane = 0; lane < width; lane += access.run) {
-    const auto places = placesFor(count, [&](unsigned k) { return lane * access.step + k; });
-    Value *own = builder_.CreateShuffleVector(all, places), *mask;
+    Value *own = partOf(all, lane * access.step, count), *mask;
     if (isWhole(access)) {
       own = builder_.CreateBitCast(own, FixedVectorType::get(builder_.getInt32Ty(), unsigned(count * access.size / 4)));
       mask = maskOfRun(access, lane, cast<FixedVectorType>(own->getType())->getNumElements());
     } else {
-      mask = builder_.CreateShuffleVector(wide, places);
+      mask = partOf(wide, lane * access.step, count);
     }
     builder_.CreateMaskedStore(own, placeOf(lane), access.align, mask);
   }

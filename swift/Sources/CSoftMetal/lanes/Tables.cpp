@@ -2,7 +2,6 @@
 /// than half of the time that a gather takes.
 #include "Widen.hpp"
 #include "llvm/Analysis/ValueTracking.h"
-#include "llvm/IR/Operator.h"
 
 using namespace llvm;
 
@@ -18,19 +17,11 @@ constexpr unsigned mostElements = 256;
 /// have as many elements as the index may ask for; of others a part is known to be there.
 std::optional<Widener::Table> Widener::tableOf(Value *pointer, const Access &access) {
   if (!isAvx512() || access.size != 4 || access.count != 1) return std::nullopt;
-  // In the load's block: what an address of another is made of may not be at hand.
-  auto *address = dyn_cast<GetElementPtrInst>(pointer);
-  if (!address || address->getParent() != blocks_.order[size_t(index_)]) return std::nullopt;
-  Value *base = address->getPointerOperand();
+  const auto address = indexedBy(pointer);
+  if (!address || address->scale != 4) return std::nullopt;
+  const auto &[base, index, scale] = *address;
   const Shape shape = shapes_.of(base);
   if (!shape.isUniform() || shape.isAssumed) return std::nullopt;
-  const unsigned bits = layout_.getIndexTypeSizeInBits(pointer->getType());
-  MapVector<Value *, APInt> indices;
-  APInt offset(bits, 0);
-  if (!cast<GEPOperator>(address)->collectOffset(layout_, bits, indices, offset)) return std::nullopt;
-  if (!offset.isZero() || indices.size() != 1) return std::nullopt;
-  const auto &[index, scale] = indices.front();
-  if (scale != 4) return std::nullopt;
   const APInt largest = computeKnownBits(index, layout_).getMaxValue();
   if (largest.uge(mostElements)) return std::nullopt;
   const unsigned count = std::max(width, unsigned(PowerOf2Ceil(largest.getZExtValue() + 1)));
@@ -47,10 +38,9 @@ std::optional<Widener::Table> Widener::tableOf(Value *pointer, const Access &acc
 Widener::Parts Widener::lookUp(const Table &table, const Access &access, Value *pointer) {
   Value *first = scalar(table.base), *pointers = vector(pointer);
   Value *index = builder_.CreateZExtOrTrunc(vector(table.index), vectorType(builder_.getInt32Ty()));
-  Value *inPage = builder_.CreateAnd(builder_.CreatePtrToInt(first, builder_.getInt64Ty()), smallestPage - 1);
   Parts result;
   branch(
-      builder_.CreateICmpULE(inPage, builder_.getInt64(smallestPage - table.count * access.size)),
+      isInPage(first, table.count * access.size),
       [&] {
         Parts registers;
         for (unsigned i = 0; i < table.count; i += half) {

@@ -117,6 +117,13 @@ class Widener {
     bool areTogether;  ///< and that are there together or not at all
   };
   Access accessOf(llvm::Value *pointer, llvm::Type *type, llvm::Align align);
+  /// An address `scale` times an index behind a base.
+  struct Indexed {
+    llvm::Value *base, *index;
+    llvm::APInt scale;
+  };
+  std::optional<Indexed> indexedBy(llvm::Value *pointer) const;
+  llvm::Value *isInPage(llvm::Value *address, uint64_t bytes);
   /// `count` elements, of which each lane loads that of its index.
   struct Table {
     llvm::Value *base, *index;
