@@ -91,11 +91,17 @@ struct Centroids {
     of_lane = width == 6 ? table[32 + lane] : width == 8 ? 0.0f : table[lane & ((1u << width) - 1)];
   }
 
-  /// That of the code in the lowest bits of `codes`.
-  float of(uint codes) const {
-    if (bits == 8) {
-      return of_8_bits[codes & 255];
+  /// Those of the first COUNT codes of 8 bits in a word.
+  template <uint COUNT>
+  void of_bytes(uint word, thread float *values) const {
+#pragma clang loop unroll(full)
+    for (uint i = 0; i < COUNT; i++) {
+      values[i] = of_8_bits[word >> 8 * i & 255];
     }
+  }
+
+  /// That of the code of fewer bits in the lowest of `codes`.
+  float of(uint codes) const {
     if (bits == 6) {
       const bool is_positive = (codes & 32) != 0;
       const float magnitude = simd_shuffle(of_lane, ushort((is_positive ? codes : ~codes) & 31));
@@ -127,6 +133,12 @@ struct CodeRows {
 #pragma clang loop unroll(full)
     for (int c = 0; c < L::chunks; c++) {
       const uint2 words = L::holds(c, lane) ? words_at(first, uint(L::first(c, lane)), has_two) : uint2(0);
+      if (centroids.bits == 8) {
+        constexpr uint in_first = L::width < 4 ? L::width : 4;
+        centroids.template of_bytes<in_first>(words.x, values + c * L::width);
+        centroids.template of_bytes<L::width - in_first>(words.y, values + c * L::width + in_first);
+        continue;
+      }
 #pragma clang loop unroll(full)
       for (uint k = 0; k < uint(L::width); k++) {
         const uint codes = has_two && k >= 4 ? words.y >> (k - 4) * width : words.x >> k * width;

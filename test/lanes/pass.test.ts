@@ -186,6 +186,41 @@ if (isLinux && process.arch === "x64")
   });
 
 if (isLinux && process.arch === "x64")
+  describe("a table of 256 numbers that bytes of words ask for", () => {
+    const vbmi = `"prefer-vector-width"="512" "target-features"="+avx512f,+avx512bw,+avx512vbmi"`;
+
+    test("is turned once a loop, and looked up for four bytes of 16 words at once", async () => {
+      const regular = await regularVersion(await withAttributes("byteTables", vbmi));
+      const count = (what: RegExp) => regular.match(what)?.length ?? 0;
+      expect(count(/call [^\n]*vpermi2var\.qi\.512/g)).toBeGreaterThan(0);
+      expect(count(/call [^\n]*vpermi2var\.d/g)).toBe(0);
+      // Of all lanes' words four bytes, and of the odd ones' two, in each copy that LLVM makes of the loop.
+      expect(count(/call [^\n]*masked\.gather/g) % (4 + 2)).toBe(0);
+      const limits = [...regular.matchAll(/icmp ult i64 %\w+, (\d+)/g)].map(([, limit]) => Number(limit));
+      expect([...new Set(limits)]).toEqual([3073]);
+    });
+
+    test("is not where each turn writes it", async () => {
+      const source = await withAttributes("byteTables", vbmi);
+      const text = await Bun.file(source).text();
+      const written = text.replace("  %nextTurn = ", "  store i32 %sums, ptr %changed\n  %nextTurn = ");
+      expect(written).not.toBe(text);
+      await Bun.write(source, written);
+      const regular = await regularVersion(source);
+      expect(regular).not.toContain("vpermi2var.qi");
+      expect(regular).toContain("vpermi2var.d");
+    });
+
+    test("gives what a gather reads, on a processor that has the instruction", async () => {
+      const hasInstruction = (await Bun.file("/proc/cpuinfo").text()).includes("avx512vbmi");
+      const source = await withAttributes("byteTables", hasInstruction ? vbmi : "");
+      const program = await compileProgram("byteTables", lanesPlugin(), folder, "native", source);
+      for (const lanes of laneCounts)
+        expect({ lanes, words: program(lanes) }).toEqual({ lanes, words: expectedOf("byteTables", lanes) });
+    });
+  });
+
+if (isLinux && process.arch === "x64")
   describe("words of a row that halves of the lanes share", () => {
     const forms = [
       // Three, for each half or for eight lanes. What a number says that lanes have loaded is gathered; with AVX2 the odd

@@ -38,6 +38,25 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
       return lane % 2 === 1 ? sum + 100000 * (ofOdd & 7) : sum;
     }),
   branches: (lanes) => perLane(lanes, (value) => (value <= 10 ? -1 : value % 2 === 1 ? value * 3 : value)),
+  byteTables: (lanes) => {
+    const numbers = table.slice();
+    const sums = new Int32Array(width);
+    for (let round = 0; round < 2; round++) {
+      for (let lane = 0; lane < lanes; lane++) {
+        const value = input[lane] as number;
+        for (let turn = 0; turn < (input[5] as number); turn++) {
+          const word = Math.imul(value, -1640531535) + Math.imul(turn, 19088743);
+          const of = (from: number, byte: number) => numbers[(from >> (8 * byte)) & 255] as number;
+          const four = [0, 1, 2, 3].reduce((sum, byte) => sum + Math.imul(of(word, byte), 2 * byte + 1), 0);
+          const other = word ^ 1515870810;
+          const odd = value % 2 === 1 ? of(other, 1) - of(other, 3) : 0;
+          sums[lane] = Math.imul(sums[lane] as number, 31) + four + odd;
+        }
+      }
+      for (let lane = 0; lane < lanes; lane++) numbers[8 * lane] = sums[lane] as number;
+    }
+    return perLane(lanes, (_, lane) => sums[lane] as number);
+  },
   columns: (lanes) => {
     const words = padded([]);
     for (let lane = 0; lane < lanes && lane < width; lane++) {

@@ -35,17 +35,22 @@ Widener::Access Widener::accessOf(Value *pointer, Type *type, Align align) {
   return access;
 }
 
-/// How an address of the block under way is made of one index: what an address of another is made of may not be at
-/// hand.
-std::optional<Widener::Indexed> Widener::indexedBy(Value *pointer) const {
-  auto *address = dyn_cast<GetElementPtrInst>(pointer);
-  if (!address || address->getParent() != blocks_.order[size_t(index_)]) return std::nullopt;
+/// How an address is made of one index.
+std::optional<Widener::Indexed> Widener::indexedBy(const Value *pointer) const {
+  const auto *address = dyn_cast<GetElementPtrInst>(pointer);
+  if (!address) return std::nullopt;
   const unsigned bits = layout_.getIndexTypeSizeInBits(pointer->getType());
   MapVector<Value *, APInt> indices;
   APInt offset(bits, 0);
   if (!cast<GEPOperator>(address)->collectOffset(layout_, bits, indices, offset)) return std::nullopt;
   if (!offset.isZero() || indices.size() != 1) return std::nullopt;
-  return Indexed{address->getPointerOperand(), indices.front().first, indices.front().second};
+  return Indexed{address->getOperand(0), indices.front().first, indices.front().second};
+}
+
+/// The same of an address of the block under way: what one of another block is made of may not be at hand.
+std::optional<Widener::Indexed> Widener::indexedHere(const Value *pointer) const {
+  const auto *address = dyn_cast<Instruction>(pointer);
+  return address && address->getParent() == blocks_.order[size_t(index_)] ? indexedBy(pointer) : std::nullopt;
 }
 
 /// Whether so many bytes from an address on lie in one page.
@@ -200,6 +205,8 @@ void Widener::branch(Value *condition, const std::function<Parts()> &then, const
 
 void Widener::widenLoad(LoadInst &load) {
   if (load.isAtomic() || load.isVolatile()) return serial(load);
+  // With another of its block, or with it others that follow.
+  if (current_.contains(&load) || loadByBytes(load)) return;
   set(load, loadParts(load.getPointerOperand(), load.getType(), load.getAlign()));
 }
 

@@ -15,11 +15,16 @@ namespace lanes {
 Widener::Factors Widener::makeFactors() {
   AllocaInst *place = slot(FixedVectorType::get(builder_.getFloatTy(), elements), "factors");
   place->setAlignment(Align(64));
+  return {place, hiddenAddressOf(place)};
+}
+
+/// The address of a slot that LLVM leaves in memory, since it does not see whose it is.
+Value *Widener::hiddenAddressOf(AllocaInst *place) {
   IRBuilder<> start(entry_);
   if (Instruction *end = entry_->getTerminator()) start.SetInsertPoint(end);
   auto *same = InlineAsm::get(FunctionType::get(start.getPtrTy(), {start.getPtrTy()}, false), "", "=r,0",
                               /*hasSideEffects=*/false);
-  return {place, start.CreateCall(same, {place})};
+  return start.CreateCall(same, {place});
 }
 
 /// A left matrix from another block, as from before a loop, goes to memory there: what has just been stored is read at

@@ -10,7 +10,6 @@ namespace lanes {
 
 namespace {
 
-constexpr unsigned wordBytes = 4;
 constexpr unsigned deepestPlace = 12;  ///< operations of a place
 /// Lanes whose words come from one window, and its bytes: two registers of AVX-512, or a part of one of AVX2.
 constexpr unsigned wideBytes = 128, narrowLanes = 4, narrowBytes = 16;
@@ -40,7 +39,7 @@ bool Widener::isOfLaneNumber(const Value *value, unsigned depth) const {
 /// Where lanes read 32 bits of a row that neighbours share, at multiples of 16 bits from its beginning.
 std::optional<Widener::PlacesInRow> Widener::placesInRow(Value *pointer, const Access &access) {
   if (access.size != wordBytes || access.count != 1 || access.align < Align(2)) return std::nullopt;
-  const auto address = indexedBy(pointer);
+  const auto address = indexedHere(pointer);
   if (!address || !shapes_.of(address->base).isUniformInRuns()) return std::nullopt;
   const auto &[base, index, scale] = *address;
   const unsigned run = std::min(shapes_.of(base).lanesOfRun(), lanesAtHand(pointer));

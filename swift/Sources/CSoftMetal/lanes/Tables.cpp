@@ -13,25 +13,26 @@ constexpr unsigned mostElements = 256;
 
 }  // namespace
 
-/// The table that `pointer` is an element of, for elements of 32 bits. A lane's own array is none; a constant has to
-/// have as many elements as the index may ask for; of others a part is known to be there.
-std::optional<Widener::Table> Widener::tableOf(Value *pointer, const Access &access) {
-  if (!isAvx512() || access.size != 4 || access.count != 1) return std::nullopt;
-  const auto address = indexedBy(pointer);
-  if (!address || address->scale != 4) return std::nullopt;
-  const auto &[base, index, scale] = *address;
-  const Shape shape = shapes_.of(base);
-  if (!shape.isUniform() || shape.isAssumed) return std::nullopt;
-  const APInt largest = computeKnownBits(index, layout_).getMaxValue();
-  if (largest.uge(mostElements)) return std::nullopt;
-  const unsigned count = std::max(width, unsigned(PowerOf2Ceil(largest.getZExtValue() + 1)));
+/// Whether all lanes have so many bytes of memory at `base`, as far as is known: a lane's own array is none; a constant
+/// has to have as many; of others a part is known to be there.
+bool Widener::mayBeTable(const Value *base, uint64_t bytes) const {
+  if (!shapes_.of(base).isUniform()) return false;
   const Value *object = getUnderlyingObject(base);
   const auto *global = dyn_cast<GlobalVariable>(object);
-  if (isa<AllocaInst>(object)) return std::nullopt;
-  if (global && (global != base ||
-                 layout_.getTypeAllocSize(global->getValueType()).getFixedValue() < uint64_t(count) * access.size))
-    return std::nullopt;
-  return Table{base, index, count};
+  return !isa<AllocaInst>(object) &&
+         (!global || (global == base && layout_.getTypeAllocSize(global->getValueType()).getFixedValue() >= bytes));
+}
+
+/// The table that `pointer` is an element of, for elements of 32 bits.
+std::optional<Widener::Table> Widener::tableOf(Value *pointer, const Access &access) {
+  if (!isAvx512() || access.size != 4 || access.count != 1) return std::nullopt;
+  const auto address = indexedHere(pointer);
+  if (!address || address->scale != 4) return std::nullopt;
+  const APInt largest = computeKnownBits(address->index, layout_).getMaxValue();
+  if (largest.uge(mostElements)) return std::nullopt;
+  const unsigned count = std::max(width, unsigned(PowerOf2Ceil(largest.getZExtValue() + 1)));
+  if (!mayBeTable(address->base, count * access.size)) return std::nullopt;
+  return Table{address->base, address->index, count};
 }
 
 /// What lanes find in `table`, which is read whole where no page ends in it: one of the lanes reads in that page.

@@ -32,7 +32,9 @@ void Widener::run() {
   tiles_ =
       std::make_unique<Tiles>(blocks_, [this](const Value *value) { return isMatrix(value); }, registerBits_ >= 512);
   makeSlots();
+  findByteTables();
   builder_.SetInsertPoint(entry_);
+  forgetByteTables();
   builder_.CreateStore(Constant::getAllOnesValue(vectorType(builder_.getInt1Ty())), states_[blocks_.order[0]].arriving);
   builder_.CreateBr(states_[blocks_.order[0]].head);
   for (size_t i = 0; i < blocks_.order.size(); ++i) emitBlock(static_cast<int>(i));
@@ -123,6 +125,7 @@ void Widener::emitBlock(int index) {
   if (state.mask) builder_.CreateStore(mask_, state.mask);
   for (Instruction &instruction : *block)
     if (!isa<PHINode>(instruction) && !instruction.isTerminator()) widen(instruction);
+  forgetByteTablesAfter(*block);
   emitTerminator(block, step);
 }
 

@@ -16,10 +16,12 @@
 #include "Primitives.hpp"
 #include "Shapes.hpp"
 #include "Tiles.hpp"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace lanes {
 
+constexpr unsigned wordBytes = 4;  ///< of 32 bits
 constexpr int side = 8, elements = side * side;  ///< of a matrix
 /// Memory of so many bytes, at a multiple of them, can be read whole where a byte of it can.
 constexpr uint64_t smallestPage = 4096;
@@ -122,15 +124,35 @@ class Widener {
     llvm::Value *base, *index;
     llvm::APInt scale;
   };
-  std::optional<Indexed> indexedBy(llvm::Value *pointer) const;
+  std::optional<Indexed> indexedBy(const llvm::Value *pointer) const;
+  std::optional<Indexed> indexedHere(const llvm::Value *pointer) const;
   llvm::Value *isInPage(llvm::Value *address, uint64_t bytes);
   /// `count` elements, of which each lane loads that of its index.
   struct Table {
     llvm::Value *base, *index;
     unsigned count;
   };
+  bool mayBeTable(const llvm::Value *base, uint64_t bytes) const;
   std::optional<Table> tableOf(llvm::Value *pointer, const Access &access);
   Parts lookUp(const Table &table, const Access &access, llvm::Value *pointer);  // Tables.cpp
+  /// An element of a table of 256 words, by byte number `byte` of a word.
+  struct ByteIndex {
+    llvm::Value *base, *word;
+    unsigned byte;
+  };
+  /// Such a table byte by byte, first those of the words' first bytes, and whose it is: null where nothing is there.
+  struct ByteTable {
+    llvm::Value *planes;
+    llvm::AllocaInst *of;
+  };
+  std::optional<ByteIndex> byteIndexOf(const llvm::LoadInst &load) const;
+  bool isAtHand(const llvm::Value *value) const;
+  void findByteTables();
+  void forgetByteTables();
+  void forgetByteTablesAfter(const llvm::BasicBlock &block);
+  bool loadByBytes(llvm::LoadInst &load);
+  void turnTable(const ByteTable &table, llvm::Value *first);
+  Parts lookUpBytes(const ByteTable &table, llvm::Value *word);  // ByteTables.cpp
   /// Bytes from the beginning of a row that a run of lanes has, `scale` times an index.
   struct PlacesInRow {
     llvm::Value *index;
@@ -208,6 +230,7 @@ class Widener {
   Parts multiplyByCall(llvm::Value *left, llvm::Value *right, const Parts &sums);
   llvm::Function *multiplier();
   Factors makeFactors();
+  llvm::Value *hiddenAddressOf(llvm::AllocaInst *place);
   void keepFactors();
   Parts rows(llvm::ArrayRef<llvm::Value *> tiles);
   Parts transposedRows(Parts rows);
@@ -234,6 +257,7 @@ class Widener {
   llvm::DenseMap<const llvm::Value *, llvm::SmallVector<llvm::AllocaInst *, 4>> slots_;
   llvm::DenseMap<const llvm::Value *, Parts> current_;  ///< known in the block under way
   llvm::DenseMap<const llvm::Value *, Parts> words_;    ///< likewise, of values of 64 bits
+  llvm::MapVector<const llvm::Value *, ByteTable> byteTables_;  ///< by their base
   llvm::DenseMap<std::pair<const llvm::Value *, unsigned>, llvm::Value *> inLane_;  ///< likewise, by lane
   llvm::DenseSet<const llvm::Value *> matrices_;
   llvm::DenseMap<const llvm::Value *, Parts> loadedRows_;  ///< of matrices loaded in the block under way
