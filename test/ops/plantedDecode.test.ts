@@ -219,7 +219,7 @@ const mistakes: readonly Mistake[] = [
   attend("the unit of D = 512 wrong by 22", wide, /D <= 256 \? 1\.0f \/ sqrt/, "D <= 512 ? 1.0f / sqrt"),
   attend("the first norm for both halves", wide, /norms\[row_of_key \* 2 \+ 1\]/, "norms[row_of_key * 2]"),
   attend("the first norm of V for both halves", wide, /norms\[row \* norm_count \+ n\]/, "norms[row * norm_count]"),
-  attend("a codebook of 232 entries", eightBits, /of_8_bits\[codes & 255\]/, "of_8_bits[min(codes & 255, 231u)]"),
+  attend("a codebook of 232 entries", eightBits, /word >> 8 \* i & 255/, "min(word >> 8 * i & 255, 231u)"),
   attend("q not rotated", quantized, /sign_lanes<D>\(values, lane\);\s+hadamard_lanes<D>\(values, lane\);/, ""),
   attend(
     "a rotation that takes what other lanes have before they have it",
