@@ -71,12 +71,6 @@ std::optional<Widener::ByteIndex> Widener::byteIndexOf(const LoadInst &load) con
   return ByteIndex{address->base, word, unsigned(bits / 8)};
 }
 
-/// Whether the block under way can ask for a value.
-bool Widener::isAtHand(const Value *value) const {
-  const auto *instruction = dyn_cast<Instruction>(value);
-  return !instruction || instruction->getParent() == blocks_.order[size_t(index_)] || slots_.contains(value);
-}
-
 /// Makes room for the tables of such loads.
 void Widener::findByteTables() {
   if (!isAvx512() || !hasFeature("+avx512vbmi")) return;
@@ -128,7 +122,7 @@ bool Widener::loadByBytes(LoadInst &load) {
         branch(
             isInPage(first, tableWords * wordBytes),
             [&] {
-              turnTable(table, first);
+              turnTable(table, first, load.getAlign());
               return Parts{builder_.getTrue()};
             },
             [&] { return Parts{builder_.getFalse()}; }, isWhole);
@@ -155,11 +149,11 @@ bool Widener::loadByBytes(LoadInst &load) {
 }
 
 /// Fills the planes of the table at `first`: of each byte of a word four registers, with those of 64 words each.
-void Widener::turnTable(const ByteTable &table, Value *first) {
+void Widener::turnTable(const ByteTable &table, Value *first, Align align) {
   Type *plane = vectorType(builder_.getInt8Ty(), registerBytes),
        *words = vectorType(builder_.getInt32Ty(), registerBytes);
   for (unsigned i = 0; i < planeRegisters; ++i) {
-    Value *loaded = builder_.CreateAlignedLoad(words, builder_.CreateConstGEP1_32(words, first, i), Align(wordBytes));
+    Value *loaded = builder_.CreateAlignedLoad(words, builder_.CreateConstGEP1_32(words, first, i), align);
     for (unsigned byte = 0; byte < wordBytes; ++byte)
       builder_.CreateStore(builder_.CreateTrunc(builder_.CreateLShr(loaded, 8 * byte), plane),
                            builder_.CreateConstGEP1_32(plane, table.planes, byte * planeRegisters + i));

@@ -64,6 +64,12 @@ const Widener::Parts &Widener::parts(Value *value) {
   return current_[value] = std::move(loaded);
 }
 
+/// Whether the block under way can ask for a value.
+bool Widener::isAtHand(const Value *value) const {
+  const auto *instruction = dyn_cast<Instruction>(value);
+  return !instruction || instruction->getParent() == blocks_.order[size_t(index_)] || slots_.contains(value);
+}
+
 /// The value that all lanes have, or lane 0's of those in strides.
 Value *Widener::scalar(Value *value) {
   if (isa<Constant>(value)) return value;

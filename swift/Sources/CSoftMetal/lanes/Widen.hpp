@@ -71,6 +71,7 @@ class Widener {
 
   // Values (Values.cpp)
   const Parts &parts(llvm::Value *value);
+  bool isAtHand(const llvm::Value *value) const;
   llvm::Value *scalar(llvm::Value *value);
   llvm::Value *vector(llvm::Value *value, unsigned component = 0);
   llvm::Value *matrix(llvm::Value *value);
@@ -146,12 +147,11 @@ class Widener {
     llvm::AllocaInst *of;
   };
   std::optional<ByteIndex> byteIndexOf(const llvm::LoadInst &load) const;
-  bool isAtHand(const llvm::Value *value) const;
   void findByteTables();
   void forgetByteTables();
   void forgetByteTablesAfter(const llvm::BasicBlock &block);
   bool loadByBytes(llvm::LoadInst &load);
-  void turnTable(const ByteTable &table, llvm::Value *first);
+  void turnTable(const ByteTable &table, llvm::Value *first, llvm::Align align);
   Parts lookUpBytes(const ByteTable &table, llvm::Value *word);  // ByteTables.cpp
   /// Bytes from the beginning of a row that a run of lanes has, `scale` times an index.
   struct PlacesInRow {
