@@ -3,9 +3,11 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
+using namespace PatternMatch;
 
 namespace lanes {
 
@@ -13,6 +15,14 @@ namespace {
 
 /// Elements of 32 bits in a register of AVX2.
 constexpr unsigned eight = 8;
+
+/// An index without masks that leave its low bits, those of `bits`, as they are: permutations look at no others.
+Value *withoutMasks(Value *index, uint64_t bits) {
+  Value *whole = nullptr;
+  const APInt *kept = nullptr;
+  while (match(index, m_And(m_Value(whole), m_APInt(kept))) && (kept->getZExtValue() & bits) == bits) index = whole;
+  return index;
+}
 
 /// Whether 32 elements are those of the first `period` lanes again and again.
 Value *repeats(IRBuilder<> &builder, Value *vector, unsigned period) {
@@ -38,6 +48,7 @@ bool Widener::hasFeature(StringRef name) const {
 /// An instruction picks 16 elements out of two registers; the bits of an index that it does not look at choose among
 /// pairs of `registers`. Lanes of one register after those of the other: both at once would not leave room for a table.
 Value *Widener::permuteAvx512(const Parts &registers, Value *indices) {
+  indices = withoutMasks(indices, registers.size() * half - 1);
   Parts halves;
   for (unsigned first = 0; first < width; first += half) {
     Value *index = partOf(indices, first, half);
@@ -107,7 +118,7 @@ Value *Widener::permute(Value *from, Value *indices, bool isTable) {
   if (element->getScalarSizeInBits() == 32 && (isAvx512() || hasFeature("+avx2"))) {
     Type *words = vectorType(builder_.getInt32Ty());
     Value *bits = builder_.CreateBitCast(from, words);
-    indices = builder_.CreateZExtOrTrunc(indices, words);
+    indices = withoutMasks(builder_.CreateZExtOrTrunc(withoutMasks(indices, width - 1), words), width - 1);
     Value *result = isAvx512() ? permuteAvx512({partOf(bits, 0, half), partOf(bits, half, half)}, indices)
                     : isTable  ? permuteTableAvx2(bits, indices)
                                : permuteAvx2(bits, indices, width / eight);
