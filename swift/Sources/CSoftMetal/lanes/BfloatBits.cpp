@@ -1,8 +1,8 @@
 #include "BfloatBits.hpp"
 
+#include "Hide.hpp"
 #include "Nvptx.hpp"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/TargetParser/Triple.h"
@@ -81,8 +81,6 @@ PreservedAnalyses AccessBfloatBits::run(Function &function, FunctionAnalysisMana
 PreservedAnalyses HideBfloatBits::run(Module &module, ModuleAnalysisManager &) {
   if (!Triple(module.getTargetTriple()).isX86()) return PreservedAnalyses::all();
   Type *word = Type::getInt16Ty(module.getContext());
-  // No instruction at all: the result is in the register of the argument.
-  auto *nothing = InlineAsm::get(FunctionType::get(word, {word}, false), "", "=r,0", /*hasSideEffects=*/false);
   SmallVector<BitCastInst *, 16> found;
   for (Function &function : module) {
     for (Instruction &instruction : instructions(function)) {
@@ -93,7 +91,8 @@ PreservedAnalyses HideBfloatBits::run(Module &module, ModuleAnalysisManager &) {
     }
   }
   for (BitCastInst *cast : found) {
-    CallInst *hidden = IRBuilder<>(cast->getNextNode()).CreateCall(nothing, {cast});
+    IRBuilder<> builder(cast->getNextNode());
+    Value *hidden = hide(builder, cast);
     cast->replaceUsesWithIf(hidden, [=](const Use &use) { return use.getUser() != hidden; });
   }
   return found.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();

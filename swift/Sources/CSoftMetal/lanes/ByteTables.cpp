@@ -1,8 +1,8 @@
 /// Loads from a table of 256 words at the bytes of a word, as codes of 8 bits are decoded: all bytes of 16 lanes' words
 /// look up at once what the table's words have for their first byte, in another instruction for their second, and so
 /// on. A look-up of words would need the table in 16 registers for every 16 of them.
+#include "Hide.hpp"
 #include "Widen.hpp"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -75,11 +75,10 @@ std::optional<Widener::ByteIndex> Widener::byteIndexOf(const LoadInst &load) con
 void Widener::findByteTables() {
   if (!isAvx512() || !hasFeature("+avx512vbmi")) return;
   for (BasicBlock *block : blocks_.order) {
-    if (!isKeptInLoop(blocks_.loops, *block)) continue;
     for (const Instruction &instruction : *block) {
       const auto *load = dyn_cast<LoadInst>(&instruction);
       const auto index = load ? byteIndexOf(*load) : std::nullopt;
-      if (!index || byteTables_.contains(index->base)) continue;
+      if (!index || byteTables_.contains(index->base) || !isKeptInLoop(blocks_.loops, *block)) continue;
       AllocaInst *planes = slot(ArrayType::get(builder_.getInt8Ty(), tableWords * wordBytes), "planes");
       planes->setAlignment(Align(registerBytes));
       byteTables_[index->base] = {hiddenAddressOf(planes), slot(builder_.getPtrTy(), "planes.of")};
@@ -118,27 +117,22 @@ bool Widener::loadByBytes(LoadInst &load) {
   branch(
       isTurned, [&] { return Parts{builder_.getTrue()}; },
       [&] {
-        Parts isWhole;
+        Value *isWhole = isInPage(first, tableWords * wordBytes);
+        Parts none;
         branch(
-            isInPage(first, tableWords * wordBytes),
-            [&] {
-              turnTable(table, first, load.getAlign());
-              return Parts{builder_.getTrue()};
-            },
-            [&] { return Parts{builder_.getFalse()}; }, isWhole);
-        return isWhole;
+            isWhole, [&] { return turnTable(table, first, load.getAlign()), Parts(); }, [] { return Parts(); }, none);
+        return Parts{isWhole};
       },
       ready);
-  Type *words = word->getType();
+  const Access number{builder_.getInt32Ty(), 1, 0, load.getAlign(), wordBytes, 0, true};
   branch(
       ready[0], [&] { return lookUpBytes(table, word); },
       [&] {
         Parts gathered;
         for (unsigned byte = 0; byte < wordBytes; ++byte) {
           Value *place = builder_.CreateAnd(builder_.CreateLShr(word, 8 * byte), 255);
-          Value *pointers = builder_.CreateGEP(builder_.getInt32Ty(), base, place);
-          gathered.push_back(
-              builder_.CreateMaskedGather(words, pointers, load.getAlign(), mask_, PoisonValue::get(words)));
+          Value *pointers = builder_.CreateGEP(number.element, base, place);
+          gathered.append(gather(number, pointers, mask_));
         }
         return gathered;
       },
@@ -167,12 +161,9 @@ Widener::Parts Widener::lookUpBytes(const ByteTable &table, Value *word) {
   Type *pairs = vectorType(builder_.getInt16Ty(), 2 * half), *words = vectorType(builder_.getInt32Ty(), half);
   // LLVM would make permutations of two registers of it, which take Intel's processors two turns of one unit, if it saw
   // what is shifted.
-  const auto hide = [&](Value *value) {
-    Type *type = value->getType();
-    return builder_.CreateCall(InlineAsm::get(FunctionType::get(type, {type}, false), "", "=v,0", false), {value});
-  };
   const auto merge = [&](Value *low, Value *high, uint64_t lowBits) {
-    return builder_.CreateOr(builder_.CreateAnd(hide(low), lowBits), builder_.CreateAnd(hide(high), ~lowBits));
+    return builder_.CreateOr(builder_.CreateAnd(hide(builder_, low), lowBits),
+                             builder_.CreateAnd(hide(builder_, high), ~lowBits));
   };
   // Of each byte of the result, what all bytes of the words find, of 16 lanes in each register.
   Parts found[width / half];

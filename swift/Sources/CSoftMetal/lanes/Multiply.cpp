@@ -1,6 +1,6 @@
 /// Products of 8x8 matrices.
+#include "Hide.hpp"
 #include "Widen.hpp"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -22,9 +22,7 @@ Widener::Factors Widener::makeFactors() {
 Value *Widener::hiddenAddressOf(AllocaInst *place) {
   IRBuilder<> start(entry_);
   if (Instruction *end = entry_->getTerminator()) start.SetInsertPoint(end);
-  auto *same = InlineAsm::get(FunctionType::get(start.getPtrTy(), {start.getPtrTy()}, false), "", "=r,0",
-                              /*hasSideEffects=*/false);
-  return start.CreateCall(same, {place});
+  return hide(start, place);
 }
 
 /// A left matrix from another block, as from before a loop, goes to memory there: what has just been stored is read at

@@ -118,7 +118,7 @@ Value *Widener::permute(Value *from, Value *indices, bool isTable) {
   if (element->getScalarSizeInBits() == 32 && (isAvx512() || hasFeature("+avx2"))) {
     Type *words = vectorType(builder_.getInt32Ty());
     Value *bits = builder_.CreateBitCast(from, words);
-    indices = withoutMasks(builder_.CreateZExtOrTrunc(withoutMasks(indices, width - 1), words), width - 1);
+    indices = builder_.CreateZExtOrTrunc(withoutMasks(indices, width - 1), words);
     Value *result = isAvx512() ? permuteAvx512({partOf(bits, 0, half), partOf(bits, half, half)}, indices)
                     : isTable  ? permuteTableAvx2(bits, indices)
                                : permuteAvx2(bits, indices, width / eight);
