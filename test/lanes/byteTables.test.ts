@@ -2,6 +2,7 @@
  * of them, by some of the lanes, at places of a buffer that pages end in, and while the table changes. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Device } from "../../src/index.ts";
+import { runOnVectors } from "./dispatch.ts";
 
 const threads = 80; // Two SIMD groups and a half.
 const turns = 3;
@@ -98,7 +99,6 @@ kernel void ${kernel}(device uint *given [[buffer(0)]], const device uint *words
   )
   .join("")}`;
 
-const isOnVectors = process.platform === "linux" && process.env["SOFTMETAL_EXECUTOR"] !== "threads";
 const device = Device.open();
 afterAll(() => device.dispose());
 device.registerSource("byte_tables.metal", source);
@@ -134,11 +134,7 @@ describe("a table is asked for", () => {
     for (const first of [3, 4, page / 4 - 250, page / 4 - 256, page / 4 - 8, length - size]) {
       using buffer = device.tensor("u32", [length]);
       using table = buffer.slice(first, first + size).set(Array.from({ length: size }, (_, i) => numberAt(i)));
-      using pipeline = device.pipeline(each.kernel);
-      if (isOnVectors) expect(pipeline.executor).toBe("vectors");
-      using pass = device.pass();
-      pass.dispatch(pipeline, { buffers: [table, given, settings, out], grid: threads, threads });
-      pass.commitAndWait();
+      runOnVectors(device, each.kernel, [table, given, settings, out], threads);
       expect({ first, sums: Array.from(out.view()) }).toEqual({ first, sums: expectedOf(each) });
     }
   });

@@ -2,6 +2,7 @@
  * loads whole, and those that only look so. */
 import { expect, test } from "bun:test";
 import { Device } from "../../src/index.ts";
+import { isOnVectors } from "./dispatch.ts";
 
 const length = 2048;
 const steps = 3;
@@ -165,7 +166,6 @@ function expected(side: "left" | "right", places: Fill["places"]): number[] {
 }
 
 if (process.platform === "linux") {
-  const isOnVectors = process.env["SOFTMETAL_EXECUTOR"] !== "threads";
   const device = Device.open();
   device.registerSource("elements.metal", source);
   const dtypes = { float: "f32", half: "f16", bfloat: "bf16" } as const;

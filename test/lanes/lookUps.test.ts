@@ -2,6 +2,7 @@
  * compiler pass keeps in registers and of more, by some of the lanes, at the end of a buffer. */
 import { expect, test } from "bun:test";
 import { Device } from "../../src/index.ts";
+import { runOnVectors } from "./dispatch.ts";
 
 const threads = 80; // Two SIMD groups and a half.
 const sizes = [16, 33, 128, 200, 256, 512];
@@ -76,7 +77,6 @@ const cases = ["constant", "device", "member", "threadgroup", "thread"].flatMap(
   types.flatMap((type) => sizes.map((size) => ({ memory, type, size }))),
 );
 
-const isOnVectors = process.platform === "linux" && process.env["SOFTMETAL_EXECUTOR"] !== "threads";
 const device = Device.open();
 device.registerSource("look_ups.metal", source);
 
@@ -87,15 +87,7 @@ test.each(cases)("$memory $type[$size]", ({ memory, type, size }) => {
   for (const first of [3, 4, 1000]) {
     using buffer = device.tensor(dtypes[type], [first + size]);
     using table = buffer.slice(first, first + size).set(Array.from({ length: size }, (_, i) => numberAt(i)));
-    using pipeline = device.pipeline(`${memory}_${type}_${size}`);
-    if (isOnVectors) expect(pipeline.executor).toBe("vectors");
-    using pass = device.pass();
-    pass.dispatch(pipeline, {
-      buffers: [table, words, out],
-      grid: threads,
-      threads,
-    });
-    pass.commitAndWait();
+    runOnVectors(device, `${memory}_${type}_${size}`, [table, words, out], threads);
     expect(Array.from(out.view())).toEqual(expectedOf(size));
   }
 });

@@ -2,6 +2,7 @@
  * tells: near enough for a register or not, backwards, by some of the lanes, where pages and a buffer end. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Device } from "../../src/index.ts";
+import { runOnVectors } from "./dispatch.ts";
 
 const threads = 80; // Two SIMD groups and a half.
 const page = 4096;
@@ -78,7 +79,6 @@ kernel void ${kernel}_${sharing}(
   )
   .join("")}`;
 
-const isOnVectors = process.platform === "linux" && process.env["SOFTMETAL_EXECUTOR"] !== "threads";
 const device = Device.open();
 afterAll(() => device.dispose());
 device.registerSource("row_loads.metal", source);
@@ -91,11 +91,7 @@ function read(kernel: string, step: number, first: number, rowBytes: number): nu
   using settings = device.tensor("u32", [3]).set([step, rowBytes, 2]);
   using out = device.tensor("u32", [threads]);
   using from = bytes.slice(first, length);
-  using pipeline = device.pipeline(kernel);
-  if (isOnVectors) expect(pipeline.executor).toBe("vectors");
-  using pass = device.pass();
-  pass.dispatch(pipeline, { buffers: [from, settings, out], grid: threads, threads });
-  pass.commitAndWait();
+  runOnVectors(device, kernel, [from, settings, out], threads);
   return [...out.view()];
 }
 
