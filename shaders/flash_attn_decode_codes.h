@@ -27,18 +27,48 @@ struct CodeFormat {
 
   CodeFormat(uint format, bool aligned)
       : bits(bits_of_format(format)), width(width_of_format(format)), is_aligned(aligned) {}
+
+  /// How far a code goes up to be the offset of its centroid in a table, in bytes.
+  uint shift() const { return bits == 8 ? 6 : 2; }
+  uint words_of_table() const { return 1u << (bits + shift() - 2); }
 };
 
-/// Fills a part of a table: from `first` on every `step`th 32 centroids. All lanes take part, so that none waits for
-/// others behind it; those past the last centroid write one again.
-inline void fill_table(threadgroup Centroid *table, CodeFormat format, uint first, uint step, uint lane) {
-  for (uint i = first; i < (1u << format.bits); i += step) {
-    const uint code = (i + lane) & ((1u << format.bits) - 1);
-    const float centroid = centroids_of(format.bits)[code] * kCentroidUnit;
-    const half high = half(centroid);
-    table[code] = half2(high, half(centroid - float(high)));
+/// Centroids in threadgroup memory. Those of few bits lie in as many banks; of 8 bits, where 32 lanes would meet in a
+/// bank by threes and fours, 16 copies lie side by side, so that two lanes share a bank's copy.
+struct CentroidTable {
+  const threadgroup uchar *first;
+  uint of_lane;  ///< offset of the lane's copy in those of a centroid
+
+  CentroidTable(const threadgroup uint *words, CodeFormat format, uint lane)
+      : first((const threadgroup uchar *)words), of_lane(format.bits == 8 ? lane % 16 * 4 : 0) {}
+
+  Centroid at(uint offset) const { return *(const threadgroup Centroid *)(first + (offset | of_lane)); }
+};
+
+/// A centroid as a table has it.
+inline uint word_of_centroid(uint code, CodeFormat format) {
+  const float centroid = centroids_of(format.bits)[code] * kCentroidUnit;
+  const half high = half(centroid);
+  return as_type<uint>(half2(high, half(centroid - float(high))));
+}
+
+/// Fills a part of a table, lane `index` of `THREADS`. All lanes take part, so that none waits for others behind it;
+/// those past the last centroid write one again.
+template <uint THREADS>
+inline void fill_table(threadgroup uint *words, CodeFormat format, uint index) {
+  if (format.bits == 8) {
+#pragma clang loop unroll(full)
+    for (uint i = 0; i < 1024; i += THREADS) {
+      ((threadgroup uint4 *)words)[i + index] = uint4(word_of_centroid((i + index) / 4, format));
+    }
+  } else {
+    const uint code = index & ((1u << format.bits) - 1);
+    words[code] = word_of_centroid(code, format);
   }
 }
+
+/// 32 bits from bit `shift` on, which is less than 32, of two words.
+inline uint bits_of_words(uint first, uint second, uint shift) { return uint((ulong(second) << 32 | first) >> shift); }
 
 /// COUNT codes of a row of D, each 8 of them one word, or two where they have more than 4 bits.
 template <int D, int COUNT>
@@ -46,58 +76,99 @@ struct CodeRun {
   uint words[COUNT / 8];
   uint second[COUNT / 8];
 
-  /// Those from code `first` on.
-  void load(const device uchar *rows, CodeFormat format, uint row, uint first) {
-    const ulong offset = ulong(row) * (D / 8 * format.width);
-    if (format.is_aligned && format.width == 4) {
-      // The lane's own part first, which is the same for all rows.
-      const device uchar *run = rows + first / 2 + offset;
-      if (COUNT == 8) {
-        words[0] = *(const device uint *)run;
-      }
-      constexpr int wide = COUNT % 32 == 0 ? 4 : 2;
+  /// Those of run `part` of a row.
+  void load(const device uchar *rows, CodeFormat format, uint row, uint part) {
+    switch (format.is_aligned ? format.width : 0) {
+      case 2:
+        return load_words<2>(rows, row, part);
+      case 3:
+        return load_words<3>(rows, row, part);
+      case 4:
+        return load_words<4>(rows, row, part);
+      case 5:
+        return load_words<5>(rows, row, part);
+      case 6:
+        return load_words<6>(rows, row, part);
+      case 8:
+        return load_words<8>(rows, row, part);
+    }
+    const device uchar *first = rows + ulong(row) * (D / 8 * format.width);
 #pragma clang loop unroll(full)
-      for (int i = 0; i + wide <= COUNT / 8; i += wide) {
-        const vec<uint, wide> loaded = *(const device vec<uint, wide> *)(run + i * 4);
-#pragma clang loop unroll(full)
-        for (int n = 0; n < wide; n++) {
-          words[i + n] = loaded[n];
-        }
-      }
-    } else {
-#pragma clang loop unroll(full)
-      for (uint i = 0; i < COUNT / 8; i++) {
-        words[i] = word_at(rows + offset, format, first + 8 * i);
-        second[i] = format.width > 4 ? word_at(rows + offset, format, first + 8 * i + 4) : 0;
-      }
+    for (uint i = 0; i < COUNT / 8; i++) {
+      words[i] = word_of_codes<D>(first, format.width, part * COUNT + 8 * i);
+      second[i] = format.width > 4 ? word_of_codes<D>(first, format.width, part * COUNT + 8 * i + 4) : 0;
     }
   }
 
   /// The centroid of code i.
-  Centroid centroid(uint i, CodeFormat format, const threadgroup Centroid *table) const {
+  Centroid centroid(uint i, CodeFormat format, CentroidTable table) const {
     const uint word = format.width > 4 && i % 8 >= 4 ? second[i / 8] : words[i / 8];
     const uint bit = (format.width > 4 ? i % 4 : i % 8) * format.width;
-    // One shift makes it the bytes before the centroid.
-    const uint offset = (bit < 2 ? word << (2 - bit) : word >> (bit - 2)) & ((4u << format.bits) - 4);
-    return *(const threadgroup Centroid *)((const threadgroup uchar *)table + offset);
+    const uint shift = format.shift();
+    // One shift makes it an offset.
+    const uint shifted = bit < shift ? word << (shift - bit) : word >> (bit - shift);
+    return table.at(shifted & (((1u << format.bits) - 1) << shift));
   }
 
  private:
-  /// 32 bits that begin with code i.
-  static uint word_at(const device uchar *row, CodeFormat format, uint i) {
-    if (format.is_aligned && format.width == 8) {
-      return *(const device uint *)(row + i);
+  /// From rows of which the first begins at a multiple of 16 bytes, by loads as large as the place of a run allows.
+  template <uint WIDTH>
+  void load_words(const device uchar *rows, uint row, uint part) {
+    constexpr uint bits = COUNT * WIDTH;
+    // Runs begin at multiples of so many bits.
+    constexpr uint step = bits & -bits;
+    constexpr uint most = step < 32 ? 32 - step + bits : bits;
+    constexpr uint count = (most + 31) / 32;
+    constexpr uint wide = step % 128 == 0 ? 4 : step % 64 == 0 ? 2 : 1;
+    // The last word of the last run of 24 bits is the row's.
+    constexpr bool is_beyond = count > (bits + 31) / 32;
+    const uint start = part * bits / 32;
+    const uint shift = step < 32 ? part * bits % 32 : 0;
+    // The lane's own part first, which is the same for all rows.
+    const device uint *from = (const device uint *)rows + start + ulong(row) * (D * WIDTH / 32);
+    uint loaded[count + 1] = {};
+#pragma clang loop unroll(full)
+    for (uint i = 0; i < count; i += wide) {
+      if (wide == 4) {
+        const uint4 four = *(const device uint4 *)(from + i);
+        loaded[i] = four.x;
+        loaded[i + 1] = four.y;
+        loaded[i + 2] = four.z;
+        loaded[i + 3] = four.w;
+      } else if (wide == 2) {
+        const uint2 two = *(const device uint2 *)(from + i);
+        loaded[i] = two.x;
+        loaded[i + 1] = two.y;
+      } else {
+        loaded[i] = from[is_beyond ? min(i, D * WIDTH / 32 - 1 - start) : i];
+      }
     }
-    return word_of_codes<D>(row, format.width, i);
+    if (step < 32) {
+#pragma clang loop unroll(full)
+      for (uint i = 0; i < count; i++) {
+        loaded[i] = bits_of_words(loaded[i], loaded[i + 1], shift);
+      }
+    }
+#pragma clang loop unroll(full)
+    for (uint i = 0; i < COUNT / 8; i++) {
+      const uint bit = 8 * WIDTH * i;
+      words[i] = bits_of_words(loaded[bit / 32], loaded[bit / 32 + 1], bit % 32);
+      const uint next = bit + 4 * WIDTH;
+      second[i] = WIDTH > 4 ? bits_of_words(loaded[next / 32], loaded[next / 32 + 1], next % 32) : 0;
+    }
   }
 };
 
-/// What a lane has of a leaf of K: in matrix m, of which there are four, the key is 8 m + row.
-template <int D>
+/// What a lane has of a leaf of K: in matrix m, of which there are four, the key is 8 m + row. IS_WIDE where codes of K
+/// or V may have more than 4 bits.
+template <int D, bool IS_WIDE>
 struct CodedKeys {
   static constant constexpr bool is_coded = true;
-  /// The limit of a threadgroup, of which 128 are used: it leaves a thread 128 registers of an NVIDIA GPU.
-  static constant constexpr int most_threads = 512;
+  /// The limit of a threadgroup, of which 128 are used: it leaves a thread 128 registers of an NVIDIA GPU, or 168 where
+  /// a leaf has twice the words.
+  static constant constexpr int most_threads = IS_WIDE && D > 64 ? 384 : 512;
+  /// Words of the tables of K and V: of as many bits they are one.
+  static constant constexpr int table_words = IS_WIDE ? 16 * 256 + 64 : 32;
   /// Whether there are registers for the next leaf while one is worked on.
   static constant constexpr bool is_ahead = true;
   /// A leaf is multiplied as it is read.
@@ -109,11 +180,11 @@ struct CodedKeys {
   static constant constexpr int query_row = D * columns + 8;
 
   CodeFormat format;
-  const threadgroup Centroid *table;
+  CentroidTable table;
   CodeRun<D, D / 4> codes[4];
 
-  CodedKeys(uint constant_of_format, bool is_aligned, const threadgroup Centroid *centroids, threadgroup uint4 *)
-      : format(constant_of_format, is_aligned), table(centroids) {}
+  CodedKeys(uint constant_of_format, bool is_aligned, const threadgroup uint *centroids, uint lane, threadgroup uint4 *)
+      : format(constant_of_format, is_aligned), table(centroids, format, lane) {}
 
   /// Where a query has coordinate d, `columns` times: p * (D / 4) + t in matrix t, at columns 2 p and 2 p + 1.
   static uint place(uint d) { return d % (D / 4) * 8 + d / (D / 4) * 2; }
@@ -123,7 +194,7 @@ struct CodedKeys {
     leaf.of<8>(at.row, rows);
 #pragma clang loop unroll(full)
     for (int m = 0; m < 4; m++) {
-      codes[m].load(k, format, rows[m], at.pair * (D / 4));
+      codes[m].load(k, format, rows[m], at.pair);
     }
   }
 
@@ -143,11 +214,12 @@ struct CodedValues {
   static constant constexpr int parts = 1;
 
   CodeFormat format;
-  const threadgroup Centroid *table;
+  CentroidTable table;
   CodeRun<D, D / 8> codes[8];
 
-  CodedValues(uint constant_of_format, bool is_aligned, const threadgroup Centroid *centroids, threadgroup uint4 *)
-      : format(constant_of_format, is_aligned), table(centroids) {}
+  CodedValues(uint constant_of_format, bool is_aligned, const threadgroup uint *centroids, uint lane,
+              threadgroup uint4 *)
+      : format(constant_of_format, is_aligned), table(centroids, format, lane) {}
 
   /// The coordinate of a row of matrix j of the sums.
   static uint coordinate(uint row, uint j) { return row * (D / 8) + j; }
@@ -159,7 +231,7 @@ struct CodedValues {
       leaf.of<8>(4 * i + at.pair, rows);
 #pragma clang loop unroll(full)
       for (int m = 0; m < 4; m++) {
-        codes[2 * m + i].load(v, format, rows[m], at.row * (D / 8));
+        codes[2 * m + i].load(v, format, rows[m], at.row);
       }
     }
   }

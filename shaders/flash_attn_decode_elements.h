@@ -67,6 +67,7 @@ struct DenseKeys {
   static constant constexpr bool is_coded = false;
   /// The limit of a threadgroup, of which 128 are used: it leaves a thread 168 registers of an NVIDIA GPU.
   static constant constexpr int most_threads = 384;
+  static constant constexpr int table_words = 0;
   /// Whether there are registers for the next leaf beside those of V.
   static constant constexpr bool is_ahead = D <= 64;
   /// Columns that a coordinate has in matrices.
@@ -76,7 +77,7 @@ struct DenseKeys {
   /// Halves from one query to the next.
   static constant constexpr int query_row = DenseLeaf<D>::row;
 
-  DenseKeys(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory) : dense(aligned, memory) {}
+  DenseKeys(uint, bool aligned, const threadgroup uint *, uint, threadgroup uint4 *memory) : dense(aligned, memory) {}
 
   void load(const device uchar *rows, LeafRows leaf, MatrixLane at) { dense.load(rows, leaf, at); }
   void stage(uint part, MatrixLane at) const { dense.stage(part, at); }
@@ -99,7 +100,7 @@ struct DenseValues {
   static constant constexpr int matrices = 4;
   static constant constexpr int parts = DenseLeaf<D>::parts;
 
-  DenseValues(uint, bool aligned, const threadgroup half2 *, threadgroup uint4 *memory) : dense(aligned, memory) {}
+  DenseValues(uint, bool aligned, const threadgroup uint *, uint, threadgroup uint4 *memory) : dense(aligned, memory) {}
 
   void load(const device uchar *rows, LeafRows leaf, MatrixLane at) { dense.load(rows, leaf, at); }
   void stage(uint part, MatrixLane at) const { dense.stage(part, at); }

@@ -1,5 +1,5 @@
-/// Decode attention by products of 8x8 matrices, over f16 and over codes of up to 6 bits: what flash_attn_decode.metal
-/// does, for GPUs whose matrices have units of their own.
+/// Decode attention by products of 8x8 matrices, over f16 and over codes: what flash_attn_decode.metal does,
+/// for GPUs whose matrices have units of their own.
 ///
 /// There a lane multiplies its columns of a key and sums the product over lanes: at four queries 73 instructions a key
 /// of 4 bits, which is what bounds it. Here they are 36. A threadgroup of four SIMD groups owns 1,024 keys and a tile
@@ -16,11 +16,12 @@
 /// the same bits.
 ///
 /// Grid: threadgroups (n_blocks * n_tiles, Hkv, B) of (32, 4, 1); n_blocks counts states, of 1,024 keys each.
-/// Threadgroup memory at D = 64, 128: over codes 10.3, 16.3 KiB, over f16 10.3, 19.3: sums on their way to rows, or
-/// rows on theirs to matrices, queries, and the centroids. Registers (nvptx64, sm_90): over f16 168, 12 SIMD
-/// groups a core, bound by memory; over codes of 4 bits 128, at D = 128 8 bytes spilled, 16 SIMD groups a core, bound
-/// by threadgroup memory, where a lane looks up 8 centroids a key at D = 128. At D = 256 there are no registers for the
-/// sums, and their error leaves the bound.
+/// Threadgroup memory at D = 64, 128: over codes of up to 4 bits 8.5, 14.5 KiB, of more 24.6, 30.6, over
+/// f16 10.3, 19.3: sums on their way to rows, or rows on theirs to matrices, queries, and the centroids. Registers
+/// (nvptx64, sm_90): over f16 168, 12 SIMD groups a core, bound by memory; over codes of up to 4 bits 128, at D = 128 8
+/// bytes spilled, 16 SIMD groups a core, bound by threadgroup memory, where a lane looks up 8 centroids a key at D =
+/// 128; over codes of more at D = 128 168 registers, with V of 8 bits 92 bytes spilled. At D = 256 there are no
+/// registers for the sums, and their error leaves the bound.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 #include <metal_simdgroup_matrix>
@@ -115,14 +116,16 @@ template <int D, typename Keys, typename Values>
   threadgroup float2 softmaxes[kQueries][kQueries];  // maximum and sum
   threadgroup half rotated[2 * kQueries * Keys::query_row];
   threadgroup float units[kQueries];
-  threadgroup Centroid k_table[Keys::is_coded ? 256 : 1];
-  threadgroup Centroid v_table[Values::is_coded ? 256 : 1];
+  // Centroids of K and V: of as many bits in both they are the same.
+  threadgroup uint4 tables[Keys::is_coded ? Keys::table_words / 4 : 1];
 
+  const CodeFormat format_k(k_format, are_rows_aligned);
+  const CodeFormat format_v(v_format, are_rows_aligned);
+  threadgroup uint *k_table = (threadgroup uint *)tables;
+  threadgroup uint *v_table = k_table + (format_k.bits == format_v.bits ? 0 : format_k.words_of_table());
   if (Keys::is_coded) {
-    fill_table(k_table, CodeFormat(k_format, are_rows_aligned), simd_group * 32, 32 * kQueries, lane);
-  }
-  if (Values::is_coded) {
-    fill_table(v_table, CodeFormat(v_format, are_rows_aligned), simd_group * 32, 32 * kQueries, lane);
+    fill_table<32 * kQueries>(k_table, format_k, simd_group * 32 + lane);
+    fill_table<32 * kQueries>(v_table, format_v, simd_group * 32 + lane);
   }
 
   const uint first_in_head = group.x % params.n_tiles * kQueries;
@@ -148,7 +151,7 @@ template <int D, typename Keys, typename Values>
   LeafRows rows(has_keys ? cache.at(uint(clamp(first_leaf + int(lane), first_key, last_key))) : 0, lane);
   // An address that nobody needs would take a register.
   threadgroup uint4 *own_memory = staged == 0 ? nullptr : memory[simd_group];
-  Keys keys(k_format, are_rows_aligned, k_table, own_memory);
+  Keys keys(k_format, are_rows_aligned, k_table, lane, own_memory);
   LeafNorms norms;
   if (has_keys) {
     keys.load(k, rows, at);
@@ -179,7 +182,7 @@ template <int D, typename Keys, typename Values>
   }
 
   for (int leaf = first_leaf; leaf < end_key; leaf += kLeafStep) {
-    Values values(v_format, are_rows_aligned, v_table, own_memory);
+    Values values(v_format, are_rows_aligned, v_table, lane, own_memory);
     Accumulator products[4];
     if (Keys::is_coded) {
       multiply_leaf<D, 0>(keys, rotated, products);
@@ -322,5 +325,8 @@ template <int D, typename Keys, typename Values>
 
 instantiate_kernel("flash_attn_vec_matrices_d64", attend_blocks, 64, DenseKeys<64>, DenseValues<64>);
 instantiate_kernel("flash_attn_vec_matrices_d128", attend_blocks, 128, DenseKeys<128>, DenseValues<128>);
-instantiate_kernel("flash_attn_vec_tq_matrices_d64", attend_blocks, 64, CodedKeys<64>, CodedValues<64>);
-instantiate_kernel("flash_attn_vec_tq_matrices_d128", attend_blocks, 128, CodedKeys<128>, CodedValues<128>);
+// Codes of up to 4 bits in K and V; of more in one of them.
+instantiate_kernel("flash_attn_vec_tq_matrices_d64", attend_blocks, 64, CodedKeys<64, false>, CodedValues<64>);
+instantiate_kernel("flash_attn_vec_tq_matrices_d128", attend_blocks, 128, CodedKeys<128, false>, CodedValues<128>);
+instantiate_kernel("flash_attn_vec_hb_matrices_d64", attend_blocks, 64, CodedKeys<64, true>, CodedValues<64>);
+instantiate_kernel("flash_attn_vec_hb_matrices_d128", attend_blocks, 128, CodedKeys<128, true>, CodedValues<128>);

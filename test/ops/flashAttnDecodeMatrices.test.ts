@@ -5,16 +5,16 @@ import { type CacheFormat, checkDecode, type DecodeCase, DecodeScene, runDecode 
 import { isOtherGpu } from "../helpers/otherGpu.ts";
 import { codeFormats, formatName } from "../helpers/quantized.ts";
 
-// Decode attention by products of matrices, which a device takes for halves and few codes of small heads where matrices
-// have units of their own: the same judgement as of the other kernels, and bits that depend on a row's own keys alone.
+// Decode attention by products of matrices, which a device takes for halves and codes of small heads where matrices have
+// units of their own: the same judgement as of the other kernels, and bits that depend on a row's own keys alone.
 
 const device = openWith({ SOFTMETAL_MATRIX_UNITS: "1" });
 afterAll(() => device.dispose());
 
-const formats = codeFormats.filter(({ bits }) => bits <= 6);
-const [k4, k3] = [
+const [k4, k3, k8] = [
   { bits: 4, packing: "nibble" },
   { bits: 3, packing: "dense" },
+  { bits: 8, packing: "byte" },
 ] as const satisfies readonly CacheFormat[];
 const base: DecodeCase = {
   headDim: 128,
@@ -27,8 +27,8 @@ const base: DecodeCase = {
   v: k3,
 };
 
-/** What K and V are: codes and halves. */
-const kinds: readonly Partial<DecodeCase>[] = [{}, { k: "f16", v: "f16" }];
+/** What K and V are: few codes, many, and halves. */
+const kinds: readonly Partial<DecodeCase>[] = [{}, { k: k8, v: k4 }, { k: "f16", v: "f16" }];
 
 let cases = 0;
 
@@ -52,10 +52,10 @@ function bitsOf(changes: Partial<DecodeCase>, on: Device = device): string {
   return `${out} ${lse}`;
 }
 
-test.each(formats.flatMap((k, i) => [64, 128].map((headDim) => [formatName(k), headDim, k, i] as const)))(
+test.each(codeFormats.flatMap((k, i) => [64, 128].map((headDim) => [formatName(k), headDim, k, i] as const)))(
   "%s of K with each of V, D = %d",
   (_name, headDim, k, i) => {
-    for (const [j, v] of formats.entries()) {
+    for (const [j, v] of codeFormats.entries()) {
       const [seed, length] = [i * 8 + j, 1 + ((i * 53 + j * 29) % 70)];
       check({ headDim, k, v, seed, lengths: [length], capacity: 72, outDtype: j % 2 === 0 ? "f32" : "f16" });
     }
@@ -155,8 +155,11 @@ test.each(kinds)("a row of a call of several, and a head of a group, have the bi
   scene.dispose();
 });
 
-test.each(kinds)("rows that begin at any word of two bytes", (kind) => {
-  const scene = new DecodeScene(device, { ...base, ...kind, lengths: [45], capacity: 50 });
+test.each([
+  ...codeFormats.flatMap((format) => [64, 128].map((headDim) => [formatName(format), headDim, format] as const)),
+  ["f16", 128, "f16"] as const,
+])("rows of %s that begin at any word of two bytes, D = %d", (_name, headDim, format) => {
+  const scene = new DecodeScene(device, { ...base, headDim, k: format, v: format, lengths: [45], capacity: 50 });
   runDecode(device, scene);
   const expected = Buffer.from(scene.out.bytes).toString("hex");
   const movedRows = <T extends "u8" | "f16">(rows: Tensor<T>, words: number): Tensor<T> => {
@@ -186,12 +189,12 @@ test("which caches take it", () => {
   };
   expect(kernel({})).toBe("flash_attn_vec_tq_matrices_d128");
   expect(kernel({ headDim: 64, heads: 2, rows: 3 })).toBe("flash_attn_vec_tq_matrices_d64");
-  const k8 = { bits: 8, packing: "byte" } as const;
   expect(kernel({ k: "f16", v: "f16" })).toBe("flash_attn_vec_matrices_d128");
   expect(kernel({ k: "f16", v: "f16", headDim: 64 })).toBe("flash_attn_vec_matrices_d64");
   expect(kernel({ k: "f16", v: "bf16" })).toBe("flash_attn_vec_d128_q4");
-  expect(kernel({ k: k8 })).toBe("flash_attn_vec_tq_d128_q4");
-  expect(kernel({ v: k8 })).toBe("flash_attn_vec_tq_d128_q4");
+  expect(kernel({ k: k8 })).toBe("flash_attn_vec_hb_matrices_d128");
+  expect(kernel({ v: k8, headDim: 64 })).toBe("flash_attn_vec_hb_matrices_d64");
+  expect(kernel({ v: { bits: 5, packing: "byte" } })).toBe("flash_attn_vec_hb_matrices_d128");
   expect(kernel({ k: "f16" })).toBe("flash_attn_vec_hybrid_d128_q4");
   expect(kernel({ headDim: 112 })).toBe("flash_attn_vec_tq_d112_q4");
   using without = openWith({ SOFTMETAL_MATRIX_UNITS: "0" });
@@ -200,4 +203,4 @@ test("which caches take it", () => {
   if (!isOtherGpu) expect(kernel({}, usual)).toBe("flash_attn_vec_tq_d128_q4");
 });
 
-test("all cases ran", () => expect(cases).toBe(506));
+test("all cases ran", () => expect(cases).toBe(740));

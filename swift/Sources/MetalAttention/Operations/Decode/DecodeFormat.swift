@@ -7,8 +7,8 @@ struct DecodeFormat {
   /// 8 have a byte of their own.
   let constant: UInt32
   let isCoded: Bool
-  /// Whether its values are halves, or sums of two that 32 lanes look up in a table of few centroids without waiting long
-  /// for each other: elements of the matrices that attention over codes and halves multiplies.
+  /// Whether its values are halves, or sums of two: elements of the matrices that attention over codes and halves
+  /// multiplies.
   let isOfHalves: Bool
   /// Bytes that 8 codes take; 0 of what is dense.
   private let codeWidth: UInt32
@@ -25,9 +25,13 @@ struct DecodeFormat {
   init(_ codes: HadamardFormat) {
     constant = codes.packing == .byte ? codes.bits | 8 : codes.bits
     isCoded = true
-    isOfHalves = codes.bits <= 6
+    isOfHalves = true
     codeWidth = codes.codeWidth
   }
+
+  /// Whether its codes have more than 4 bits.
+  @inline(__always)
+  var isWide: Bool { codeWidth > 4 }
 
   /// Elements of a row of `headDim` values: of the dtype, or bytes.
   @inline(__always)

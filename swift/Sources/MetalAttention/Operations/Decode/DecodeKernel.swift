@@ -45,10 +45,10 @@ enum DecodeKernel {
   static let latentTable = KernelTable(2) { place in
     "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim, place[0]))"
   }
-  /// By products of matrices, by whether K and V are codes, and head size.
-  static let matrixTable = KernelTable(2, headDims.count) { place in
+  /// By products of matrices: of halves, of codes of up to 4 bits, of codes of which some have more; by head size.
+  static let matrixTable = KernelTable(3, headDims.count) { place in
     let headDim = headDims[place[1]]
-    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_\(kinds[place[0]].name)matrices_d\(headDim)" : nil
+    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_\(["", "tq_", "hb_"][place[0]])matrices_d\(headDim)" : nil
   }
   /// Head sizes of which a lane has whole words of a row, and registers for its sums.
   private static let matrixHeadDims: [UInt32] = [64, 128]
@@ -77,8 +77,11 @@ enum DecodeKernel {
     _ headDim: UInt32, _ form: DecodeForm, tile: Int, k: DecodeStream, v: DecodeStream
   ) throws(StatusError) -> PipelineSlot {
     let kind = k.format.isCoded ? (v.format.isCoded ? 1 : 3) : (v.format.isCoded ? 2 : 0)
+    let isWide = k.format.isWide || v.format.isWide
     let size = place(headDim)
-    let sized = size.map { form == .matrices ? matrixIndices[kind, $0] : attendIndices[kind, $0, tile] }
+    let sized = size.map {
+      form == .matrices ? matrixIndices[isWide ? 2 : kind, $0] : attendIndices[kind, $0, tile]
+    }
     guard let kernel = sized ?? latentIndices[tile] else {
       throw unsupported(headDim)
     }
