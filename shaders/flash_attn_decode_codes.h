@@ -71,28 +71,31 @@ inline void fill_table(threadgroup uint *words, CodeFormat format, uint index) {
 inline uint bits_of_words(uint first, uint second, uint shift) { return uint((ulong(second) << 32 | first) >> shift); }
 
 /// COUNT codes of a row of D, each 8 of them one word, or two where they have more than 4 bits.
-template <int D, int COUNT>
+template <int D, int COUNT, bool IS_WIDE>
 struct CodeRun {
   uint words[COUNT / 8];
   uint second[COUNT / 8];
 
   /// Those of run `part` of a row.
   void load(const device uchar *rows, CodeFormat format, uint row, uint part) {
+    // The lane's own part of an address before the row's is the same for all rows, where there are registers for it.
+    const device uchar *first = IS_WIDE ? rows + ulong(row) * (D / 8 * format.width) : rows;
+    const uint next = IS_WIDE ? 0 : row;
     switch (format.is_aligned ? format.width : 0) {
       case 2:
-        return load_words<2>(rows, row, part);
+        return load_words<2>(first, next, part);
       case 3:
-        return load_words<3>(rows, row, part);
+        return load_words<3>(first, next, part);
       case 4:
-        return load_words<4>(rows, row, part);
+        return load_words<4>(first, next, part);
       case 5:
-        return load_words<5>(rows, row, part);
+        return load_words<5>(first, next, part);
       case 6:
-        return load_words<6>(rows, row, part);
+        return load_words<6>(first, next, part);
       case 8:
-        return load_words<8>(rows, row, part);
+        return load_words<8>(first, next, part);
     }
-    const device uchar *first = rows + ulong(row) * (D / 8 * format.width);
+    first += ulong(next) * (D / 8 * format.width);
 #pragma clang loop unroll(full)
     for (uint i = 0; i < COUNT / 8; i++) {
       words[i] = word_of_codes<D>(first, format.width, part * COUNT + 8 * i);
@@ -124,7 +127,6 @@ struct CodeRun {
     constexpr bool is_beyond = count > (bits + 31) / 32;
     const uint start = part * bits / 32;
     const uint shift = step < 32 ? part * bits % 32 : 0;
-    // The lane's own part first, which is the same for all rows.
     const device uint *from = (const device uint *)rows + start + ulong(row) * (D * WIDTH / 32);
     uint loaded[count + 1] = {};
 #pragma clang loop unroll(full)
@@ -181,7 +183,7 @@ struct CodedKeys {
 
   CodeFormat format;
   CentroidTable table;
-  CodeRun<D, D / 4> codes[4];
+  CodeRun<D, D / 4, IS_WIDE> codes[4];
 
   CodedKeys(uint constant_of_format, bool is_aligned, const threadgroup uint *centroids, uint lane, threadgroup uint4 *)
       : format(constant_of_format, is_aligned), table(centroids, format, lane) {}
@@ -207,7 +209,7 @@ struct CodedKeys {
 
 /// What a lane has of a leaf of V: in matrix m the key is 4 m + pair, so that what lanes read at once lies together,
 /// and the coordinates are row * (D / 8) on.
-template <int D>
+template <int D, bool IS_WIDE>
 struct CodedValues {
   static constant constexpr bool is_coded = true;
   static constant constexpr int matrices = 8;
@@ -215,7 +217,7 @@ struct CodedValues {
 
   CodeFormat format;
   CentroidTable table;
-  CodeRun<D, D / 8> codes[8];
+  CodeRun<D, D / 8, IS_WIDE> codes[8];
 
   CodedValues(uint constant_of_format, bool is_aligned, const threadgroup uint *centroids, uint lane,
               threadgroup uint4 *)

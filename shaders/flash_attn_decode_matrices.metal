@@ -326,7 +326,8 @@ template <int D, typename Keys, typename Values>
 instantiate_kernel("flash_attn_vec_matrices_d64", attend_blocks, 64, DenseKeys<64>, DenseValues<64>);
 instantiate_kernel("flash_attn_vec_matrices_d128", attend_blocks, 128, DenseKeys<128>, DenseValues<128>);
 // Codes of up to 4 bits in K and V; of more in one of them.
-instantiate_kernel("flash_attn_vec_tq_matrices_d64", attend_blocks, 64, CodedKeys<64, false>, CodedValues<64>);
-instantiate_kernel("flash_attn_vec_tq_matrices_d128", attend_blocks, 128, CodedKeys<128, false>, CodedValues<128>);
-instantiate_kernel("flash_attn_vec_hb_matrices_d64", attend_blocks, 64, CodedKeys<64, true>, CodedValues<64>);
-instantiate_kernel("flash_attn_vec_hb_matrices_d128", attend_blocks, 128, CodedKeys<128, true>, CodedValues<128>);
+instantiate_kernel("flash_attn_vec_tq_matrices_d64", attend_blocks, 64, CodedKeys<64, false>, CodedValues<64, false>);
+instantiate_kernel("flash_attn_vec_tq_matrices_d128", attend_blocks, 128, CodedKeys<128, false>,
+                   CodedValues<128, false>);
+instantiate_kernel("flash_attn_vec_hb_matrices_d64", attend_blocks, 64, CodedKeys<64, true>, CodedValues<64, true>);
+instantiate_kernel("flash_attn_vec_hb_matrices_d128", attend_blocks, 128, CodedKeys<128, true>, CodedValues<128, true>);
