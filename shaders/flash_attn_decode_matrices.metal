@@ -20,7 +20,7 @@
 /// f16 10.3, 19.3: sums on their way to rows, or rows on theirs to matrices, queries, and the centroids. Registers
 /// (nvptx64, sm_90): over f16 168, 12 SIMD groups a core, bound by memory; over codes of up to 4 bits 128, at D = 128 8
 /// bytes spilled, 16 SIMD groups a core, bound by threadgroup memory, where a lane looks up 8 centroids a key at D =
-/// 128; over codes of more at D = 128 168 registers, with V of 8 bits 92 bytes spilled. At D = 256 there are no
+/// 128; over codes of more at D = 128 168 registers, with V of 8 bits 84 bytes spilled. At D = 256 there are no
 /// registers for the sums, and their error leaves the bound.
 #include <metal_stdlib>
 #include <metal_simdgroup>
