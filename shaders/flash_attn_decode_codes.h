@@ -24,23 +24,28 @@ struct CodeFormat {
   uint bits;
   uint width;  ///< bits of a row that a code takes
   bool is_aligned;
-
-  CodeFormat(uint format, bool aligned)
-      : bits(bits_of_format(format)), width(width_of_format(format)), is_aligned(aligned) {}
-
   /// How far a code goes up to be the offset of its centroid in a table, in bytes.
-  uint shift() const { return bits == 8 ? 6 : 2; }
-  uint words_of_table() const { return 1u << (bits + shift() - 2); }
+  uint shift;
+
+  /// - `other`: the format of V beside K, or of K beside V.
+  CodeFormat(uint format, uint other, bool aligned)
+      : bits(bits_of_format(format)), width(width_of_format(format)), is_aligned(aligned) {
+    shift = bits == 8 ? 6 : bits == 6 && bits_of_format(other) != 8 ? 7 : 2;
+  }
+
+  uint copies() const { return 1u << (shift - 2); }
+  uint words_of_table() const { return copies() << bits; }
 };
 
-/// Centroids in threadgroup memory. Those of few bits lie in as many banks; of 8 bits, where 32 lanes would meet in a
-/// bank by threes and fours, 16 copies lie side by side, so that two lanes share a bank's copy.
+/// Centroids in threadgroup memory. Those of few bits lie in as many banks. Of 8 bits 32 lanes would meet in a bank by
+/// threes and fours: 16 copies lie side by side, so that two lanes share a bank's copy. Of 6 bits, which meet by twos,
+/// each lane has its own, where no table of 8 bits takes the room.
 struct CentroidTable {
   const threadgroup uchar *first;
   uint of_lane;  ///< offset of the lane's copy in those of a centroid
 
   CentroidTable(const threadgroup uint *words, CodeFormat format, uint lane)
-      : first((const threadgroup uchar *)words), of_lane(format.bits == 8 ? lane % 16 * 4 : 0) {}
+      : first((const threadgroup uchar *)words), of_lane(lane % format.copies() * 4) {}
 
   Centroid at(uint offset) const { return *(const threadgroup Centroid *)(first + (offset | of_lane)); }
 };
@@ -56,14 +61,17 @@ inline uint word_of_centroid(uint code, CodeFormat format) {
 /// those past the last centroid write one again.
 template <uint THREADS>
 inline void fill_table(threadgroup uint *words, CodeFormat format, uint index) {
-  if (format.bits == 8) {
-#pragma clang loop unroll(full)
-    for (uint i = 0; i < 1024; i += THREADS) {
-      ((threadgroup uint4 *)words)[i + index] = uint4(word_of_centroid((i + index) / 4, format));
-    }
-  } else {
+  if (format.copies() == 1) {
     const uint code = index & ((1u << format.bits) - 1);
     words[code] = word_of_centroid(code, format);
+    return;
+  }
+  // Four copies at once.
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < 1024; i += THREADS) {
+    if (i < format.words_of_table() / 4) {
+      ((threadgroup uint4 *)words)[i + index] = uint4(word_of_centroid((i + index) / (format.copies() / 4), format));
+    }
   }
 }
 
@@ -107,7 +115,7 @@ struct CodeRun {
   Centroid centroid(uint i, CodeFormat format, CentroidTable table) const {
     const uint word = format.width > 4 && i % 8 >= 4 ? second[i / 8] : words[i / 8];
     const uint bit = (format.width > 4 ? i % 4 : i % 8) * format.width;
-    const uint shift = format.shift();
+    const uint shift = format.shift;
     // One shift makes it an offset.
     const uint shifted = bit < shift ? word << (shift - bit) : word >> (bit - shift);
     return table.at(shifted & (((1u << format.bits) - 1) << shift));
@@ -185,8 +193,8 @@ struct CodedKeys {
   CentroidTable table;
   CodeRun<D, D / 4, IS_WIDE> codes[4];
 
-  CodedKeys(uint constant_of_format, bool is_aligned, const threadgroup uint *centroids, uint lane, threadgroup uint4 *)
-      : format(constant_of_format, is_aligned), table(centroids, format, lane) {}
+  CodedKeys(uint own, uint other, bool is_aligned, const threadgroup uint *centroids, uint lane, threadgroup uint4 *)
+      : format(own, other, is_aligned), table(centroids, format, lane) {}
 
   /// Where a query has coordinate d, `columns` times: p * (D / 4) + t in matrix t, at columns 2 p and 2 p + 1.
   static uint place(uint d) { return d % (D / 4) * 8 + d / (D / 4) * 2; }
@@ -219,9 +227,8 @@ struct CodedValues {
   CentroidTable table;
   CodeRun<D, D / 8, IS_WIDE> codes[8];
 
-  CodedValues(uint constant_of_format, bool is_aligned, const threadgroup uint *centroids, uint lane,
-              threadgroup uint4 *)
-      : format(constant_of_format, is_aligned), table(centroids, format, lane) {}
+  CodedValues(uint own, uint other, bool is_aligned, const threadgroup uint *centroids, uint lane, threadgroup uint4 *)
+      : format(own, other, is_aligned), table(centroids, format, lane) {}
 
   /// The coordinate of a row of matrix j of the sums.
   static uint coordinate(uint row, uint j) { return row * (D / 8) + j; }

@@ -77,7 +77,8 @@ struct DenseKeys {
   /// Halves from one query to the next.
   static constant constexpr int query_row = DenseLeaf<D>::row;
 
-  DenseKeys(uint, bool aligned, const threadgroup uint *, uint, threadgroup uint4 *memory) : dense(aligned, memory) {}
+  DenseKeys(uint, uint, bool aligned, const threadgroup uint *, uint, threadgroup uint4 *memory)
+      : dense(aligned, memory) {}
 
   void load(const device uchar *rows, LeafRows leaf, MatrixLane at) { dense.load(rows, leaf, at); }
   void stage(uint part, MatrixLane at) const { dense.stage(part, at); }
@@ -100,7 +101,8 @@ struct DenseValues {
   static constant constexpr int matrices = 4;
   static constant constexpr int parts = DenseLeaf<D>::parts;
 
-  DenseValues(uint, bool aligned, const threadgroup uint *, uint, threadgroup uint4 *memory) : dense(aligned, memory) {}
+  DenseValues(uint, uint, bool aligned, const threadgroup uint *, uint, threadgroup uint4 *memory)
+      : dense(aligned, memory) {}
 
   void load(const device uchar *rows, LeafRows leaf, MatrixLane at) { dense.load(rows, leaf, at); }
   void stage(uint part, MatrixLane at) const { dense.stage(part, at); }

@@ -20,7 +20,7 @@
 /// f16 10.3, 19.3: sums on their way to rows, or rows on theirs to matrices, queries, and the centroids. Registers
 /// (nvptx64, sm_90): over f16 168, 12 SIMD groups a core, bound by memory; over codes of up to 4 bits 128, at D = 128 8
 /// bytes spilled, 16 SIMD groups a core, bound by threadgroup memory, where a lane looks up 8 centroids a key at D =
-/// 128; over codes of more at D = 128 168 registers, with V of 8 bits 84 bytes spilled. At D = 256 there are no
+/// 128; over codes of more at D = 128 168 registers, with V of 8 bits 76 bytes spilled. At D = 256 there are no
 /// registers for the sums, and their error leaves the bound.
 #include <metal_stdlib>
 #include <metal_simdgroup>
@@ -119,8 +119,8 @@ template <int D, typename Keys, typename Values>
   // Centroids of K and V: of as many bits in both they are the same.
   threadgroup uint4 tables[Keys::is_coded ? Keys::table_words / 4 : 1];
 
-  const CodeFormat format_k(k_format, are_rows_aligned);
-  const CodeFormat format_v(v_format, are_rows_aligned);
+  const CodeFormat format_k(k_format, v_format, are_rows_aligned);
+  const CodeFormat format_v(v_format, k_format, are_rows_aligned);
   threadgroup uint *k_table = (threadgroup uint *)tables;
   threadgroup uint *v_table = k_table + (format_k.bits == format_v.bits ? 0 : format_k.words_of_table());
   if (Keys::is_coded) {
@@ -151,7 +151,7 @@ template <int D, typename Keys, typename Values>
   LeafRows rows(has_keys ? cache.at(uint(clamp(first_leaf + int(lane), first_key, last_key))) : 0, lane);
   // An address that nobody needs would take a register.
   threadgroup uint4 *own_memory = staged == 0 ? nullptr : memory[simd_group];
-  Keys keys(k_format, are_rows_aligned, k_table, lane, own_memory);
+  Keys keys(k_format, v_format, are_rows_aligned, k_table, lane, own_memory);
   LeafNorms norms;
   if (has_keys) {
     keys.load(k, rows, at);
@@ -182,7 +182,7 @@ template <int D, typename Keys, typename Values>
   }
 
   for (int leaf = first_leaf; leaf < end_key; leaf += kLeafStep) {
-    Values values(v_format, are_rows_aligned, v_table, lane, own_memory);
+    Values values(v_format, k_format, are_rows_aligned, v_table, lane, own_memory);
     Accumulator products[4];
     if (Keys::is_coded) {
       multiply_leaf<D, 0>(keys, rotated, products);

@@ -181,7 +181,7 @@ const mistakes: readonly Mistake[] = [
     "is_run(true)",
   ),
   matrices("the table of K taken for that of V", { k: coded(8) }, /: format_k\.words_of_table\(\)/, ": 0"),
-  matrices("centroids of other codes", { k: coded(8) }, /\(i \+ index\) \/ 4, format/, "(i + index) / 8, format"),
+  matrices("centroids of other codes", { k: coded(8) }, /\/ \(format\.copies\(\) \/ 4\)/, "/ (format.copies() / 2)"),
   matrices("four codes of eight read twice", { v: coded(8) }, /loaded\[next \/ 32\], /, "loaded[bit / 32], "),
   matrices("a run taken to begin with a word", { headDim: 64, v: coded(3) }, /step < 32 \? part \* bits % 32 : 0/, "0"),
   matrices("the states of SIMD groups not rescaled", {}, /exp_of_difference\(of_group\.x - joined\.maximum\)/, "1.0f"),
