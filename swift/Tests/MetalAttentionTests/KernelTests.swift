@@ -72,7 +72,9 @@ import Testing
     let isAttention =
       kernel.name.hasPrefix("flash_attn_prefill") && !kernel.name.hasPrefix("flash_attn_prefill_decode")
     let isOfTokens = kernel.name.hasPrefix("flash_attn_vec") && !kernel.name.contains("_reduce")
-    let ofTokens: UInt32 = kernel.name.hasPrefix("flash_attn_vec_matrices") ? 384 : 512
+    let isLarge =
+      kernel.name.hasPrefix("flash_attn_vec_matrices") || kernel.name == "flash_attn_vec_hb_matrices_d128"
+    let ofTokens: UInt32 = isLarge ? 384 : 512
     let threads: UInt32 = isOfTokens ? ofTokens : isAttention ? 512 : 1024
     #expect(info.maxTotalThreadsPerThreadgroup == threads)
     #expect(info.staticThreadgroupMemoryLength <= 32768)
