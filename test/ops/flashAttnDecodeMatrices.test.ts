@@ -155,11 +155,16 @@ test.each(kinds)("a row of a call of several, and a head of a group, have the bi
   scene.dispose();
 });
 
-test.each([
-  ...codeFormats.flatMap((format) => [64, 128].map((headDim) => [formatName(format), headDim, format] as const)),
-  ["f16", 128, "f16"] as const,
-])("rows of %s that begin at any word of two bytes, D = %d", (_name, headDim, format) => {
-  const scene = new DecodeScene(device, { ...base, headDim, k: format, v: format, lengths: [45], capacity: 50 });
+const placed: readonly (readonly [string, number, Partial<DecodeCase>])[] = [
+  ...codeFormats.flatMap((format) =>
+    [64, 128].map((headDim) => [formatName(format), headDim, { k: format, v: format }] as const),
+  ),
+  ["4 and 3 bits", 128, { k: k4, v: k3 }],
+  ["8 and 4 bits", 128, { k: k8, v: k4 }],
+  ["f16", 128, { k: "f16", v: "f16" }],
+];
+test.each(placed)("rows of %s that begin at any word of two bytes, D = %d", (_name, headDim, formats) => {
+  const scene = new DecodeScene(device, { ...base, headDim, ...formats, lengths: [45], capacity: 50 });
   runDecode(device, scene);
   const expected = Buffer.from(scene.out.bytes).toString("hex");
   const movedRows = <T extends "u8" | "f16">(rows: Tensor<T>, words: number): Tensor<T> => {
