@@ -19,6 +19,9 @@ typedef half2 Centroid;
 /// Centroids are as many times as large in tables, so that the smaller half of none is subnormal.
 constant constexpr float kCentroidUnit = 1024.0f;
 
+/// Words of a table beside dense rows: 64 centroids of 6 bits 32 times, or 256 of 8 bits 8 times.
+constant constexpr int kTableBesideRows = 2048;
+
 /// A format as function constants have it.
 struct CodeFormat {
   uint bits;
@@ -27,10 +30,10 @@ struct CodeFormat {
   /// How far a code goes up to be the offset of its centroid in a table, in bytes.
   uint shift;
 
-  /// - `other`: the format of V beside K, or of K beside V.
+  /// - `other`: the format of V beside K, or of K beside V; 0 where that is dense.
   CodeFormat(uint format, uint other, bool aligned)
       : bits(bits_of_format(format)), width(width_of_format(format)), is_aligned(aligned) {
-    shift = bits == 8 ? 6 : bits == 6 && bits_of_format(other) != 8 ? 7 : 2;
+    shift = bits == 8 ? (other == 0 ? 5 : 6) : bits == 6 && bits_of_format(other) != 8 ? 7 : 2;
   }
 
   uint copies() const { return 1u << (shift - 2); }
@@ -38,8 +41,8 @@ struct CodeFormat {
 };
 
 /// Centroids in threadgroup memory. Those of few bits lie in as many banks. Of 8 bits 32 lanes would meet in a bank by
-/// threes and fours: 16 copies lie side by side, so that two lanes share a bank's copy. Of 6 bits, which meet by twos,
-/// each lane has its own, where no table of 8 bits takes the room.
+/// threes and fours: 16 copies lie side by side, so that two lanes share a bank's copy, or 8 where dense rows need the
+/// room. Of 6 bits, which meet by twos, each lane has its own, where no table of 8 bits takes the room.
 struct CentroidTable {
   const threadgroup uchar *first;
   uint of_lane;  ///< offset of the lane's copy in those of a centroid
@@ -179,8 +182,6 @@ struct CodedKeys {
   static constant constexpr int most_threads = IS_WIDE && D > 64 ? 384 : 512;
   /// Words of the tables of K and V: of as many bits they are one.
   static constant constexpr int table_words = IS_WIDE ? 16 * 256 + 64 : 32;
-  /// Whether there are registers for the next leaf while one is worked on.
-  static constant constexpr bool is_ahead = true;
   /// A leaf is multiplied as it is read.
   static constant constexpr int parts = 1;
   static constant constexpr int staged_bytes = 0;
@@ -222,6 +223,7 @@ struct CodedValues {
   static constant constexpr bool is_coded = true;
   static constant constexpr int matrices = 8;
   static constant constexpr int parts = 1;
+  static constant constexpr int staged_bytes = 0;
 
   CodeFormat format;
   CentroidTable table;

@@ -68,8 +68,6 @@ struct DenseKeys {
   /// The limit of a threadgroup, of which 128 are used: it leaves a thread 168 registers of an NVIDIA GPU.
   static constant constexpr int most_threads = 384;
   static constant constexpr int table_words = 0;
-  /// Whether there are registers for the next leaf beside those of V.
-  static constant constexpr bool is_ahead = D <= 64;
   /// Columns that a coordinate has in matrices.
   static constant constexpr int columns = 1;
   static constant constexpr int parts = DenseLeaf<D>::parts;
@@ -100,6 +98,7 @@ struct DenseValues {
   static constant constexpr bool is_coded = false;
   static constant constexpr int matrices = 4;
   static constant constexpr int parts = DenseLeaf<D>::parts;
+  static constant constexpr int staged_bytes = DenseLeaf<D>::staged_bytes;
 
   DenseValues(uint, uint, bool aligned, const threadgroup uint *, uint, threadgroup uint4 *memory)
       : dense(aligned, memory) {}

@@ -1,4 +1,4 @@
-/// Decode attention by products of 8x8 matrices, over f16 and over codes: what flash_attn_decode.metal does,
+/// Decode attention by products of 8x8 matrices, over f16, codes, or one of each: what flash_attn_decode.metal does,
 /// for GPUs whose matrices have units of their own.
 ///
 /// There a lane multiplies its columns of a key and sums the product over lanes: at four queries 73 instructions a key
@@ -17,11 +17,12 @@
 ///
 /// Grid: threadgroups (n_blocks * n_tiles, Hkv, B) of (32, 4, 1); n_blocks counts states, of 1,024 keys each.
 /// Threadgroup memory at D = 64, 128: over codes of up to 4 bits 8.5, 14.5 KiB, of more 24.6, 30.6, over
-/// f16 10.3, 19.3: sums on their way to rows, or rows on theirs to matrices, queries, and the centroids. Registers
-/// (nvptx64, sm_90): over f16 168, 12 SIMD groups a core, bound by memory; over codes of up to 4 bits 128, at D = 128 8
-/// bytes spilled, 16 SIMD groups a core, bound by threadgroup memory, where a lane looks up 8 centroids a key at D =
-/// 128; over codes of more at D = 128 168 registers, with V of 8 bits 76 bytes spilled. At D = 256 there are no
-/// registers for the sums, and their error leaves the bound.
+/// f16 10.3, 19.3, over f16 and codes 18.3, 27.3, over codes and f16 19.3, 29.3: sums on their way to rows, or rows on
+/// theirs to matrices, queries, and the centroids. Registers (nvptx64, sm_90): over f16 168, 12 SIMD groups a core,
+/// bound by memory; over codes of up to 4 bits 128, at D = 128 8 bytes spilled, 16 SIMD groups a core, bound by
+/// threadgroup memory, where a lane looks up 8 centroids a key at D = 128; over codes of more at D = 128 168 registers,
+/// with V of 8 bits 76 bytes spilled; over f16 beside codes 168, but 128 where K has the codes at D = 64, with up to 48
+/// bytes spilled. At D = 256 there are no registers for the sums, and their error leaves the bound.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 #include <metal_simdgroup_matrix>
@@ -109,22 +110,31 @@ template <int D, typename Keys, typename Values>
     device float *states [[buffer(13)]], device float *outputs [[buffer(14)]], uint lane [[thread_index_in_simdgroup]],
     uint simd_group [[simdgroup_index_in_threadgroup]], uint3 group [[threadgroup_position_in_grid]]) {
   typedef Lanes<D> L;
+  constexpr bool are_both_coded = Keys::is_coded && Values::is_coded;
+  constexpr bool is_any_coded = Keys::is_coded || Values::is_coded;
+  // Whether there are registers for the next leaf of K beside this one of V.
+  constexpr bool is_ahead = are_both_coded || D <= 64;
   // Of a SIMD group: rows on their way to matrices, and behind the last leaf sums on their way to rows.
-  constexpr int staged = Keys::staged_bytes / 16;
+  constexpr int staged = (Keys::is_coded ? Values::staged_bytes : Keys::staged_bytes) / 16;
   constexpr int summed = (kQueries * (D + 33) + 3) / 4;
   threadgroup uint4 memory[kQueries][staged > summed ? staged : summed];
   threadgroup float2 softmaxes[kQueries][kQueries];  // maximum and sum
   threadgroup half rotated[2 * kQueries * Keys::query_row];
   threadgroup float units[kQueries];
   // Centroids of K and V: of as many bits in both they are the same.
-  threadgroup uint4 tables[Keys::is_coded ? Keys::table_words / 4 : 1];
+  threadgroup uint4 tables[are_both_coded ? Keys::table_words / 4 : is_any_coded ? kTableBesideRows / 4 : 1];
 
-  const CodeFormat format_k(k_format, v_format, are_rows_aligned);
-  const CodeFormat format_v(v_format, k_format, are_rows_aligned);
+  const uint k_codes = Keys::is_coded ? k_format : 0;
+  const uint v_codes = Values::is_coded ? v_format : 0;
+  const CodeFormat format_k(k_codes, v_codes, are_rows_aligned);
+  const CodeFormat format_v(v_codes, k_codes, are_rows_aligned);
   threadgroup uint *k_table = (threadgroup uint *)tables;
-  threadgroup uint *v_table = k_table + (format_k.bits == format_v.bits ? 0 : format_k.words_of_table());
+  threadgroup uint *v_table =
+      k_table + (are_both_coded && format_k.bits != format_v.bits ? format_k.words_of_table() : 0);
   if (Keys::is_coded) {
     fill_table<32 * kQueries>(k_table, format_k, simd_group * 32 + lane);
+  }
+  if (Values::is_coded) {
     fill_table<32 * kQueries>(v_table, format_v, simd_group * 32 + lane);
   }
 
@@ -151,7 +161,7 @@ template <int D, typename Keys, typename Values>
   LeafRows rows(has_keys ? cache.at(uint(clamp(first_leaf + int(lane), first_key, last_key))) : 0, lane);
   // An address that nobody needs would take a register.
   threadgroup uint4 *own_memory = staged == 0 ? nullptr : memory[simd_group];
-  Keys keys(k_format, v_format, are_rows_aligned, k_table, lane, own_memory);
+  Keys keys(k_codes, v_codes, are_rows_aligned, k_table, lane, own_memory);
   LeafNorms norms;
   if (has_keys) {
     keys.load(k, rows, at);
@@ -182,17 +192,17 @@ template <int D, typename Keys, typename Values>
   }
 
   for (int leaf = first_leaf; leaf < end_key; leaf += kLeafStep) {
-    Values values(v_format, k_format, are_rows_aligned, v_table, lane, own_memory);
+    Values values(v_codes, k_codes, are_rows_aligned, v_table, lane, own_memory);
     Accumulator products[4];
-    if (Keys::is_coded) {
-      multiply_leaf<D, 0>(keys, rotated, products);
-    } else {
+    if (!Keys::is_coded) {
       keys.stage(0, at);
       multiply_leaf<D, 0>(keys, rotated, products);
       keys.stage(1, at);
-      values.load(v, rows, at);
-      multiply_leaf<D, 1>(keys, rotated, products);
     }
+    if (!Values::is_coded) {
+      values.load(v, rows, at);
+    }
+    multiply_leaf<D, Keys::parts - 1>(keys, rotated, products);
     float scores[2][2];
 #pragma clang loop unroll(full)
     for (int m = 0; m < 2; m++) {
@@ -212,7 +222,7 @@ template <int D, typename Keys, typename Values>
     }
     // What the next leaf needs is on its way as early as registers allow; behind the last it is read again.
     rows = LeafRows(cache.at(uint(clamp(leaf + kLeafStep + int(lane), first_key, last_key))), lane);
-    if (Keys::is_ahead) {
+    if (is_ahead) {
       keys.load(k, rows, at);
       norms.load<Keys::is_coded, Values::is_coded>(norms_k, norms_v, rows, at);
     }
@@ -262,15 +272,18 @@ template <int D, typename Keys, typename Values>
     softmax.add(scores, norm_v, norm_of_query, is_low, high, low, factors);
     HalfMatrix weights[Values::matrices];
     Values::spread(high, low, at, weights);
-    if (Values::is_coded) {
-      accumulate_leaf<D, 0>(values, weights, factors, sums);
-    } else {
+    if (!Values::is_coded) {
       values.stage(0, at);
-      accumulate_leaf<D, 0>(values, weights, factors, sums);
+    }
+    accumulate_leaf<D, 0>(values, weights, factors, sums);
+    if (!Values::is_coded) {
       values.stage(1, at);
-      if (!Keys::is_ahead) {
-        keys.load(k, rows, at);
-      }
+    }
+    if (!is_ahead) {
+      keys.load(k, rows, at);
+      norms.load<Keys::is_coded, Values::is_coded>(norms_k, norms_v, rows, at);
+    }
+    if (!Values::is_coded) {
       accumulate_leaf<D, 1>(values, weights, factors, sums);
     }
   }
@@ -331,3 +344,8 @@ instantiate_kernel("flash_attn_vec_tq_matrices_d128", attend_blocks, 128, CodedK
                    CodedValues<128, false>);
 instantiate_kernel("flash_attn_vec_hb_matrices_d64", attend_blocks, 64, CodedKeys<64, true>, CodedValues<64, true>);
 instantiate_kernel("flash_attn_vec_hb_matrices_d128", attend_blocks, 128, CodedKeys<128, true>, CodedValues<128, true>);
+// Values beside codes of any width: V coded, K coded.
+instantiate_kernel("flash_attn_vec_hybrid_matrices_d64", attend_blocks, 64, DenseKeys<64>, CodedValues<64, true>);
+instantiate_kernel("flash_attn_vec_hybrid_matrices_d128", attend_blocks, 128, DenseKeys<128>, CodedValues<128, true>);
+instantiate_kernel("flash_attn_vec_hybrid_k_matrices_d64", attend_blocks, 64, CodedKeys<64, true>, DenseValues<64>);
+instantiate_kernel("flash_attn_vec_hybrid_k_matrices_d128", attend_blocks, 128, CodedKeys<128, true>, DenseValues<128>);

@@ -27,8 +27,16 @@ const base: DecodeCase = {
   v: k3,
 };
 
-/** What K and V are: few codes, many, and halves. */
-const kinds: readonly Partial<DecodeCase>[] = [{}, { k: k8, v: k4 }, { k: "f16", v: "f16" }];
+/** What K and V are: few codes, many, halves, and halves beside codes. */
+const kinds: readonly Partial<DecodeCase>[] = [
+  {},
+  { k: k8, v: k4 },
+  { k: "f16", v: "f16" },
+  { k: "f16", v: k4 },
+  { k: k8, v: "f16" },
+];
+const formats: readonly CacheFormat[] = [...codeFormats, "f16"];
+const nameOf = (format: CacheFormat): string => (typeof format === "string" ? format : formatName(format));
 
 let cases = 0;
 
@@ -52,10 +60,10 @@ function bitsOf(changes: Partial<DecodeCase>, on: Device = device): string {
   return `${out} ${lse}`;
 }
 
-test.each(codeFormats.flatMap((k, i) => [64, 128].map((headDim) => [formatName(k), headDim, k, i] as const)))(
+test.each(formats.flatMap((k, i) => [64, 128].map((headDim) => [nameOf(k), headDim, k, i] as const)))(
   "%s of K with each of V, D = %d",
   (_name, headDim, k, i) => {
-    for (const [j, v] of codeFormats.entries()) {
+    for (const [j, v] of formats.entries()) {
       const [seed, length] = [i * 8 + j, 1 + ((i * 53 + j * 29) % 70)];
       check({ headDim, k, v, seed, lengths: [length], capacity: 72, outDtype: j % 2 === 0 ? "f32" : "f16" });
     }
@@ -162,6 +170,8 @@ const placed: readonly (readonly [string, number, Partial<DecodeCase>])[] = [
   ["4 and 3 bits", 128, { k: k4, v: k3 }],
   ["8 and 4 bits", 128, { k: k8, v: k4 }],
   ["f16", 128, { k: "f16", v: "f16" }],
+  ["f16 and 6 bits", 128, { k: "f16", v: { bits: 6, packing: "dense" } }],
+  ["3 bits and f16", 64, { k: k3, v: "f16" }],
 ];
 test.each(placed)("rows of %s that begin at any word of two bytes, D = %d", (_name, headDim, formats) => {
   const scene = new DecodeScene(device, { ...base, headDim, ...formats, lengths: [45], capacity: 50 });
@@ -200,7 +210,11 @@ test("which caches take it", () => {
   expect(kernel({ k: k8 })).toBe("flash_attn_vec_hb_matrices_d128");
   expect(kernel({ v: k8, headDim: 64 })).toBe("flash_attn_vec_hb_matrices_d64");
   expect(kernel({ v: { bits: 5, packing: "byte" } })).toBe("flash_attn_vec_hb_matrices_d128");
-  expect(kernel({ k: "f16" })).toBe("flash_attn_vec_hybrid_d128_q4");
+  expect(kernel({ k: "f16" })).toBe("flash_attn_vec_hybrid_matrices_d128");
+  expect(kernel({ k: "f16", headDim: 64 })).toBe("flash_attn_vec_hybrid_matrices_d64");
+  expect(kernel({ v: "f16" })).toBe("flash_attn_vec_hybrid_k_matrices_d128");
+  expect(kernel({ k: k8, v: "f16", headDim: 64 })).toBe("flash_attn_vec_hybrid_k_matrices_d64");
+  expect(kernel({ k: "bf16" })).toBe("flash_attn_vec_hybrid_d128_q4");
   expect(kernel({ headDim: 112 })).toBe("flash_attn_vec_tq_d112_q4");
   using without = openWith({ SOFTMETAL_MATRIX_UNITS: "0" });
   expect(kernel({}, without)).toBe("flash_attn_vec_tq_d128_q4");
@@ -208,4 +222,4 @@ test("which caches take it", () => {
   if (!isOtherGpu) expect(kernel({}, usual)).toBe("flash_attn_vec_tq_d128_q4");
 });
 
-test("all cases ran", () => expect(cases).toBe(740));
+test("all cases ran", () => expect(cases).toBe(1182));

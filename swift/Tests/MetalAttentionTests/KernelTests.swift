@@ -73,7 +73,9 @@ import Testing
       kernel.name.hasPrefix("flash_attn_prefill") && !kernel.name.hasPrefix("flash_attn_prefill_decode")
     let isOfTokens = kernel.name.hasPrefix("flash_attn_vec") && !kernel.name.contains("_reduce")
     let isLarge =
-      kernel.name.hasPrefix("flash_attn_vec_matrices") || kernel.name == "flash_attn_vec_hb_matrices_d128"
+      kernel.name.contains("_matrices_d128")
+      ? !kernel.name.contains("_tq_")
+      : ["flash_attn_vec_matrices_d64", "flash_attn_vec_hybrid_matrices_d64"].contains(kernel.name)
     let ofTokens: UInt32 = isLarge ? 384 : 512
     let threads: UInt32 = isOfTokens ? ofTokens : isAttention ? 512 : 1024
     #expect(info.maxTotalThreadsPerThreadgroup == threads)

@@ -45,10 +45,12 @@ enum DecodeKernel {
   static let latentTable = KernelTable(2) { place in
     "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim, place[0]))"
   }
-  /// By products of matrices: of halves, of codes of up to 4 bits, of codes of which some have more; by head size.
-  static let matrixTable = KernelTable(3, headDims.count) { place in
+  /// By products of matrices: the kinds with K and V of halves, or of codes, and last codes of which some in K and V have
+  /// more than 4 bits; by head size.
+  static let matrixTable = KernelTable(kinds.count + 1, headDims.count) { place in
     let headDim = headDims[place[1]]
-    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_\(["", "tq_", "hb_"][place[0]])matrices_d\(headDim)" : nil
+    let kind = place[0] < kinds.count ? kinds[place[0]].name : "hb_"
+    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_\(kind)matrices_d\(headDim)" : nil
   }
   /// Head sizes of which a lane has whole words of a row, and registers for its sums.
   private static let matrixHeadDims: [UInt32] = [64, 128]
@@ -65,8 +67,7 @@ enum DecodeKernel {
   @inline(__always)
   static func form(_ headDim: UInt32, k: DecodeFormat, v: DecodeFormat, on device: Device) -> DecodeForm {
     let isMatrix =
-      device.hasMatrixUnits && k.isOfHalves && v.isOfHalves && k.isCoded == v.isCoded
-      && place(headDim).flatMap { matrixIndices[0, $0] } != nil
+      device.hasMatrixUnits && k.isOfHalves && v.isOfHalves && place(headDim).flatMap { matrixIndices[0, $0] } != nil
     return isMatrix ? .matrices : .lanes
   }
 
@@ -77,10 +78,10 @@ enum DecodeKernel {
     _ headDim: UInt32, _ form: DecodeForm, tile: Int, k: DecodeStream, v: DecodeStream
   ) throws(StatusError) -> PipelineSlot {
     let kind = k.format.isCoded ? (v.format.isCoded ? 1 : 3) : (v.format.isCoded ? 2 : 0)
-    let isWide = k.format.isWide || v.format.isWide
+    let isWide = kind == 1 && (k.format.isWide || v.format.isWide)
     let size = place(headDim)
     let sized = size.map {
-      form == .matrices ? matrixIndices[isWide ? 2 : kind, $0] : attendIndices[kind, $0, tile]
+      form == .matrices ? matrixIndices[isWide ? kinds.count : kind, $0] : attendIndices[kind, $0, tile]
     }
     guard let kernel = sized ?? latentIndices[tile] else {
       throw unsupported(headDim)
