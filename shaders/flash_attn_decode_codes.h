@@ -176,6 +176,8 @@ struct CodeRun {
 /// or V may have more than 4 bits.
 template <int D, bool IS_WIDE>
 struct CodedKeys {
+  typedef half Element;
+
   static constant constexpr bool is_coded = true;
   /// The limit of a threadgroup, of which 128 are used: it leaves a thread 128 registers of an NVIDIA GPU, or 168 where
   /// a leaf has twice the words.
@@ -211,7 +213,7 @@ struct CodedKeys {
 
   void stage(uint, MatrixLane) const {}
 
-  void load_matrix(thread HalfMatrix &matrix, uint m, uint t) const {
+  void load_matrix(thread Matrix<half> &matrix, uint m, uint t) const {
     matrix.thread_elements() = codes[m].centroid(t, format, table);
   }
 };
@@ -220,6 +222,8 @@ struct CodedKeys {
 /// and the coordinates are row * (D / 8) on.
 template <int D, bool IS_WIDE>
 struct CodedValues {
+  typedef half Element;
+
   static constant constexpr bool is_coded = true;
   static constant constexpr int matrices = 8;
   static constant constexpr int parts = 1;
@@ -249,18 +253,18 @@ struct CodedValues {
 
   void stage(uint, MatrixLane) const {}
 
-  void load_matrix(thread HalfMatrix &matrix, uint m, uint j) const {
+  void load_matrix(thread Matrix<half> &matrix, uint m, uint j) const {
     matrix.thread_elements() = codes[m].centroid(j, format, table);
   }
 
-  /// Weights of the keys whose scores the lane has, of which `high` and `low` are the halves, as matrices with the rows
-  /// of a key there twice: upper halves in columns 0 to 3, lower ones in the others.
-  static void spread(const thread half2 *high, const thread half2 *low, MatrixLane at, thread HalfMatrix *weights) {
-    half2 of_leaf[4];
-    weights_of_leaf(high, low, at, of_leaf);
+  /// Weights of the keys whose scores the lane has, as matrices with the rows of a key there twice.
+  static void spread(const thread float2 *of_keys, MatrixLane at, thread Matrix<half> *weights) {
+    Matrix<half> of_leaf[4];
+    weights_of_leaf<half>(of_keys, at, of_leaf);
 #pragma clang loop unroll(full)
     for (int m = 0; m < 8; m++) {
-      const uint weight = simd_shuffle(as_type<uint>(of_leaf[m / 2]), at.lane_of_row(m % 2 * 4 + at.row / 2));
+      const uint pair = as_type<uint>(half2(of_leaf[m / 2].thread_elements()));
+      const uint weight = simd_shuffle(pair, at.lane_of_row(m % 2 * 4 + at.row / 2));
       weights[m].thread_elements() = as_type<half2>(weight);
     }
   }

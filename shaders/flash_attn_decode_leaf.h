@@ -11,7 +11,29 @@
 
 using namespace metal;
 
-using HalfMatrix = simdgroup_matrix<half, 8, 8>;
+/// 8x8 elements of K or V, or of what they are multiplied with.
+template <typename T>
+using Matrix = simdgroup_matrix<T, 8, 8>;
+
+/// Right factors of eight columns that four queries take, and the elements whose sum a number in them is: two halves,
+/// which have 22 bits together, or as many bfloats as have all 24 and one that is 0. Factor r has part 2 r in columns 0
+/// to 3, and the next one in the others: what columns four apart add up belongs together.
+template <typename T>
+struct RightFactors {
+  static constant constexpr int count = 1;
+};
+template <>
+struct RightFactors<bfloat> {
+  static constant constexpr int count = 2;
+};
+
+/// The next part of two numbers, of which it leaves the rest.
+template <typename T>
+inline vec<T, 2> take_part(thread float2 &rest) {
+  const vec<T, 2> part = vec<T, 2>(rest);
+  rest -= float2(part);
+  return part;
+}
 
 /// The row and the pair of columns of a lane.
 struct MatrixLane {
@@ -82,25 +104,36 @@ struct LeafNorms {
   }
 };
 
-/// Weights of the keys whose scores the lane has, of which `high` and `low` are the halves, as four matrices whose row
-/// is a key of the leaf: upper halves in columns 0 to 3, lower ones in the others.
-inline void weights_of_leaf(const thread half2 *high, const thread half2 *low, MatrixLane at, thread half2 *weights) {
+/// Weights of the keys whose scores the lane has as matrices of the leaf, four for each right factor, whose row is a
+/// key. A lane has those of two keys, `weights`, for two queries each.
+template <typename T>
+inline void weights_of_leaf(const thread float2 *weights, MatrixLane at, thread Matrix<T> *of_leaf) {
+  constexpr int factors = RightFactors<T>::count;
   const bool is_low = at.pair >= 2;
 #pragma clang loop unroll(full)
   for (int m = 0; m < 2; m++) {
-    const half2 kept = is_low ? low[m] : high[m];
-    const half2 given = is_low ? high[m] : low[m];
-    const half2 taken = as_type<half2>(simd_shuffle_xor(as_type<uint>(given), 8));
-    weights[m] = is_low ? taken : kept;
-    weights[m + 2] = is_low ? kept : taken;
+    float2 rest = weights[m];
+#pragma clang loop unroll(full)
+    for (int r = 0; r < factors; r++) {
+      const vec<T, 2> high = take_part<T>(rest);
+      const vec<T, 2> low = take_part<T>(rest);
+      const vec<T, 2> kept = is_low ? low : high;
+      const vec<T, 2> given = is_low ? high : low;
+      const vec<T, 2> taken = as_type<vec<T, 2>>(simd_shuffle_xor(as_type<uint>(given), 8));
+      of_leaf[m * factors + r].thread_elements() = is_low ? taken : kept;
+      of_leaf[(m + 2) * factors + r].thread_elements() = is_low ? kept : taken;
+    }
   }
 }
 
 /// K Q^T of one of the `Keys::parts` of a leaf, whose 32 keys are four matrices, with the queries, which lie in rows of
-/// `Keys::query_row` halves: four of upper halves, four of lower ones. Tensor cores cut off what they add up, by up to
+/// `Keys::query_row` elements, eight a right factor. Tensor cores cut off what they add up, by up to
 /// 2^-23 of a sum each time; so sums are short, 64 coordinates, and joined in float.
 template <int D, int PART, typename Keys>
-inline void multiply_leaf(thread const Keys &keys, const threadgroup half *queries, thread Accumulator *products) {
+inline void multiply_leaf(thread const Keys &keys, const threadgroup typename Keys::Element *queries,
+                          thread Accumulator *products) {
+  typedef typename Keys::Element Element;
+  constexpr int factors = RightFactors<Element>::count;
   constexpr int matrices = D / 8 * Keys::columns;
   constexpr int matrices_of_sum = 8 * Keys::columns;
   constexpr int rows_of_part = 4 / Keys::parts;
@@ -114,11 +147,15 @@ inline void multiply_leaf(thread const Keys &keys, const threadgroup half *queri
     }
 #pragma clang loop unroll(full)
     for (int t = first; t < first + matrices_of_sum; t += 2) {
-      HalfMatrix query[2];
-      HalfMatrix rows[2][rows_of_part];
+      Matrix<Element> query[2][factors];
+      Matrix<Element> rows[2][rows_of_part];
 #pragma clang loop unroll(full)
       for (int u = 0; u < 2; u++) {
-        simdgroup_load(query[u], queries + 8 * (t + u), Keys::query_row, ulong2(0, 0), true);
+#pragma clang loop unroll(full)
+        for (int r = 0; r < factors; r++) {
+          simdgroup_load(query[u][r], queries + 8 * (t + u) + 8 * r * Keys::query_row, Keys::query_row, ulong2(0, 0),
+                         true);
+        }
 #pragma clang loop unroll(full)
         for (int m = 0; m < rows_of_part; m++) {
           keys.load_matrix(rows[u][m], first_row + m, t + u);
@@ -127,11 +164,14 @@ inline void multiply_leaf(thread const Keys &keys, const threadgroup half *queri
       // Two matrices with one right factor, and two steps of a sum, one behind the other: a product of 16 rows and 16
       // steps where the hardware has such.
 #pragma clang loop unroll(full)
-      for (int two = 0; two < rows_of_part; two += 2) {
+      for (int r = 0; r < factors; r++) {
 #pragma clang loop unroll(full)
-        for (int u = 0; u < 2; u++) {
-          simdgroup_multiply_accumulate(parts[two], rows[u][two], query[u], parts[two]);
-          simdgroup_multiply_accumulate(parts[two + 1], rows[u][two + 1], query[u], parts[two + 1]);
+        for (int two = 0; two < rows_of_part; two += 2) {
+#pragma clang loop unroll(full)
+          for (int u = 0; u < 2; u++) {
+            simdgroup_multiply_accumulate(parts[two], rows[u][two], query[u][r], parts[two]);
+            simdgroup_multiply_accumulate(parts[two + 1], rows[u][two + 1], query[u][r], parts[two + 1]);
+          }
         }
       }
     }
@@ -145,11 +185,14 @@ inline void multiply_leaf(thread const Keys &keys, const threadgroup half *queri
   }
 }
 
-/// sums = sums * factors + V^T weights, over one of the `Values::parts` of a leaf: D / 8 matrices of coordinates,
-/// `Values::matrices` of weights. The products are added up apart, as those of K are.
+/// sums = sums * rescale + V^T weights, over one of the `Values::parts` of a leaf: D / 8 matrices of coordinates,
+/// `Values::matrices` of keys, each with its weights in every right factor. The products are added up apart, as those
+/// of K are.
 template <int D, int PART, typename Values>
-inline void accumulate_leaf(thread const Values &values, const thread HalfMatrix *weights, const thread float *factors,
-                            thread Accumulator *sums) {
+inline void accumulate_leaf(thread const Values &values, const thread Matrix<typename Values::Element> *weights,
+                            const thread float *rescale, thread Accumulator *sums) {
+  typedef typename Values::Element Element;
+  constexpr int factors = RightFactors<Element>::count;
   constexpr int matrices_of_part = Values::matrices / Values::parts;
   constexpr int first = PART % Values::parts * matrices_of_part;
 #pragma clang loop unroll(full)
@@ -159,18 +202,21 @@ inline void accumulate_leaf(thread const Values &values, const thread HalfMatrix
     parts[1] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 #pragma clang loop unroll(full)
     for (int m = first; m < first + matrices_of_part; m++) {
-      HalfMatrix rows[2];
+      Matrix<Element> rows[2];
       values.load_matrix(rows[0], m, j);
       values.load_matrix(rows[1], m, j + 1);
-      simdgroup_multiply_accumulate(parts[0], rows[0], weights[m], parts[0]);
-      simdgroup_multiply_accumulate(parts[1], rows[1], weights[m], parts[1]);
+#pragma clang loop unroll(full)
+      for (int r = 0; r < factors; r++) {
+        simdgroup_multiply_accumulate(parts[0], rows[0], weights[m * factors + r], parts[0]);
+        simdgroup_multiply_accumulate(parts[1], rows[1], weights[m * factors + r], parts[1]);
+      }
     }
 #pragma clang loop unroll(full)
     for (int u = 0; u < 2; u++) {
       thread auto &sum = sums[j + u].thread_elements();
       const thread auto &of_part = parts[u].thread_elements();
-      sum[0] = first == 0 ? fma(sum[0], factors[0], of_part[0]) : sum[0] + of_part[0];
-      sum[1] = first == 0 ? fma(sum[1], factors[1], of_part[1]) : sum[1] + of_part[1];
+      sum[0] = first == 0 ? fma(sum[0], rescale[0], of_part[0]) : sum[0] + of_part[0];
+      sum[1] = first == 0 ? fma(sum[1], rescale[1], of_part[1]) : sum[1] + of_part[1];
     }
   }
 }

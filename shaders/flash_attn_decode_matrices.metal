@@ -1,5 +1,5 @@
-/// Decode attention by products of 8x8 matrices, over f16, codes, or one of each: what flash_attn_decode.metal does,
-/// for GPUs whose matrices have units of their own.
+/// Decode attention by products of 8x8 matrices, over f16, bf16, codes, or values in one of K and V and codes in the
+/// other: what flash_attn_decode.metal does, for GPUs whose matrices have units of their own.
 ///
 /// There a lane multiplies its columns of a key and sums the product over lanes: at four queries 73 instructions a key
 /// of 4 bits, which is what bounds it. Here they are 36. A threadgroup of four SIMD groups owns 1,024 keys and a tile
@@ -10,19 +10,27 @@
 ///   O^T [D, 8]  += V^T [D, 32] * P^T [32, 8]   D / 4 float accumulators a lane
 /// Matrices have half elements: q, centroids and weights are sums of two halves each, 22 bits together, their products
 /// exact in float. A row of q or of P is scaled by a power of two so that its largest element is about 2^15, and no
-/// half that matters is subnormal: the NRMSE is 1.5 to 3 times that of sums in float, and within the same bound.
+/// half that matters is subnormal: the NRMSE is 1.5 to 3 times that of sums in float, and within the same bound. Beside
+/// K or V of bf16 they have bfloat elements, of which three make all 24 bits: a second right factor has the third.
 ///
 /// What a row adds up follows from its own keys and their positions alone, as in the other kernel; the two do not give
 /// the same bits.
 ///
 /// Grid: threadgroups (n_blocks * n_tiles, Hkv, B) of (32, 4, 1); n_blocks counts states, of 1,024 keys each.
-/// Threadgroup memory at D = 64, 128: over codes of up to 4 bits 8.5, 14.5 KiB, of more 24.6, 30.6, over
-/// f16 10.3, 19.3, over f16 and codes 18.3, 27.3, over codes and f16 19.3, 29.3: sums on their way to rows, or rows on
-/// theirs to matrices, queries, and the centroids. Registers (nvptx64, sm_90): over f16 168, 12 SIMD groups a core,
-/// bound by memory; over codes of up to 4 bits 128, at D = 128 8 bytes spilled, 16 SIMD groups a core, bound by
-/// threadgroup memory, where a lane looks up 8 centroids a key at D = 128; over codes of more at D = 128 168 registers,
-/// with V of 8 bits 76 bytes spilled; over f16 beside codes 168, but 128 where K has the codes at D = 64, with up to 48
-/// bytes spilled. At D = 256 there are no registers for the sums, and their error leaves the bound.
+///
+/// | K, V | threadgroup KiB at D = 64, 128 | registers, bytes spilled at D = 64 | at D = 128 |
+/// | --- | --- | --- | --- |
+/// | codes of up to 4 bits | 8.5, 14.5 | 128, 0 | 128, 8 |
+/// | codes, some of more | 24.6, 30.6 | 128, 0 | 168, 4; V of 8 bits 76 |
+/// | f16 | 10.3, 19.3 | 168, 0 | 168, 0 |
+/// | bf16 | 11.4, 21.4 | 168, 0 | 168, 44 |
+/// | f16 or bf16, codes | 18.3 or 19.4, 27.3 or 29.4 | 168, 0 | 168, 12 to 24 |
+/// | codes, f16 or bf16 | 19.3, 29.3 | 128, 0 to 32 | 168, 48 to 72 |
+///
+/// The memory has sums on their way to rows, or rows on theirs to matrices, queries, and the centroids. Registers
+/// (nvptx64, sm_90): 128 leave 16 SIMD groups a core, 168 twelve. Over f16 and bf16 memory bounds it, over codes of up
+/// to 4 bits threadgroup memory, where a lane looks up 8 centroids a key at D = 128. At D = 256 there are no registers
+/// for the sums, and their error leaves the bound.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 #include <metal_simdgroup_matrix>
@@ -60,11 +68,12 @@ inline uint place_of_sum(uint query, uint d) {
   return query * (D + 33) + d + d / (D / 8) * 4;
 }
 
-/// Rotates a query for codes, scales it to 2^15 and stores its halves where a product with keys finds them, the lower
-/// half four rows further on. The inverse of the scale goes to `unit`.
+/// Rotates a query for codes, scales it to 2^15 and stores its parts where a product with keys finds them, each four
+/// rows further on. The inverse of the scale goes to `unit`.
 template <int D, typename Keys>
 inline void store_query(constant FlashAttnDecodeParams &params, const device uchar *q, uint query, bool exists,
-                        uint lane, threadgroup half *row, threadgroup float &unit) {
+                        uint lane, threadgroup typename Keys::Element *row, threadgroup float &unit) {
+  typedef typename Keys::Element Element;
   typedef Lanes<D> L;
   float values[L::values];
   load_queries<D, 1>(params, q, query, exists ? 1 : 0, lane, values);
@@ -84,16 +93,17 @@ inline void store_query(constant FlashAttnDecodeParams &params, const device uch
 #pragma clang loop unroll(full)
   for (int i = 0; i < L::values; i++) {
     const int d = L::first(i / L::width, lane) + i % L::width;
-    const float value = values[i] * power;
-    const half high = half(value);
-    const half low = half(value - float(high));
-    threadgroup half *to = row + Keys::place(uint(d));
-    if (Keys::columns == 2) {
-      *(threadgroup half2 *)to = half2(high);
-      *(threadgroup half2 *)(to + kQueries * Keys::query_row) = half2(low);
-    } else {
-      to[0] = high;
-      to[kQueries * Keys::query_row] = low;
+    float2 rest = values[i] * power;
+    threadgroup Element *to = row + Keys::place(uint(d));
+#pragma clang loop unroll(full)
+    for (int p = 0; p < 2 * RightFactors<Element>::count; p++) {
+      const vec<Element, 2> part = take_part<Element>(rest);
+      if (Keys::columns == 2) {
+        *(threadgroup vec<Element, 2> *)to = part;
+      } else {
+        *to = part.x;
+      }
+      to += kQueries * Keys::query_row;
     }
   }
 }
@@ -119,7 +129,8 @@ template <int D, typename Keys, typename Values>
   constexpr int summed = (kQueries * (D + 33) + 3) / 4;
   threadgroup uint4 memory[kQueries][staged > summed ? staged : summed];
   threadgroup float2 softmaxes[kQueries][kQueries];  // maximum and sum
-  threadgroup half rotated[2 * kQueries * Keys::query_row];
+  threadgroup
+      typename Keys::Element rotated[RightFactors<typename Keys::Element>::count * 2 * kQueries * Keys::query_row];
   threadgroup float units[kQueries];
   // Centroids of K and V: of as many bits in both they are the same.
   threadgroup uint4 tables[are_both_coded ? Keys::table_words / 4 : is_any_coded ? kTableBesideRows / 4 : 1];
@@ -266,12 +277,12 @@ template <int D, typename Keys, typename Values>
       }
     }
 
-    half2 high[2];
-    half2 low[2];
+    float2 weights_of_key[2];
     float factors[2];
-    softmax.add(scores, norm_v, norm_of_query, is_low, high, low, factors);
-    HalfMatrix weights[Values::matrices];
-    Values::spread(high, low, at, weights);
+    softmax.add(scores, norm_v, norm_of_query, is_low, weights_of_key, factors);
+    typedef typename Values::Element Element;
+    Matrix<Element> weights[Values::matrices * RightFactors<Element>::count];
+    Values::spread(weights_of_key, at, weights);
     if (!Values::is_coded) {
       values.stage(0, at);
     }
@@ -336,16 +347,32 @@ template <int D, typename Keys, typename Values>
 
 // Entry points.
 
-instantiate_kernel("flash_attn_vec_matrices_d64", attend_blocks, 64, DenseKeys<64>, DenseValues<64>);
-instantiate_kernel("flash_attn_vec_matrices_d128", attend_blocks, 128, DenseKeys<128>, DenseValues<128>);
+// K and V of f16, of bf16.
+instantiate_kernel("flash_attn_vec_matrices_d64", attend_blocks, 64, DenseKeys<64, half>, DenseValues<64, half>);
+instantiate_kernel("flash_attn_vec_matrices_d128", attend_blocks, 128, DenseKeys<128, half>, DenseValues<128, half>);
+instantiate_kernel("flash_attn_vec_bf16_matrices_d64", attend_blocks, 64, DenseKeys<64, bfloat>,
+                   DenseValues<64, bfloat>);
+instantiate_kernel("flash_attn_vec_bf16_matrices_d128", attend_blocks, 128, DenseKeys<128, bfloat>,
+                   DenseValues<128, bfloat>);
 // Codes of up to 4 bits in K and V; of more in one of them.
 instantiate_kernel("flash_attn_vec_tq_matrices_d64", attend_blocks, 64, CodedKeys<64, false>, CodedValues<64, false>);
 instantiate_kernel("flash_attn_vec_tq_matrices_d128", attend_blocks, 128, CodedKeys<128, false>,
                    CodedValues<128, false>);
 instantiate_kernel("flash_attn_vec_hb_matrices_d64", attend_blocks, 64, CodedKeys<64, true>, CodedValues<64, true>);
 instantiate_kernel("flash_attn_vec_hb_matrices_d128", attend_blocks, 128, CodedKeys<128, true>, CodedValues<128, true>);
-// Values beside codes of any width: V coded, K coded.
-instantiate_kernel("flash_attn_vec_hybrid_matrices_d64", attend_blocks, 64, DenseKeys<64>, CodedValues<64, true>);
-instantiate_kernel("flash_attn_vec_hybrid_matrices_d128", attend_blocks, 128, DenseKeys<128>, CodedValues<128, true>);
-instantiate_kernel("flash_attn_vec_hybrid_k_matrices_d64", attend_blocks, 64, CodedKeys<64, true>, DenseValues<64>);
-instantiate_kernel("flash_attn_vec_hybrid_k_matrices_d128", attend_blocks, 128, CodedKeys<128, true>, DenseValues<128>);
+// Codes of any width in V, in K, beside values.
+instantiate_kernel("flash_attn_vec_hybrid_matrices_d64", attend_blocks, 64, DenseKeys<64, half>, CodedValues<64, true>);
+instantiate_kernel("flash_attn_vec_hybrid_matrices_d128", attend_blocks, 128, DenseKeys<128, half>,
+                   CodedValues<128, true>);
+instantiate_kernel("flash_attn_vec_hybrid_k_matrices_d64", attend_blocks, 64, CodedKeys<64, true>,
+                   DenseValues<64, half>);
+instantiate_kernel("flash_attn_vec_hybrid_k_matrices_d128", attend_blocks, 128, CodedKeys<128, true>,
+                   DenseValues<128, half>);
+instantiate_kernel("flash_attn_vec_hybrid_bf16_matrices_d64", attend_blocks, 64, DenseKeys<64, bfloat>,
+                   CodedValues<64, true>);
+instantiate_kernel("flash_attn_vec_hybrid_bf16_matrices_d128", attend_blocks, 128, DenseKeys<128, bfloat>,
+                   CodedValues<128, true>);
+instantiate_kernel("flash_attn_vec_hybrid_k_bf16_matrices_d64", attend_blocks, 64, CodedKeys<64, true>,
+                   DenseValues<64, bfloat>);
+instantiate_kernel("flash_attn_vec_hybrid_k_bf16_matrices_d128", attend_blocks, 128, CodedKeys<128, true>,
+                   DenseValues<128, bfloat>);

@@ -54,10 +54,10 @@ struct MatrixSoftmax {
   float largest_norm[2] = {0.0f, 0.0f};
   float power[2] = {1.0f, 1.0f};
 
-  /// Turns the scores of a leaf (-infinity: not seen) into weights times norms of V, in two halves; gives the factors
-  /// that what came before takes. The norms of `norm_of_query` are the largest that a query sees.
+  /// Turns the scores of a leaf (-infinity: not seen) into weights times norms of V, of a key for both queries; gives
+  /// the factors that what came before takes. The norms of `norm_of_query` are the largest that a query sees.
   void add(const thread float (&scores)[2][2], const thread float *norm_v, const thread float *norm_of_query,
-           bool is_low, thread half2 *high, thread half2 *low, thread float *factors) {
+           bool is_low, thread float2 *weights_of_key, thread float *factors) {
     float maxima[2] = {max(scores[0][0], scores[0][1]), max(scores[1][0], scores[1][1])};
     maxima_of_columns(maxima, is_low);
 #pragma clang loop unroll(full)
@@ -75,9 +75,7 @@ struct MatrixSoftmax {
 #pragma clang loop unroll(full)
       for (int m = 0; m < 2; m++) {
         // The norm of a key that the query does not see may be anything.
-        const float value = scores[i][m] == -INFINITY ? 0.0f : weights[m] * norm_v[m] * next_power;
-        high[m][i] = half(value);
-        low[m][i] = half(value - float(high[m][i]));
+        weights_of_key[m][i] = scores[i][m] == -INFINITY ? 0.0f : weights[m] * norm_v[m] * next_power;
       }
     }
   }

@@ -27,15 +27,16 @@ const base: DecodeCase = {
   v: k3,
 };
 
-/** What K and V are: few codes, many, halves, and halves beside codes. */
+/** What K and V are: few codes, many, values of 16 bits, and values beside codes. */
 const kinds: readonly Partial<DecodeCase>[] = [
   {},
   { k: k8, v: k4 },
   { k: "f16", v: "f16" },
+  { k: "bf16", v: "bf16" },
   { k: "f16", v: k4 },
-  { k: k8, v: "f16" },
+  { k: k8, v: "bf16" },
 ];
-const formats: readonly CacheFormat[] = [...codeFormats, "f16"];
+const formats: readonly CacheFormat[] = [...codeFormats, "f16", "bf16"];
 const nameOf = (format: CacheFormat): string => (typeof format === "string" ? format : formatName(format));
 
 let cases = 0;
@@ -170,6 +171,7 @@ const placed: readonly (readonly [string, number, Partial<DecodeCase>])[] = [
   ["4 and 3 bits", 128, { k: k4, v: k3 }],
   ["8 and 4 bits", 128, { k: k8, v: k4 }],
   ["f16", 128, { k: "f16", v: "f16" }],
+  ["bf16", 64, { k: "bf16", v: "bf16" }],
   ["f16 and 6 bits", 128, { k: "f16", v: { bits: 6, packing: "dense" } }],
   ["3 bits and f16", 64, { k: k3, v: "f16" }],
 ];
@@ -214,7 +216,10 @@ test("which caches take it", () => {
   expect(kernel({ k: "f16", headDim: 64 })).toBe("flash_attn_vec_hybrid_matrices_d64");
   expect(kernel({ v: "f16" })).toBe("flash_attn_vec_hybrid_k_matrices_d128");
   expect(kernel({ k: k8, v: "f16", headDim: 64 })).toBe("flash_attn_vec_hybrid_k_matrices_d64");
-  expect(kernel({ k: "bf16" })).toBe("flash_attn_vec_hybrid_d128_q4");
+  expect(kernel({ k: "bf16" })).toBe("flash_attn_vec_hybrid_bf16_matrices_d128");
+  expect(kernel({ v: "bf16" })).toBe("flash_attn_vec_hybrid_k_bf16_matrices_d128");
+  expect(kernel({ k: "bf16", v: "bf16" })).toBe("flash_attn_vec_bf16_matrices_d128");
+  expect(kernel({ k: "f32" })).toBe("flash_attn_vec_hybrid_d128_q4");
   expect(kernel({ headDim: 112 })).toBe("flash_attn_vec_tq_d112_q4");
   using without = openWith({ SOFTMETAL_MATRIX_UNITS: "0" });
   expect(kernel({}, without)).toBe("flash_attn_vec_tq_d128_q4");
@@ -222,4 +227,4 @@ test("which caches take it", () => {
   if (!isOtherGpu) expect(kernel({}, usual)).toBe("flash_attn_vec_tq_d128_q4");
 });
 
-test("all cases ran", () => expect(cases).toBe(1182));
+test("all cases ran", () => expect(cases).toBe(1424));

@@ -141,21 +141,29 @@ const matrices = (name: string, changes: Partial<DecodeCase>, find: RegExp, repl
   patches: [{ find, replace }],
 });
 
-/** The same over f16. */
-const halves = (name: string, changes: Partial<DecodeCase>, find: RegExp, replace: string): Mistake => {
-  const mistake = matrices(name, { k: "f16", v: "f16", ...changes }, find, replace);
-  return { ...mistake, name: `${mistake.name}, over f16` };
-};
+/** The same over values. */
+const values =
+  (dtype: "f16" | "bf16") =>
+  (name: string, changes: Partial<DecodeCase>, find: RegExp, replace: string): Mistake => {
+    const mistake = matrices(name, { k: dtype, v: dtype, ...changes }, find, replace);
+    return { ...mistake, name: `${mistake.name}, over ${dtype}` };
+  };
+const [halves, bfloats] = [values("f16"), values("bf16")];
+
+/** Parts of a query from the one of a number on. */
+const partsOfQuery = /part = take_part<Element>\(rest\);/;
+const withoutPartsFrom = (first: number): string =>
+  `part = p < ${first} ? take_part<Element>(rest) : vec<Element, 2>(0.0f);`;
 
 const mistakes: readonly Mistake[] = [
-  matrices("the lower half of q dropped", {}, /half low = half\(value - float\(high\)\)/, "half low = half(0.0f)"),
+  matrices("the lower half of q dropped", {}, partsOfQuery, withoutPartsFrom(1)),
   matrices(
     "the lower half of centroids dropped",
     {},
     /half2\(high, half\(centroid - float\(high\)\)\)/,
     "half2(high, half(0.0f))",
   ),
-  matrices("the lower half of weights dropped", {}, /half\(value - float\(high\[m\]\[i\]\)\)/, "half(0.0f)"),
+  matrices("the lower half of weights dropped", {}, /low = take_part<T>\(rest\);/, "low = vec<T, 2>(0.0f);"),
   matrices("weights without norms of V", {}, /weights\[m\] \* norm_v\[m\] \* next_power/, "weights[m] * next_power"),
   matrices(
     "the weights of neighbouring keys in each other's place",
@@ -191,7 +199,16 @@ const mistakes: readonly Mistake[] = [
     /g < kQueries; g\+\+\) \{\s+const float2/,
     "g < kQueries - 1; g++) { const float2",
   ),
-  halves("the lower half of q dropped", {}, /half low = half\(value - float\(high\)\)/, "half low = half(0.0f)"),
+  halves("the lower half of q dropped", {}, partsOfQuery, withoutPartsFrom(1)),
+  bfloats("the third part of q dropped", {}, partsOfQuery, withoutPartsFrom(2)),
+  bfloats("parts of what others have taken", {}, /rest -= float2\(part\);/, ""),
+  bfloats(
+    "a factor of weights twice",
+    {},
+    /parts\[0\], rows\[0\], weights\[m \* factors \+ r\]/,
+    "parts[0], rows[0], weights[m * factors]",
+  ),
+  bfloats("a factor of q twice", {}, /rows\[u\]\[two\], query\[u\]\[r\]/, "rows[u][two], query[u][0]"),
   halves(
     "keys of V in each other's place",
     {},
@@ -417,6 +434,7 @@ const battery: readonly DecodeCase[] = [
   dense,
   matrixCase,
   { ...matrixCase, k: "f16", v: "f16" },
+  { ...matrixCase, k: "bf16", v: "bf16" },
   { ...matrixCase, headDim: 128, k: "f16", v: coded(4) },
   { ...matrixCase, k: coded(8), v: "f16" },
   ring,

@@ -72,10 +72,10 @@ import Testing
     let isAttention =
       kernel.name.hasPrefix("flash_attn_prefill") && !kernel.name.hasPrefix("flash_attn_prefill_decode")
     let isOfTokens = kernel.name.hasPrefix("flash_attn_vec") && !kernel.name.contains("_reduce")
+    let names = { (parts: [String]) in parts.contains { kernel.name.contains($0) } }
     let isLarge =
-      kernel.name.contains("_matrices_d128")
-      ? !kernel.name.contains("_tq_")
-      : ["flash_attn_vec_matrices_d64", "flash_attn_vec_hybrid_matrices_d64"].contains(kernel.name)
+      names(["_matrices_d128"]) && !names(["_tq_"])
+      || names(["_matrices_d64"]) && !names(["_tq_", "_hb_", "_hybrid_k_"])
     let ofTokens: UInt32 = isLarge ? 384 : 512
     let threads: UInt32 = isOfTokens ? ofTokens : isAttention ? 512 : 1024
     #expect(info.maxTotalThreadsPerThreadgroup == threads)

@@ -7,9 +7,8 @@ struct DecodeFormat {
   /// 8 have a byte of their own.
   let constant: UInt32
   let isCoded: Bool
-  /// Whether its values are halves, or sums of two: elements of the matrices that attention over codes and halves
-  /// multiplies.
-  let isOfHalves: Bool
+  /// The elements that matrices have of it: 0 for halves, of which centroids are sums, 1 for bfloats; nil of f32.
+  let elements: Int?
   /// Bytes that 8 codes take; 0 of what is dense.
   private let codeWidth: UInt32
 
@@ -17,7 +16,7 @@ struct DecodeFormat {
   init(_ dtype: DType) {
     constant = dtype.rawValue
     isCoded = false
-    isOfHalves = dtype == .f16
+    elements = dtype == .f16 ? 0 : dtype == .bf16 ? 1 : nil
     codeWidth = 0
   }
 
@@ -25,7 +24,7 @@ struct DecodeFormat {
   init(_ codes: HadamardFormat) {
     constant = codes.packing == .byte ? codes.bits | 8 : codes.bits
     isCoded = true
-    isOfHalves = true
+    elements = 0
     codeWidth = codes.codeWidth
   }
 

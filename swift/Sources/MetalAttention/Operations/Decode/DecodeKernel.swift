@@ -45,13 +45,25 @@ enum DecodeKernel {
   static let latentTable = KernelTable(2) { place in
     "flash_attn_vec_mla_d\(latent.headDim)_q\(tileQueries(latent.headDim, place[0]))"
   }
-  /// By products of matrices: the kinds with K and V of halves, or of codes, and last codes of which some in K and V have
-  /// more than 4 bits; by head size.
-  static let matrixTable = KernelTable(kinds.count + 1, headDims.count) { place in
+  /// By products of matrices: by the place of `matrixKind`, and head size.
+  static let matrixTable = KernelTable(matrixKinds.count, headDims.count) { place in
     let headDim = headDims[place[1]]
-    let kind = place[0] < kinds.count ? kinds[place[0]].name : "hb_"
-    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_\(kind)matrices_d\(headDim)" : nil
+    return matrixHeadDims.contains(headDim) ? "flash_attn_vec_\(matrixKinds[place[0]])matrices_d\(headDim)" : nil
   }
+  private static let matrixKinds = [
+    "", "bf16_", "tq_", "hb_", "hybrid_", "hybrid_bf16_", "hybrid_k_", "hybrid_k_bf16_",
+  ]
+
+  /// Which of the kinds of matrices K and V are: f16 or bf16 in both, codes of up to 4 bits in both or of more in one of
+  /// them, codes in V or in K beside f16 or bf16.
+  @inline(__always)
+  private static func matrixKind(_ k: DecodeFormat, _ v: DecodeFormat) -> Int? {
+    guard let elementsOfK = k.elements, let elementsOfV = v.elements else { return nil }
+    if k.isCoded { return v.isCoded ? (k.isWide || v.isWide ? 3 : 2) : 6 + elementsOfV }
+    if v.isCoded { return 4 + elementsOfK }
+    return elementsOfK == elementsOfV ? elementsOfK : nil
+  }
+
   /// Head sizes of which a lane has whole words of a row, and registers for its sums.
   private static let matrixHeadDims: [UInt32] = [64, 128]
   /// By head size.
@@ -67,7 +79,7 @@ enum DecodeKernel {
   @inline(__always)
   static func form(_ headDim: UInt32, k: DecodeFormat, v: DecodeFormat, on device: Device) -> DecodeForm {
     let isMatrix =
-      device.hasMatrixUnits && k.isOfHalves && v.isOfHalves && place(headDim).flatMap { matrixIndices[0, $0] } != nil
+      device.hasMatrixUnits && matrixKind(k, v) != nil && place(headDim).flatMap { matrixIndices[0, $0] } != nil
     return isMatrix ? .matrices : .lanes
   }
 
@@ -78,10 +90,9 @@ enum DecodeKernel {
     _ headDim: UInt32, _ form: DecodeForm, tile: Int, k: DecodeStream, v: DecodeStream
   ) throws(StatusError) -> PipelineSlot {
     let kind = k.format.isCoded ? (v.format.isCoded ? 1 : 3) : (v.format.isCoded ? 2 : 0)
-    let isWide = kind == 1 && (k.format.isWide || v.format.isWide)
     let size = place(headDim)
     let sized = size.map {
-      form == .matrices ? matrixIndices[isWide ? kinds.count : kind, $0] : attendIndices[kind, $0, tile]
+      form == .matrices ? matrixIndices[matrixKind(k.format, v.format) ?? 0, $0] : attendIndices[kind, $0, tile]
     }
     guard let kernel = sized ?? latentIndices[tile] else {
       throw unsupported(headDim)
