@@ -187,10 +187,10 @@ const decodeSample: Sample = {
   name: "decode over 600 keys",
   call: (pass, poke) => {
     const block = new Block(structSizes.MAFlashAttnDecodeArgs);
-    // Over f16 a block may have 1,024 keys, where matrices have units of their own; over bf16 it has 256 everywhere.
-    const bf16 = (capacity: number) => tensor("bf16", B * nKvHeads * capacity * D);
+    // Over 16 bits a block may have 1,024 keys, where matrices have units of their own; over f32 it has 256 everywhere.
+    const f32 = (capacity: number) => tensor("f32", B * nKvHeads * capacity * D);
     packMAFlashAttnDecodeArgs(block, 0, {
-      ...{ q: tensor("bf16", B * H * D), k: bf16(700), v: bf16(700) },
+      ...{ q: tensor("bf16", B * H * D), k: f32(700), v: f32(700) },
       ...{ out: tensor("f32", B * H * D), lse: tensor("f32", B * H), seqLens: undefined, blockTable: undefined },
       ...{ sinks: tensor("f32", H), alibiSlopes: undefined, treeMask: undefined, normsK: undefined },
       ...{ normsV: undefined, params: decodeParams, batch: B, packingK: 0, bitsK: 0, packingV: 0, bitsV: 0 },
