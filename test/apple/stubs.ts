@@ -55,7 +55,15 @@ export class AppleStubs implements Disposable {
       "enum EmbeddedTexts {\n  static let files: [(name: String, text: StaticString)] = []\n}\n",
     );
     const files = sources.map((file) => join(swift, "Sources/MetalAttention", file));
-    return run(["swiftc", "-typecheck", ...this.options("MetalAttention"), "-warnings-as-errors", ...files, resources]);
+    return run([
+      "swiftc",
+      "-typecheck",
+      "-whole-module-optimization",
+      ...this.options("MetalAttention"),
+      "-warnings-as-errors",
+      ...files,
+      resources,
+    ]);
   }
 
   private options(module: string): string[] {

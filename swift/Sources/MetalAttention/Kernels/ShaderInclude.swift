@@ -69,6 +69,19 @@ package struct ShaderInclude {
     return result
   }
 
+  /// Finds the names that the source called `name` includes: each text is read once, where `expand` puts it in as often as
+  /// it is included.
+  mutating func findNames(_ source: String, name: String) {
+    var pending = [(name: name, text: source)]
+    while let (name, text) = pending.popLast() {
+      var lines = DirectiveLines(text)
+      while let line = lines.next() {
+        guard case .include(let path, _, _) = line.directive, let header = find(path, from: name) else { continue }
+        if names.found.insert(header.name).inserted { pending.append(header) }
+      }
+    }
+  }
+
   /// What stands in the place of an include directive; nil where no source has the name.
   private mutating func include(_ path: String, isOnce: Bool, from name: String) -> String? {
     guard let (header, text) = find(path, from: name) else { return nil }

@@ -35,8 +35,7 @@ final class ShaderSource {
 
   /// The source as the compiler gets it, and how.
   func compilation(among sources: [ShaderSource]) -> (source: String, options: MTLCompileOptions) {
-    let texts = Dictionary(sources.map { ($0.name, $0.text) }) { first, _ in first }
-    var include = ShaderInclude(isBuiltIn ? [:] : texts)
+    var include = include(among: sources)
     let expanded = include.expand(text, name: name)
     includes = include.names
     let compileOptions = options.compileOptions
@@ -48,7 +47,13 @@ final class ShaderSource {
 
   /// Finds what it includes of them.
   func findIncludes(among sources: [ShaderSource]) {
-    _ = compilation(among: sources)
+    var include = include(among: sources)
+    include.findNames(text, name: name)
+    includes = include.names
+  }
+
+  private func include(among sources: [ShaderSource]) -> ShaderInclude {
+    ShaderInclude(isBuiltIn ? [:] : Dictionary(sources.map { ($0.name, $0.text) }) { first, _ in first })
   }
 
   /// The compiled library.
