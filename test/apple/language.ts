@@ -109,8 +109,9 @@ function declared(lists: readonly Token[][]): Set<string> {
       let k = i - 1;
       while (["*", "&", "const", "constexpr"].includes(list[k]?.text ?? "")) k--;
       const before = list[k]?.text ?? "";
-      // A type, a template's arguments or an attribute stand before a name that is declared.
-      if (types.has(before) || (before === ">" && k === i - 1)) names.add(token.text);
+      // A type, a template's arguments (of a reference too) or an attribute stand before a name that is declared.
+      const isReference = k === i - 2 && list[i - 1]?.text === "&";
+      if (types.has(before) || (before === ">" && (k === i - 1 || isReference))) names.add(token.text);
     }
     for (const [i, token] of list.entries()) {
       // The enumerators of an enumeration without a name.
