@@ -283,13 +283,10 @@ template <int D, typename Keys, typename Values>
     typedef typename Values::Element Element;
     Matrix<Element> weights[Values::matrices * RightFactors<Element>::count];
     Values::spread(weights_of_key, at, weights);
-    if (!Values::is_coded) {
-      values.stage(0, at);
-    }
+    // Codes are not staged: they are multiplied as they are read.
+    values.stage(0, at);
     accumulate_leaf<D, 0>(values, weights, factors, sums);
-    if (!Values::is_coded) {
-      values.stage(1, at);
-    }
+    values.stage(1, at);
     if (!is_ahead) {
       keys.load(k, rows, at);
       norms.load<Keys::is_coded, Values::is_coded>(norms_k, norms_v, rows, at);
