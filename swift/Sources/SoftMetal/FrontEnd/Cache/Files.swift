@@ -83,6 +83,11 @@ enum Files {
     return "\(path):\(status.st_size):\(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)"
   }
 
+  /// `path` where a program lies there that this process may run.
+  static func executable(_ path: String) -> String? {
+    access(path, X_OK) == 0 && identity(path) != nil ? path : nil
+  }
+
   /// What the system says about the last failed call.
   static var lastError: String { String(cString: strerror(errno)) }
 

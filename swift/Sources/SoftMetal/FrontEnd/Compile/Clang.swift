@@ -26,20 +26,20 @@ struct Clang: Sendable {
 
   private static func search(_ settings: CompilerSettings) throws -> Clang {
     if let path = settings.clang {
-      guard let program = path.contains("/") ? executable(path) : onSearchPath(path, settings) else {
+      guard let program = path.contains("/") ? Files.executable(path) : settings.program(path) else {
         throw missing("SOFTMETAL_CLANG names '\(path)', which is no program")
       }
       return try probe(program, settings)
     }
     for version in [19, 18, 20, 21, 22, 23, 24] {
       let name = "clang-\(version)"
-      if let path = onSearchPath(name, settings) ?? executable("/usr/lib/llvm-\(version)/bin/clang"),
+      if let path = settings.program(name) ?? Files.executable("/usr/lib/llvm-\(version)/bin/clang"),
         let identity = Files.identity(path)
       {
         return Clang(path: path, version: version, identity: identity)
       }
     }
-    guard let path = onSearchPath("clang", settings) else { throw missing("no clang on the search path") }
+    guard let path = settings.program("clang") else { throw missing("no clang on the search path") }
     return try probe(path, settings)
   }
 
@@ -48,17 +48,6 @@ struct Clang: Sendable {
       kind: .noCompiler,
       message: "\(reason): compiling shaders needs clang \(testedVersion), or, untested, another from "
         + "\(minimumVersion) on; install clang-\(testedVersion), or set SOFTMETAL_CLANG to its path")
-  }
-
-  private static func executable(_ path: String) -> String? {
-    access(path, X_OK) == 0 && Files.identity(path) != nil ? path : nil
-  }
-
-  private static func onSearchPath(_ name: String, _ settings: CompilerSettings) -> String? {
-    for folder in settings.searchPath {
-      if let path = executable(folder + "/" + name) { return path }
-    }
-    return nil
   }
 
   // MARK: Version

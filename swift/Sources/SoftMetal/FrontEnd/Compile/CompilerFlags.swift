@@ -29,7 +29,7 @@ enum CompilerFlags {
   {
     var flags = language
     flags += [
-      "-fno-convergent-functions", "-fPIC", "-shared", "-nostdlib", "-fno-exceptions", "-fno-rtti",
+      "-fno-convergent-functions", "-fPIC", "-fno-exceptions", "-fno-rtti",
       "-fno-math-errno", "-fno-stack-protector", "-fomit-frame-pointer", "-fvisibility=hidden",
       "-fno-threadsafe-statics", "-nostdlibinc", "-Xclang", "-ffloat16-excess-precision=none",
       // A frame larger than a stack's guard page would reach over it into the stack of another thread.
@@ -74,8 +74,7 @@ enum CompilerFlags {
       // Without it clang 19 moves numbers to registers of masks, and loses the zeros above a byte that it takes of them.
       let sound = ["-mllvm", "-disable-x86-domain-reassignment"]
       let common = ["-mno-red-zone", "-mprefer-vector-width=512"] + sound
-      // Code for a level is shipped, so it goes without symbols.
-      if let level { return common + ["-march=\(level.rawValue)", "-s"] }
+      if let level { return common + ["-march=\(level.rawValue)"] }
       // The processor's own conversion to bfloat makes subnormals zero. Of its own arithmetic of halves clang 19 turns
       // comparisons with memory round, and older ones crash. AVX10.1 contains both.
       return common + ["-march=native", "-mno-avx512bf16", "-mno-avx512fp16", "-mno-avx10.1"]

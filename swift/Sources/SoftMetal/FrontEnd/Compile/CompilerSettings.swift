@@ -23,6 +23,11 @@ struct CompilerSettings: Hashable, Sendable {
       temporaryFolders: [Files.environment("TMPDIR") ?? "/tmp", "/dev/shm"])
   }
 
+  /// The path of a program of this name on the search path.
+  func program(_ name: String) -> String? {
+    searchPath.lazy.compactMap { Files.executable($0 + "/" + name) }.first
+  }
+
   private static var defaultCachePath: String {
     if let path = Files.environment("SOFTMETAL_CACHE_DIR") { return path }
     if let path = Files.environment("XDG_CACHE_HOME"), path.hasPrefix("/") { return path + "/metal-attention" }

@@ -47,7 +47,8 @@ enum ShaderCompiler {
     let job = Job(
       source: text, label: label, options: options, kernel: kernel, clang: clang,
       executor: Executor.chosen(choice, for: clang),
-      cache: ShaderCache.open(settings))
+      cache: ShaderCache.open(settings),
+      settings: settings)
     let sourceKey = job.sourceKey(kernel)
     if let entry = job.cache?.load(sourceKey: sourceKey) { return CompiledShader(label: label, entry, wasCached: true) }
     let work = try WorkFolder(cache: job.cache, settings)
@@ -77,6 +78,7 @@ private struct Job {
   let clang: Clang
   let executor: Executor
   let cache: ShaderCache?
+  let settings: CompilerSettings
 
   /// Identifies the source as the user gave it, for this build of the library.
   func sourceKey(_ kernel: String?) -> String {
@@ -212,7 +214,7 @@ private struct Job {
   private func compile(_ lowered: LoweredShader, _ executor: Executor, _ work: WorkFolder) throws -> CacheEntry.Content
   {
     let input = work.path + "/lowered.cpp"
-    let output = work.path + "/object.so"
+    let output = work.path + "/object.o"
     guard let headers = HeaderFolder.headers(in: work.headerParent), Files.write(lowered.text, to: input) else {
       throw cannotWrite(work)
     }
@@ -223,14 +225,25 @@ private struct Job {
       ? PrecompiledHeader.inclusion(flags: flags, headers: headers, clang: clang, work: work) : []
     let arguments =
       flags + ["-isystem", headers] + library + CompilerFlags.diagnostics
-      + [input, "-o", output] + (isCheckOnly ? ["-fsyntax-only"] : [])
+      + [input, "-o", output, isCheckOnly ? "-fsyntax-only" : "-c"]
     let ptx = executor.isGpu && !isCheckOnly ? try compileToPTX(lowered, input, headers: headers, work) : []
     let log = try run(arguments + ptx, output: isCheckOnly ? nil : output, lowered.sourceMap, headers: headers, work)
-    let object = isCheckOnly ? [] : Files.read(output) ?? []
-    guard isCheckOnly || !object.isEmpty else { throw cannotWrite(work) }
+    let object = isCheckOnly ? [] : try link(output, lowered.sourceMap, headers: headers, work)
     try UndefinedSymbols.check(object, label: label)
     let metadata = CacheEntry.Metadata(functionNames: lowered.functionNames, whyThreads: executor.whyThreads, log: log)
     return (metadata, object)
+  }
+
+  /// Makes the shared object of what clang has compiled.
+  private func link(_ compiled: String, _ map: SourceMap, headers: String, _ work: WorkFolder) throws -> [UInt8] {
+    let output = work.path + "/object.so"
+    if !Linker.link(compiled, to: output, options, settings, work) {
+      // With what clang knows of the machine, and in its words.
+      _ = try run(
+        Linker.flags(options) + ["-nostdlib", compiled, "-o", output], output: output, map, headers: headers, work)
+    }
+    guard let object = Files.read(output), !object.isEmpty else { throw cannotWrite(work) }
+    return object
   }
 
   /// Makes code for a GPU; returns what has clang put it into the object.

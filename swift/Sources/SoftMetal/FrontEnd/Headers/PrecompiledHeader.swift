@@ -24,9 +24,9 @@ enum PrecompiledHeader {
     if IntactFiles.contain(path, { sum(of: $0) == Files.read(sumPath) }) { return path }
     let output = work.path + "/library.pch"
     let newSum = work.path + "/library.pch.sum"
-    // Those of the linker, which does not run. Nor does an assembler behind -S: for a GPU that would be NVIDIA's.
+    // No assembler runs behind -S: for a GPU that would be NVIDIA's.
     let arguments =
-      flags.filter { $0 != "-shared" && $0 != "-s" }
+      flags
       + ["-isystem", headers, "-S", "-Xclang", "-emit-pch", headers + "/softmetal_library", "-o", output]
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path),
       outcome.status ?? 0 == 0, let bytes = Files.read(output), Files.write(sum(of: bytes), to: newSum),
