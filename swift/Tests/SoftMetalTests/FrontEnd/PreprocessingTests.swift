@@ -72,4 +72,26 @@ import Testing
     #expect(
       try ShaderFolder().log("#include \"missing.h\"\n").has("test.metal:1:10: error: 'missing.h' file not found"))
   }
+
+  @Test(arguments: [
+    ("#include <metal_stdlib>\nkernel void f() {}", true),
+    ("#line 1 \"a.metal\"\n#pragma once\n#line 30\n int x;", true),
+    ("#line 1 \"a.metal\" 2", false), ("#line one", false), ("#line 1 + 1", false), ("#line", false),
+    ("# 1 \"a.metal\"", false), ("#define X 1", false), ("#if 1\n#endif", false), ("#include \"a.h\"", false),
+    ("int x = __LINE__;", false),
+  ])
+  func whatThePreprocessorWouldLeaveAsItIs(_ source: String, _ isLeft: Bool) {
+    #expect(Preprocessing.isIdentity(SourceText(Array(source.utf8))) == isLeft)
+  }
+
+  @Test func errorsAreWhereLinesSayThatTheyComeFrom() throws {
+    let log = try ShaderFolder().log(
+      """
+      #line 7 "own.metal"
+      kernel void f() {
+      #line 30
+        int x = q; }
+      """)
+    #expect(log.has("own.metal:30:11: error: use of undeclared identifier 'q'\n  int x = q; }\n"), "\(log)")
+  }
 }

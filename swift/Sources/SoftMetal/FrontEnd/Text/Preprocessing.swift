@@ -1,24 +1,35 @@
 /// Every source goes through the preprocessor before it is lowered, so that no macro and no conditional line hides
 /// what lowering must see. The headers of the language are put back afterwards.
 enum Preprocessing {
-  /// Whether the preprocessor would leave a source as it is: it only includes headers of the language, and has no
-  /// name that may be a predefined macro. This spares a run of clang.
+  /// Whether the preprocessor would leave a source as it is: it only includes headers of the language and says where
+  /// its lines come from, and has no name that may be a predefined macro. This spares a run of clang.
   static func isIdentity(_ source: SourceText) -> Bool {
     let list = TokenList(source)
     let includes = headers(list).count
-    let pragmas = list.directives.filter { words(of: $0, source).first == "pragma" }.count
-    return list.directives.count == includes + pragmas && !list.tokens.contains { $0.text.hasPrefix("__") }
+    let kept = list.directives.filter { isKept(tokens(of: $0, source)) }.count
+    return list.directives.count == includes + kept && !list.tokens.contains { $0.text.hasPrefix("__") }
   }
 
-  private static func words(of directive: Token, _ source: SourceText) -> [String] {
-    Tokenizer.tokenize(source.bytes, in: directive.range.lowerBound + 1..<directive.range.upperBound).map(\.text)
+  /// Whether a directive is none of the preprocessor's: a pragma, or `line 12 "file"`, as `LineTable` reads it.
+  private static func isKept(_ tokens: [Token]) -> Bool {
+    switch tokens.first?.text {
+    case "pragma": true
+    case "line":
+      (2...3).contains(tokens.count) && Int(tokens[1].text) != nil
+        && tokens.dropFirst(2).allSatisfy { $0.kind == .string }
+    default: false
+    }
+  }
+
+  private static func tokens(of directive: Token, _ source: SourceText) -> [Token] {
+    Tokenizer.tokenize(source.bytes, in: directive.range.lowerBound + 1..<directive.range.upperBound)
   }
 
   /// The headers of the language that a source, preprocessed or not, includes.
   static func headers(_ list: TokenList) -> [String] {
     let names = Set(HeaderFolder.headers.map(\.name))
     return list.directives.compactMap { directive in
-      guard ["include", "pragma"].contains(words(of: directive, list.source).first) else { return nil }
+      guard ["include", "pragma"].contains(tokens(of: directive, list.source).first?.text) else { return nil }
       let parts = list.source.string(directive.range).split { "<> \t".contains($0) }
       return parts.first { names.contains(String($0)) }.map(String.init)
     }
