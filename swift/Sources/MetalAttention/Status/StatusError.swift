@@ -16,13 +16,19 @@ struct StatusError: Error {
 func require(
   _ condition: Bool, _ code: Int32, _ message: @autoclosure () -> Sentence
 ) throws(StatusError) {
-  if !condition { throw StatusError(code, message()) }
+  if !condition { throw refusal(code, message) }
+}
+
+/// Apart, so that no caller's code has in its midst what makes messages.
+@inline(never)
+private func refusal(_ code: Int32, _ message: () -> Sentence) -> StatusError {
+  StatusError(code, message())
 }
 
 /// The value of `pointer`, an argument that must not be NULL.
 @inline(__always)
 func unwrap<Pointee>(_ pointer: Pointee?, _ argument: @autoclosure () -> Argument) throws(StatusError) -> Pointee {
-  guard let pointer else { throw StatusError(StatusCode.invalidArgument, "\(argument()) is NULL") }
+  guard let pointer else { throw refusal(StatusCode.invalidArgument) { "\(argument()) is NULL" } }
   return pointer
 }
 
