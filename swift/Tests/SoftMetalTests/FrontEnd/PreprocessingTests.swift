@@ -84,14 +84,24 @@ import Testing
     #expect(Preprocessing.isIdentity(SourceText(Array(source.utf8))) == isLeft)
   }
 
-  @Test func errorsAreWhereLinesSayThatTheyComeFrom() throws {
+  /// As it is, and preprocessed.
+  @Test(arguments: ["", "#define Q q\n"])
+  func errorsAreWhereLinesSayThatTheyComeFrom(_ first: String) throws {
     let log = try ShaderFolder().log(
-      """
-      #line 7 "own.metal"
-      kernel void f() {
-      #line 30
-        int x = q; }
-      """)
-    #expect(log.has("own.metal:30:11: error: use of undeclared identifier 'q'\n  int x = q; }\n"), "\(log)")
+      first + #"""
+        #line 7 "a \"b\" \\c.metal"
+        kernel void f() {
+        #line 30
+          int x = q; }
+        """#)
+    #expect(log.has("a \"b\" \\c.metal:30:11: error: use of undeclared identifier 'q'\n  int x = q; }\n"), "\(log)")
+  }
+
+  @Test(arguments: ["", "#define Q q\n"])
+  func aLabelMayHaveAnyCharacter(_ first: String) throws {
+    let label = "a \"b\" \\c\td.metal"
+    let folder = try ShaderFolder()
+    let error = compilerError { try folder.compile(first + "kernel void f() { int x = q; }", label: label) }
+    #expect(error?.message.hasPrefix("\(label):\(first.isEmpty ? 1 : 2):27: error: use of undeclared") == true)
   }
 }

@@ -49,7 +49,18 @@ struct LineTable {
     guard let file = tokens.dropFirst().first, file.kind == .string else {
       return Claim(file: current.file, line: number)
     }
-    let name = String(decoding: line[span(file.range.lowerBound + 1, file.range.upperBound - 1)], as: UTF8.self)
-    return Claim(file: name, line: number)
+    let name = line[span(file.range.lowerBound + 1, file.range.upperBound - 1)]
+    return Claim(file: String(decoding: unescaped(name), as: UTF8.self), line: number)
+  }
+
+  /// The characters of a string literal, as clang prints them, where a backslash stands before those that need one.
+  private static func unescaped(_ literal: ArraySlice<UInt8>) -> [UInt8] {
+    var result: [UInt8] = []
+    var isEscaped = false
+    for byte in literal {
+      isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+      if !isEscaped { result.append(byte) }
+    }
+    return result
   }
 }

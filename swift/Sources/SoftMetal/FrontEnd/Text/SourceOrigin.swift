@@ -21,7 +21,7 @@ struct SourceOrigin {
   init(label: String, source: SourceText) {
     self.label = label
     self.source = source
-    sourceLines = LineTable(source, file: Self.escape(label))
+    sourceLines = LineTable(source, file: Self.claimed(label))
     output = nil
     outputLines = sourceLines
   }
@@ -30,28 +30,25 @@ struct SourceOrigin {
   init(label: String, source: SourceText, preprocessed output: SourceText) {
     self.label = label
     self.source = source
-    sourceLines = LineTable(source, file: Self.escape(label))
+    sourceLines = LineTable(source, file: Self.claimed(label))
     self.output = output
     outputLines = LineTable(output, file: "")
   }
 
   /// The label as a string literal holds it.
-  var escapedLabel: String { Self.escape(label) }
+  var escapedLabel: String {
+    Self.claimed(label).replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+  }
 
-  private static func escape(_ label: String) -> String {
-    var result = ""
-    for character in label.unicodeScalars {
-      if character == "\"" || character == "\\" { result += "\\" }
-      result.unicodeScalars.append(character.value < 0x20 ? " " : character)
-    }
-    return result
+  /// The label as the name of a file in one line.
+  private static func claimed(_ label: String) -> String {
+    String(String.UnicodeScalarView(label.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
   }
 
   /// The line of the text to be lowered that claims to be `line` of `file`, as
   /// clang prints that name.
   func inputLine(file: String, line: Int) -> Int? {
-    outputLines.line(claiming: .init(file: Self.escape(file), line: line))
-      ?? outputLines.line(claiming: .init(file: file, line: line))
+    outputLines.line(claiming: .init(file: file, line: line))
   }
 
   /// The user's position for an offset of the text to be lowered.
@@ -62,7 +59,7 @@ struct SourceOrigin {
     guard let claim = outputLines.claim(ofLine: line) else {
       return Position(file: label, line: line, column: column, text: [])
     }
-    let file = claim.file == escapedLabel ? label : claim.file
+    let file = claim.file == Self.claimed(label) ? label : claim.file
     guard output != nil else {
       return Position(file: file, line: claim.line, column: column, text: source.bytes(ofLine: line))
     }
