@@ -97,6 +97,17 @@ import Testing
     #expect(log.has("a \"b\" \\c.metal:30:11: error: use of undeclared identifier 'q'\n  int x = q; }\n"), "\(log)")
   }
 
+  @Test func linesOfCommentsAreNoDirectives() throws {
+    let log = try ShaderFolder().log(
+      """
+      /* Steps:
+      # 1 of them
+      #line 50 "else" */
+      kernel void f() { int x = q; }
+      """)
+    #expect(log.has("test.metal:4:27: error: use of undeclared identifier 'q'\nkernel void f() {"), "\(log)")
+  }
+
   @Test(arguments: ["", "#define Q q\n"])
   func aLabelMayHaveAnyCharacter(_ first: String) throws {
     let label = "a \"b\" \\c\td.metal"

@@ -15,10 +15,15 @@ struct LineTable {
     var claims: [Claim] = []
     var lines: [Claim: Int] = [:]
     var current = Claim(file: file, line: 1)
+    // A line of a comment may look like one.
+    let directives = Tokenizer.tokenize(text.bytes).filter { $0.kind == .directive }
+    var ahead = directives.map { text.line(at: $0.range.lowerBound) }[...]
     for line in 1...text.lineStarts.count {
       let claim = current
       claims.append(claim)
-      if let next = Self.directive(text.bytes(ofLine: line), current) {
+      let isDirective = ahead.first == line
+      if isDirective { ahead.removeFirst() }
+      if isDirective, let next = Self.directive(text.bytes(ofLine: line), current) {
         current = next
       } else {
         lines[claim] = lines[claim] ?? line
