@@ -18,6 +18,10 @@ import Testing
     ("#if 0\nconstant int x [[function_constant(0)]];\n#endif\nkernel void f() {}", ["f"]),
     ("kernel void f(\n#if 1\n device int *a [[buffer(0)]]\n#endif\n) {}", ["f"]),
     ("void g() {}\nvoid f()\n#if 0\n{\n#else\n{ g();\n#endif\n}", []),
+    ("#line 1 \"a\"\nker\\\nnel void f() {}", ["f"]),
+    ("#line 1 \"a\"\n// no macro\rkernel void f() {}\rkernel void g() {}\r", ["f", "g"]),
+    ("#line 1 \"a\"\r\n// no macro\r\nkernel void f() {}\r\nkernel void g() {}\r\n", ["f", "g"]),
+    ("%:include <metal_stdlib>\n%:define K kernel\nK void f() {}", ["f"]),
     ("// #define K kernel\n/*\n#define K kernel\n*/\nkernel void f() {}", ["f"]),
     (
       "#include <metal_stdlib>\n#ifdef INFINITY\nkernel void f() {}\n#endif\n#ifndef METAL_FUNC\nkernel void g() {}\n#endif",
@@ -78,7 +82,10 @@ import Testing
     ("#line 1 \"a.metal\"\n#pragma once\n#line 30\n int x;", true),
     ("#line 1 \"a.metal\" 2", false), ("#line one", false), ("#line 1 + 1", false), ("#line", false),
     ("# 1 \"a.metal\"", false), ("#define X 1", false), ("#if 1\n#endif", false), ("#include \"a.h\"", false),
-    ("int x = __LINE__;", false),
+    ("int x = __LINE__;", false), ("_Pragma(\"unroll\")", false), ("a /* b *//* c", false), ("/* a */ // b", true),
+    ("int x \\\n= 3;", false), ("int x \\ \n= 3;", false), ("int x \\\r\n= 3;", false), ("char x = '\\n';", true),
+    ("int x;\rint y;\r", false), ("int x;\r", true), ("int x;\r\nint y;\r\n", true),
+    ("%:include <metal_stdlib>", false),
   ])
   func whatThePreprocessorWouldLeaveAsItIs(_ source: String, _ isLeft: Bool) {
     #expect(Preprocessing.isIdentity(SourceText(Array(source.utf8))) == isLeft)
