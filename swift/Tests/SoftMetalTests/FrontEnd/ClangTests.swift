@@ -55,25 +55,27 @@ import Testing
     #expect(error?.kind == .hostFailure)
   }
 
-  @Test(arguments: [("parser_crash", "ended with signal "), ("llvm_fatal_error", "broke off with an error of its own")])
+  @Test(arguments: [
+    ("parser_crash", "ended with signal [0-9]+"), ("llvm_fatal_error", "broke off with an error of its own"),
+  ])
   func aCompilerThatBreaksOnASourceSaysSoInOurWords(_ command: String, _ end: String) throws {
     let pragma = "\n#pragma clang __debug \(command)\nint last();\n"
     let error = compilerError { try folder.compile(smallSource(1) + pragma) }
     #expect(error?.kind == .compilerCrash)
     let message = error?.message ?? ""
-    #expect(message.has("the compiler, ") && message.has(" \(end)") && message.has(" while it compiled this source"))
+    #expect(try message.has("the compiler, ") && message.contains(Regex(" \(end) while it compiled this source")))
     #expect(message.has("SOFTMETAL_CLANG"))
     if command == "parser_crash" { #expect(message.hasPrefix("test.metal:4:")) }
     for word in ["Stack dump", "bug report", "lowered.cpp", "llvm::", folder.path] { #expect(!message.has(word)) }
   }
 
-  /// A clang that dies of signal 11 where one of its arguments is like `pattern`.
-  private func dying(_ pattern: String) throws -> String {
+  /// A clang that ends by `command` where one of its arguments is like `pattern`.
+  private func dying(_ pattern: String, by command: String) throws -> String {
     let clang = try Clang.find(.environment).path
     let path = folder.path + "/dying"
     let script = """
       #!/bin/sh
-      for word; do case $word in \(pattern)) echo 'Stack dump:'; kill -11 $$ ;; esac; done
+      for word; do case $word in \(pattern)) echo 'Stack dump:'; \(command) ;; esac; done
       exec \(clang) "$@"
       """
     #expect(Files.write(Array(script.utf8), to: path))
@@ -81,11 +83,13 @@ import Testing
     return path
   }
 
-  @Test func aCompilerThatASignalEndsIsNamedWithIt() throws {
-    folder.settings.clang = try dying("*/lowered.cpp")
+  /// 254 is what clang says where a signal ended a part that is a process of its own.
+  @Test(arguments: [("kill -11 $$", "ended with signal 11"), ("exit 254", "crashed")])
+  func aCompilerThatASignalEndsIsNamedWithIt(_ command: String, _ end: String) throws {
+    folder.settings.clang = try dying("*/lowered.cpp", by: command)
     let error = compilerError { try folder.compile(smallSource(2), kernel: "fill") }
     #expect(error?.kind == .compilerCrash)
-    #expect(error?.message.has("\(folder.path)/dying, ended with signal 11 while it compiled kernel 'fill'.") == true)
+    #expect(error?.message.has("\(folder.path)/dying, \(end) while it compiled kernel 'fill'.") == true)
     #expect(error?.message.has("Stack dump") == false)
   }
 
