@@ -171,8 +171,7 @@ private struct Job {
     let warnings = try run(arguments, output: output, map, headers: stubs, work)
     let folders = [work.path + "/", stubs + "/"]
     let result = SourceText(Preprocessing.withoutFolders(folders, in: Files.read(output) ?? []))
-    let mapped = SourceOrigin(label: label, source: text, preprocessed: result)
-    return Preprocessed(text: result, origin: mapped, warnings: warnings)
+    return Preprocessed(text: result, origin: origin.preprocessed(into: result), warnings: warnings)
   }
 
   /// Compiles `lowered`, and again where kernels that were to run as loops turn out to need lanes: clang stops after

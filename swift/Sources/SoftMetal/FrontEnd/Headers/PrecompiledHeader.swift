@@ -26,8 +26,7 @@ enum PrecompiledHeader {
     let newSum = work.path + "/library.pch.sum"
     // No assembler runs behind -S: for a GPU that would be NVIDIA's.
     let arguments =
-      flags
-      + ["-isystem", headers, "-S", "-Xclang", "-emit-pch", headers + "/softmetal_library", "-o", output]
+      flags + ["-isystem", headers, "-S", "-Xclang", "-emit-pch", headers + "/softmetal_library", "-o", output]
     guard let outcome = ChildProcess.run(clang.path, arguments, temporaryFolder: work.path),
       outcome.status ?? 0 == 0, let bytes = Files.read(output), Files.write(sum(of: bytes), to: newSum),
       rename(newSum, sumPath) == 0, rename(output, path) == 0

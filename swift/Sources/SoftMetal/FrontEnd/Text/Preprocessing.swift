@@ -8,27 +8,21 @@ enum Preprocessing {
     let list = TokenList(source)
     let includes = headers(list).count
     let kept = list.directives.filter { isKept(tokens(of: $0, source)) }.count
-    return list.directives.count == includes + kept
+    return !list.endsInComment && list.directives.count == includes + kept
       && !list.tokens.contains { $0.text.hasPrefix("__") || $0.text == "_Pragma" }
   }
 
-  /// Whether lines are other than they look: one goes on behind a backslash, ends with a carriage return alone, may be a
-  /// directive by `%:`, or is in a comment without end.
+  /// Whether lines are other than they look: one goes on behind a backslash, ends with a carriage return alone, or may
+  /// be a directive by `%:`.
   private static func hasOtherLines(_ bytes: [UInt8]) -> Bool {
-    let (star, slash, newline) = (UInt8(ascii: "*"), UInt8(ascii: "/"), UInt8(ascii: "\n"))
-    var isInComment = false
-    for (byte, next) in zip(bytes, bytes.dropFirst() + [newline]) {
-      switch (byte, next) {
-      case (UInt8(ascii: "\\"), UInt8(ascii: " ")), (UInt8(ascii: "\\"), 0x09...0x0D),
-        (UInt8(ascii: "%"), UInt8(ascii: ":")):
-        return true
-      case (0x0D, _) where next != newline: return true
-      case (slash, star): isInComment = true
-      case (star, slash): isInComment = false
-      default: break
+    zip(bytes, bytes.dropFirst()).contains { byte, next in
+      switch byte {
+      case UInt8(ascii: "\\"): Tokenizer.isSpace(next)
+      case UInt8(ascii: "\r"): next != UInt8(ascii: "\n")
+      case UInt8(ascii: "%"): next == UInt8(ascii: ":")
+      default: false
       }
     }
-    return isInComment
   }
 
   /// Whether a directive is none of the preprocessor's: a pragma, or `line 12 "file"`, as `LineTable` reads it.

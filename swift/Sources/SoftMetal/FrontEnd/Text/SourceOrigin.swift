@@ -14,8 +14,8 @@ struct SourceOrigin {
   private let source: SourceText
   private let sourceLines: LineTable
   /// The preprocessor's output; nil when nothing was preprocessed.
-  private let output: SourceText?
-  private let outputLines: LineTable
+  private var output: SourceText?
+  private var outputLines: LineTable
 
   /// The user's own text.
   init(label: String, source: SourceText) {
@@ -26,13 +26,12 @@ struct SourceOrigin {
     outputLines = sourceLines
   }
 
-  /// `output` is what the preprocessor made of `source`.
-  init(label: String, source: SourceText, preprocessed output: SourceText) {
-    self.label = label
-    self.source = source
-    sourceLines = LineTable(source, file: Self.claimed(label))
-    self.output = output
-    outputLines = LineTable(output, file: "")
+  /// That of what the preprocessor made of the source.
+  func preprocessed(into output: SourceText) -> SourceOrigin {
+    var result = self
+    result.output = output
+    result.outputLines = LineTable(output, file: "")
+    return result
   }
 
   /// The label as a string literal holds it.

@@ -16,12 +16,16 @@ struct TokenList {
   /// closing one and any other token -1.
   let partner: [Int]
   let isBalanced: Bool
+  /// Whether a comment has no end.
+  let endsInComment: Bool
 
   init(_ source: SourceText, in range: Range<Int>? = nil) {
     self.source = source
     var tokens: [Token] = []
     var directives: [Token] = []
-    for token in Tokenizer.tokenize(source.bytes, in: range) {
+    let scanned = Tokenizer.scan(source.bytes, in: range)
+    endsInComment = scanned.endsInComment
+    for token in scanned.tokens {
       if token.kind == .directive { directives.append(token) } else { tokens.append(token) }
     }
     self.tokens = tokens

@@ -8,16 +8,22 @@ struct Tokenizer {
   private let end: Int
   private var position: Int
   private var tokens: [Token] = []
+  private var endsInComment = false
 
   /// The tokens of `source` in `range` (by default all of it). A range that
   /// starts inside a line has no preprocessor directive on that line.
   static func tokenize(_ source: [UInt8], in range: Range<Int>? = nil) -> [Token] {
+    scan(source, in: range).tokens
+  }
+
+  /// The tokens, and whether a comment that has no end is behind them.
+  static func scan(_ source: [UInt8], in range: Range<Int>? = nil) -> (tokens: [Token], endsInComment: Bool) {
     source.withUnsafeBufferPointer { bytes in
       let range = range ?? 0..<bytes.count
       let startsLine = range.lowerBound == 0 || bytes[range.lowerBound - 1] == newline
       var tokenizer = Tokenizer(bytes: bytes, range: range)
       tokenizer.run(startsLine: startsLine)
-      return tokenizer.tokens
+      return (tokenizer.tokens, tokenizer.endsInComment)
     }
   }
 
@@ -105,6 +111,7 @@ struct Tokenizer {
       }
       position += 1
     }
+    endsInComment = true
   }
 
   private mutating func directive() {
@@ -242,7 +249,7 @@ struct Tokenizer {
   private static let newline = UInt8(ascii: "\n")
   private static let carriageReturn = UInt8(ascii: "\r")
 
-  private static func isSpace(_ byte: UInt8) -> Bool {
+  static func isSpace(_ byte: UInt8) -> Bool {
     byte == 0x20 || (byte >= 0x09 && byte <= 0x0D)
   }
 
