@@ -18,7 +18,7 @@ const mostCopies = 4096;
 
 /** @internal Copies runs to others of the same dtypes and lengths. */
 export function copyRuns(pairs: readonly (readonly [from: Run, to: Run])[]): void {
-  const hidden = pairs.filter(([from, to]) => from.tensor.storage === "private" || to.tensor.storage === "private");
+  const hidden = pairs.filter(([from, to]) => !Tensor.isVisible(from.tensor) || !Tensor.isVisible(to.tensor));
   for (const [from, to] of pairs.length === hidden.length ? [] : pairs.filter((pair) => !hidden.includes(pair))) {
     bytesOf(to).set(bytesOf(from));
   }

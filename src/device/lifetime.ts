@@ -16,6 +16,9 @@ interface Collectable {
   collected(): void;
 }
 
+/** Bytes of the largest ArrayBuffer of Bun's engine. */
+export const maxArrayBuffer = 2 ** 32;
+
 const netKey = Symbol.for("metal-attention.net");
 const processWide = globalThis as { [netKey]?: FinalizationRegistry<Collectable> };
 processWide[netKey] ??= new FinalizationRegistry((lifetime) => lifetime.collected());
@@ -80,17 +83,17 @@ export class DeviceLifetime {
  * released when the last tensor is disposed, or when no tensor can be reached
  * any more; once a view has been handed out, when that has been collected too.
  *
- * The collector owns it: an ArrayBuffer over all of it, which no caller ever
- * sees, tells it the size, and releases the buffer when it goes. That of private
- * memory leads nowhere, and nobody follows it.
+ * The collector owns it: an ArrayBuffer over all of it, or as much as one can
+ * hold, which no caller ever sees, tells it the size, and releases the buffer
+ * when it goes. That of private memory leads nowhere, and nobody follows it.
  */
 export class BufferMemory {
   readonly device: DeviceLifetime;
   readonly handle: number;
   /** Whether the device alone sees it. */
   readonly isPrivate: boolean;
+  readonly byteLength: number;
   readonly #address: Pointer;
-  readonly #byteLength: number;
   readonly #owned: ArrayBuffer;
   #tensors = 1;
   /** What callers were given, which they may transfer. */
@@ -102,28 +105,43 @@ export class BufferMemory {
     this.handle = handle;
     this.isPrivate = address === undefined;
     this.#address = address ?? nowhere;
-    this.#byteLength = byteLength;
-    this.#owned = ownMemory(device.native, handle, this.#address, byteLength);
+    this.byteLength = byteLength;
+    this.#owned = ownMemory(device.native, handle, this.#address, Math.min(byteLength, maxArrayBuffer));
   }
 
-  /** The memory, for use inside one synchronous call. Errors: `unsupported` of private memory. */
+  /** Whether TypeScript can see it: shared, and no larger than an ArrayBuffer. */
+  get isVisible(): boolean {
+    return !this.isPrivate && this.byteLength <= maxArrayBuffer;
+  }
+
+  /** The memory, for use inside one synchronous call. Errors: `unsupported` where it is not visible. */
   get arrayBuffer(): ArrayBuffer {
     this.checkVisible();
     // A source in the same memory is known by its ArrayBuffer.
     return this.#exposed === undefined || this.#exposed.detached ? this.#owned : this.#exposed;
   }
 
-  /** The memory, for the caller to keep: it stays valid until it is collected. Errors: `unsupported` of private memory. */
+  /** The memory, for the caller to keep: it stays valid until it is collected. Errors: `unsupported` where it is not visible. */
   expose(): ArrayBuffer {
     this.checkVisible();
     if (this.#exposed === undefined || this.#exposed.detached) {
-      this.#exposed = holdMemory(this.device.native, this.handle, this.#address, this.#byteLength);
+      this.#exposed = holdMemory(this.device.native, this.handle, this.#address, this.byteLength);
     }
     return this.#exposed;
   }
 
-  /** Errors: `unsupported` of private memory. */
+  /** Errors: `unsupported` where it is not visible. */
   checkVisible(): void {
+    this.checkShared();
+    if (this.isVisible) return;
+    throw new MetalAttentionError(
+      "unsupported",
+      `the tensor is in memory of ${this.byteLength} bytes, and an ArrayBuffer holds ${maxArrayBuffer}; pass.copy takes a slice to a tensor of its own`,
+    );
+  }
+
+  /** Errors: `unsupported` of private memory. */
+  checkShared(): void {
     if (!this.isPrivate) return;
     throw new MetalAttentionError(
       "unsupported",

@@ -1,4 +1,5 @@
 import { checkLength, display, refused } from "../checks.ts";
+import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import type { MATensor } from "../ffi/generated/structs.ts";
 import { checkStatus } from "../ffi/status.ts";
@@ -8,12 +9,15 @@ import { decodeValues, encodeValues, isBigArray, ownValues, type TensorValues } 
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
 import { inspectSymbol, previewOf } from "./inspect.ts";
-import { BufferMemory, checkMade, type DeviceLifetime, disposedError } from "./lifetime.ts";
+import { BufferMemory, checkMade, type DeviceLifetime, disposedError, maxArrayBuffer } from "./lifetime.ts";
 import { type SharedTensor, shareTensor } from "./share.ts";
 
 const maxRank = 8;
 /** So that a length in bytes is exact as a number. */
 const maxElements = 2 ** 50;
+
+/** Floats of the largest ArrayBuffer. */
+const mostFloats = maxArrayBuffer / 4;
 
 /** @internal What an operation needs of a tensor: its place in a buffer, and its shape. */
 export interface TensorRange extends Readonly<MATensor> {
@@ -137,6 +141,11 @@ export class Tensor<T extends DType = DType> {
     return state;
   }
 
+  /** @internal Whether its values can be read and written here. */
+  static isVisible(tensor: Tensor): boolean {
+    return tensor.#memory.isVisible;
+  }
+
   /** @internal The bytes, for use inside one synchronous call: they keep nothing alive. */
   static bytesOf(tensor: Tensor): Uint8Array<ArrayBuffer> {
     tensor.#checkUsable();
@@ -148,12 +157,15 @@ export class Tensor<T extends DType = DType> {
     return this.#state.disposed || this.#memory.device.disposed;
   }
 
-  /** Who sees its memory: CPU and GPU, or the GPU alone. What reads or writes values here is `unsupported` then. */
+  /**
+   * Who sees its memory: CPU and GPU, or the GPU alone. What reads or writes values here is `unsupported` then, as it is
+   * in memory of more than 4 GiB, which no ArrayBuffer holds.
+   */
   get storage(): "shared" | "private" {
     return this.#memory.isPrivate ? "private" : "shared";
   }
 
-  /** The tensor's bytes, without a copy. Errors: `unsupported` in private storage. */
+  /** The tensor's bytes, without a copy. Errors: `unsupported` in private storage, and in memory beyond 4 GiB. */
   get bytes(): Uint8Array<ArrayBuffer> {
     this.#checkUsable();
     return new Uint8Array(this.#memory.expose(), this.byteOffset, this.byteLength);
@@ -161,7 +173,8 @@ export class Tensor<T extends DType = DType> {
 
   /**
    * The tensor's elements, without a copy, as the typed array of its dtype:
-   * `bf16` as bit patterns in a Uint16Array, `bool` as bytes. Errors: `unsupported` in private storage.
+   * `bf16` as bit patterns in a Uint16Array, `bool` as bytes. Errors: `unsupported` in private storage,
+   * and in memory beyond 4 GiB.
    */
   view(): DTypeViews[T] {
     this.#checkUsable();
@@ -176,7 +189,7 @@ export class Tensor<T extends DType = DType> {
    *
    * Errors (`invalid-argument`, nothing written): another count than `length`,
    * or values beyond the end; a value that the type cannot hold, a source that is no array.
-   * `unsupported` in private storage.
+   * `unsupported` in private storage, and in memory beyond 4 GiB.
    *
    * @example
    * tensor.set(new Float32Array(tensor.length).fill(0.5));
@@ -203,11 +216,18 @@ export class Tensor<T extends DType = DType> {
 
   /**
    * A copy of the values as floats. Integers beyond 2^24 are rounded; `bool` gives 0 and 1. Errors: `unsupported` in
-   * private storage.
+   * private storage, in memory beyond 4 GiB, and for more than 2^30 floats.
    */
   toFloat32Array(): Float32Array<ArrayBuffer> {
     this.#checkUsable();
-    return decodeValues(this.dtype, this.#elements(this.#memory.arrayBuffer));
+    const elements = this.#elements(this.#memory.arrayBuffer);
+    if (this.length > mostFloats) {
+      throw new MetalAttentionError(
+        "unsupported",
+        `${this.length} floats are more than the ${mostFloats} of an ArrayBuffer; take them slice by slice`,
+      );
+    }
+    return decodeValues(this.dtype, elements);
   }
 
   /**
@@ -258,7 +278,7 @@ export class Tensor<T extends DType = DType> {
    */
   share(): SharedTensor {
     this.#checkUsable();
-    this.#memory.checkVisible();
+    this.#memory.checkShared();
     return shareTensor(this.#memory, this.dtype, this.shape, this.byteOffset);
   }
 
@@ -296,6 +316,7 @@ export class Tensor<T extends DType = DType> {
     const head = `Tensor ${this.dtype} [${this.shape.join(", ")}]`;
     if (this.disposed) return `${head} (disposed)`;
     if (this.#memory.isPrivate) return `${head} (private)`;
+    if (!this.#memory.isVisible) return `${head} (${this.#memory.byteLength} bytes)`;
     return `${head} ${previewOf(this.dtype, this.#elements(this.#memory.arrayBuffer))}`;
   }
 
