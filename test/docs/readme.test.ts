@@ -103,7 +103,7 @@ describe("the documents and the code name the same things", () => {
     const { version } = manifest;
     const archives = [...read("README.md").matchAll(/-(\d+\.\d+\.\d+)\.tgz/g)].map(([, named]) => named);
     expect(archives).toEqual([version, version]);
-    expect(/^## (\S+), \d+ \w+ \d{4}$/m.exec(read("CHANGELOG.md"))?.[1]).toBe(version);
+    expect(/^## ([\d.]+)(?:, \d+ \w+ \d{4}| \(unreleased\))$/m.exec(read("CHANGELOG.md"))?.[1]).toBe(version);
     expect(read("swift/Sources/metal-attention-tool/MetalAttentionTool.swift")).toContain(
       `packageVersion = "${version}"`,
     );
