@@ -22,10 +22,11 @@ export interface Options {
 const mostQuestions = 16;
 
 /** What `--help` prints. */
-export const usage = `usage: demo [FILE] [--cache FORMAT] [--questions N] [--layer]
-                    [--input FILE.safetensors] [--output FILE.safetensors]
-                    [--dtype bf16|f16] [--mask none|additive|bool] [--window N] [--chunk N]
-                    [--kv 2|3|4|5|6|8|f16|f32]
+export const usage = `usage: metal-attention demo [FILE] [--cache FORMAT] [--questions N] [--layer]
+                            [--input FILE.safetensors] [--output FILE.safetensors]
+                            [--dtype bf16|f16] [--mask none|additive|bool] [--window N]
+                            [--chunk N] [--kv 2|3|4|5|6|8|f16|f32]
+       (in a checkout: scripts/demo)
 
 Plants facts in a text, has a small language model read it, and asks for them:
 the answers come by the library's attention over its cache. Then runs one

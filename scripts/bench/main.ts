@@ -17,7 +17,8 @@ const allBenchmarks = [...benchmarks, ...decodePeerBenchmarks, ...lengthBenchmar
 /** Where `--peers` writes unless told, from the current folder. */
 const defaultFolder = "build/bench";
 
-const usage = `usage: bun run bench [--device NAME] [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]
+const usage = `usage: metal-attention bench [--device NAME] [--peers] [--out DIR] [--json FILE] [--only NAME] [--quick]
+       (in a checkout: bun run bench)
 
 Medians of interleaved rounds, each figure beside a baseline from the same rounds.
 

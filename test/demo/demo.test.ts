@@ -218,7 +218,16 @@ describe("a run", () => {
     () => {
       const { exitCode, stdout } = demo("--help");
       expect(exitCode).toBe(0);
-      for (const part of ["usage: demo", "--input", "--output", "2,048", "1,024", "--cache", "--questions", "--layer"])
+      for (const part of [
+        "usage: metal-attention demo",
+        "--input",
+        "--output",
+        "2,048",
+        "1,024",
+        "--cache",
+        "--questions",
+        "--layer",
+      ])
         expect(stdout).toContain(part);
     },
     limit,

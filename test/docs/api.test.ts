@@ -62,7 +62,7 @@ test("the search knows the calls", () => {
 });
 
 test("shapes at the beginning of a comment are shown, and stand in the table", () => {
-  expect(page("interfaces/index.FlashAttnDecodeArgs.html")).toContain("[H]: a logit a head");
+  expect(page("interfaces/index.FlashAttnDecodeArgs.html")).toContain("[H]: one extra logit per head");
   const table = page(pages.find((name) => /^documents\/.*[Ss]hapes/.test(name)) ?? "");
   expect(table).toContain("Queries, [B, H, nQ, D], nQ from 1 to 16");
   expect(table.match(/<tr>/g)?.length).toBeGreaterThan(55);

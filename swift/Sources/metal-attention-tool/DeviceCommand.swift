@@ -7,7 +7,7 @@ struct DeviceCommand: ParsableCommand {
     abstract: "Print name, backend and limits of the default device.",
     discussion: """
       The backend is "Metal" for an Apple GPU and "SoftMetal" for the software device, which runs the same shaders \
-      on the CPU. Sizes are in bytes.
+      on the CPU, and for NVIDIA GPUs. Sizes are in bytes.
       """)
 
   func run() throws {

@@ -18,7 +18,8 @@ struct MetalAttentionTool: ParsableCommand {
     abstract: "Shows what the metal-attention library sees, and compiles Metal shaders.",
     discussion: """
       Everything here goes through the C functions of metal_attention.h, on the same device that a program gets: \
-      the Apple GPU on macOS, the SoftMetal software device on Linux.
+      the Apple GPU on macOS, on Linux the one that SOFTMETAL_DEVICE names: the SoftMetal software device unless \
+      given, or an NVIDIA GPU.
 
       A command that fails shows the library's message and exits with status 1; a wrong argument exits with status 2.
       """,
