@@ -4,6 +4,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/positions.h"
 
 using namespace metal;
 
@@ -22,7 +23,7 @@ struct Sequence {
     const int capacity = int(params.capacity);
     const bool is_ring = params.is_sliding != 0;
     const int given = (params.present & MA_DECODE_SEQ_LENS) != 0 ? seq_lens[batch] : int(params.seq_len);
-    length = max(0, is_ring ? given : min(given, capacity));
+    length = clamp(given, 0, is_ring ? kMostPositions : capacity);
     first = is_ring ? max(0, length - capacity) : 0;
   }
 

@@ -1,7 +1,7 @@
 /// Codes of a quantized cache to rows that `flash_attn_prefill_*` reads, as the cache's own dtype would have
 /// them: x = S H y / sqrt(B), rounded once; hadamard_encode.h has the formats.
 ///
-/// Prefill reads each key once per 32 query rows and head, so that codes decoded in its tiles would be
+/// Prefill reads each key once per 16 to 64 query rows and head, so that codes decoded in its tiles would be
 /// decoded as often; here they are decoded once a call, for all of these. Only keys that a row may see are.
 ///
 /// Shapes: codes u8 [B, n_kv_heads, capacity, row] or pages [n_pages, n_kv_heads, capacity, row], norms f32
@@ -16,6 +16,7 @@
 #include "ShaderTypes.h"
 #include "common/element.h"
 #include "common/instantiate.h"
+#include "common/positions.h"
 #include "flash_attn_decode_lanes.h"
 #include "flash_attn_decode_rows.h"
 
@@ -27,7 +28,7 @@ constant uint code_format [[function_constant(430)]];
 /// Whether slot `slot` has a key that a row may see. Lengths in device memory are the caller's.
 inline bool is_needed(constant AttnCodeParams &params, const device int *seq_lens, uint batch, uint slot) {
   const bool is_ring = params.is_sliding != 0;
-  const int most = is_ring ? 1 << 30 : int(params.n_slots);
+  const int most = is_ring ? kMostPositions : int(params.n_slots);
   const int length = params.has_lengths != 0 ? clamp(seq_lens[batch], 0, most) : int(params.seq_len);
   const bool is_past = params.keys_seen != 0 && !is_ring && int(slot) < length - int(params.keys_seen);
   return int(slot) < length && !is_past;

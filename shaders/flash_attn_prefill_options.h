@@ -10,14 +10,12 @@
 #include <metal_simdgroup>
 
 #include "ShaderTypes.h"
+#include "common/positions.h"
 
 using namespace metal;
 
 /// Buffers 15 to 17 are bound; needs has_options.
 constant bool has_tail [[function_constant(306)]];
-
-/// Positions that kernels count in 32 bits with room for sums.
-constant constexpr int kMostPositions = 1 << 30;
 
 /// Keys `first` to end - 1; none where that is fewer.
 struct KeyRange {

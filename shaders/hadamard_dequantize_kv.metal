@@ -8,7 +8,8 @@
 /// Layouts: packed [heads, capacity, row bytes], norms [heads, capacity,
 /// max(1, D / 256)] f32, out [heads, n_tokens, D] f32, f16 or bf16.
 /// Grid: threads (heads * n_tokens * lanes, streams, 1), the lanes of hadamard_lanes.h; any threadgroup size of
-/// whole vectors. No threadgroup memory, 3 stages of shuffles. Registers: 28 to 89 (nvptx64, sm_90; no spills).
+/// whole vectors. No threadgroup memory, log2(lanes) stages of shuffles. Registers: 28 to 89 (nvptx64, sm_90; no
+/// spills).
 /// Bytes moved per vector: D * width / 8 and the norms read, D elements written, each once. Bound by memory.
 ///
 /// Any power of two up to 4,096: `hadamard_dequantize_kv*` without a size, in

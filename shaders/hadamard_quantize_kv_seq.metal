@@ -1,9 +1,9 @@
 /// Writes many tokens of K, or of K and V, into a quantized cache in one
 /// dispatch; see hadamard_encode.h for what is computed and in which order.
 ///
-/// 8 lanes own a head vector (hadamard_lanes.h), 4 of D = 80 and 112: loads and stores of the lanes lie side by
-/// side, 4 elements each and a word of codes each; 3 stages of shuffles, no barrier. A SIMD group may
-/// hold the end of the rows: the lanes of a vector leave together.
+/// 8 lanes own a head vector (hadamard_lanes.h), 4 at D = 80 and 112, 16 at 512: loads and stores of the lanes lie
+/// side by side, 4 elements each and a word of codes each; log2(lanes) stages of shuffles, no barrier. A SIMD group
+/// may hold the end of the rows: the lanes of a vector leave together.
 ///
 /// K and V have one dtype, and widths of their own; packings of their own in `hadamard_quantize_kv_seq_mixed_d*`, where
 /// a threadgroup takes the branch of its stream.

@@ -1,10 +1,10 @@
 import { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
-import { Parameter } from "./parameter.ts";
+import { Parameter, recorder } from "./parameter.ts";
 
 // Checks of the hot path. bun:ffi turns NaN, -1, 2^32 + 5, undefined and a
 // missing argument into some integer without a word, so these come first.
 
-const u32Max = 0xffff_ffff;
+export const u32Max = 0xffff_ffff;
 
 /** Returns `value` when it is an integer from 0 to 4294967295, or what stands for a parameter of a recorded pass. */
 export function checkU32(value: unknown, argument: string): number {
@@ -43,6 +43,8 @@ export function checkPositive(value: unknown, argument: string): number {
 
 /** Returns `value` when it is a number of keys that a row of attention sees, itself among them. */
 export function checkWindow(value: unknown): number {
+  // 0 stands for no window in the library.
+  if (value instanceof Parameter) return value.take("window", 1);
   const window = checkU32(value, "window");
   if (window === 0) throw refused("window", "0 leaves a row not even its own position; it is at least 1");
   return window;
@@ -63,12 +65,20 @@ export function checkObject<T extends object>(value: T, argument: string): T {
   return value;
 }
 
+/** Refuses what is no path of a file. */
+export function checkPath(path: unknown): void {
+  if (typeof path === "string" && path !== "" && !path.includes("\0")) return;
+  throw refused("path", `expected that of a file, got ${display(path)}`);
+}
+
 /** The error for `argument`; `invalid-argument` unless another code is given. */
 export function refused(
   argument: string,
   reason: string,
   code: MetalAttentionErrorCode = "invalid-argument",
 ): MetalAttentionError {
+  // What is recorded ends with it.
+  recorder?.settle();
   return new MetalAttentionError(code, `${argument}: ${reason}`, { argument });
 }
 
@@ -82,8 +92,17 @@ export function display(value: unknown): string {
     case "function":
       return "a function";
     case "object":
-      return value === null ? "null" : Array.isArray(value) ? "an array" : "an object";
+      return value === null ? "null" : isArray(value) ? "an array" : "an object";
     default:
       return String(value);
+  }
+}
+
+/** Whether a value is an array; a proxy that was revoked is nothing any more. */
+function isArray(value: object): boolean {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
   }
 }

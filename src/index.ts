@@ -2,7 +2,7 @@
 /// <reference lib="esnext.float16" preserve="true" />
 /**
  * Attention and KV-cache kernels for Apple GPUs, called from Bun. On Linux the
- * same shaders run on the CPU.
+ * same shaders run on the CPU or an NVIDIA GPU.
  *
  * @module
  */

@@ -1,4 +1,4 @@
-import { refused } from "./checks.ts";
+import { refused, u32Max } from "./checks.ts";
 import type { PassState } from "./ffi/records.ts";
 
 // A number that each run of a recorded pass gives. Operations take it for a number: `checkU32` knows it.
@@ -9,6 +9,8 @@ export interface Recorder {
   noteTensor(tensor: object): void;
   /** Notes that it takes its argument from a parameter. */
   noteUse(parameter: Parameter, argument: string): void;
+  /** Notes that the operation at work was encoded or refused. */
+  settle(): void;
   /** Asks for notice of every run. */
   observe(observer: RunObserver): void;
 }
@@ -21,6 +23,8 @@ export interface RunObserver {
   beforeRun(values: Readonly<Record<string, unknown>>): void;
   /** A run was committed. */
   noteRun(run: Run): void;
+  /** There will be no further run: the pass was disposed or collected, or its recording failed. */
+  noteEnd(): void;
 }
 
 /** A run of a recorded pass, by what becomes of it. */
@@ -46,17 +50,32 @@ export class Parameter {
   readonly place: number;
   /** What stands for it while recording. */
   readonly initial: number;
+  /** What a run may give. */
+  readonly min: number;
+  readonly max: number;
   readonly #recorder: Recorder;
 
-  constructor(name: string, place: number, initial: number, owner: Recorder) {
+  constructor(name: string, place: number, initial: number, min: number, max: number, owner: Recorder) {
     this.name = name;
     this.place = place;
     this.initial = initial;
+    this.min = min;
+    this.max = max;
     this.#recorder = owner;
   }
 
-  /** The number that stands for it, once it is noted that the operation at work takes it as `argument`. */
-  take(argument: string): number {
+  /**
+   * The number that stands for it, once it is noted that the operation at work takes it as `argument`; refused where a
+   * run may give what the argument, of `least` to `most`, is not given directly.
+   */
+  take(argument: string, least = 0, most = u32Max): number {
+    if (this.min < least || this.max > most) {
+      throw refused(
+        argument,
+        `expected ${least} to ${most}, and parameter ${this.name} is ${this.min} to ${this.max}; declare it with a ` +
+          "smaller range",
+      );
+    }
     if (recorder !== this.#recorder) {
       throw refused(argument, `parameter ${this.name} belongs to another pass; use it where it is recorded`);
     }

@@ -4,7 +4,7 @@ import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import type { KvMemory } from "./memory.ts";
 import { groupsOf, type Places, scratchPlaces, type WriteGroup } from "./places.ts";
 import type { KvRope } from "./ropeNote.ts";
-import { piecesOf, quantizedAt, type SequenceState } from "./state.ts";
+import { leavesFrom, piecesOf, quantizedAt, type SequenceState } from "./state.ts";
 import type { Step, StepEntry } from "./step.ts";
 import type { Views } from "./views.ts";
 import { type Rows, writeRows } from "./write.ts";
@@ -132,8 +132,7 @@ function quantizeTail(memory: KvMemory, call: AppendCall, { state, count }: Step
   const to = quantizedAt(config, state, state.length + count);
   if (tail === undefined) return;
   const { k, v } = tail.layer(call.layer);
-  // Tokens that came back to the tail may be of pages that were given back, since nobody sees them any more.
-  for (let from = Math.max(state.quantized, state.released * config.pageTokens); from < to; ) {
+  for (let from = leavesFrom(config, state); from < to; ) {
     const { start, room } = tail.place(state.slot, from);
     const end = Math.min(to, from + room);
     const rows = (tensor: Rows["tensor"]): Rows => ({ tensor, first: start });

@@ -64,7 +64,8 @@ export function namedStates(cache: KvCache, all: Sequences, named: readonly KvSe
     if (!Array.isArray(named) || named.length === 0) {
       throw refused("sequences", `expected a list of sequences, got ${display(named)}`);
     }
-    return named.map((sequence, i) => KvSequence.use(sequence, cache, `sequences.${i}`));
+    // A hole of the list is no sequence either.
+    return Array.from(named, (sequence, i) => KvSequence.use(sequence, cache, `sequences.${i}`));
   }
   const { live } = all;
   if (live.length > 1) throw refused("sequences", `the cache has ${live.length}; say whose tokens they are`);

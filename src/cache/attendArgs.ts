@@ -1,4 +1,4 @@
-import { checkFlag, checkObject, checkPositive, checkU32, refused } from "../checks.ts";
+import { checkFlag, checkLength, checkObject, checkPositive, refused } from "../checks.ts";
 import type { DeviceLifetime } from "../device/lifetime.ts";
 import { Tensor } from "../device/tensor.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
@@ -6,7 +6,7 @@ import { checkApart } from "../ops/shapes.ts";
 import { OptionNames } from "../optionNames.ts";
 import type { AttendCall, ScoreOptions } from "./attend.ts";
 import { checkRowDType } from "./format.ts";
-import type { KvCacheConfig } from "./options.ts";
+import { type KvCacheConfig, mostPositions } from "./options.ts";
 
 /** Arguments of `KvCache.attend`. */
 export interface KvAttendArgs {
@@ -22,13 +22,13 @@ export interface KvAttendArgs {
   readonly window?: number;
   /** Makes of a score s softcap * tanh(s / softcap). */
   readonly softcap?: number;
-  /** [H]: a logit a head that takes part in the softmax without a value. */
+  /** [H]: one extra logit per head in the softmax, with no value; neither scaled nor soft-capped. */
   readonly sinks?: Tensor<"f32">;
   /** [H]: adds slope * (j - p) to the score of key j for a token at position p. */
   readonly alibiSlopes?: Tensor<"f32">;
   /**
-   * True for rows of a prompt, however few: attended as more than 16 are, so that the parts of a prompt have the bits of
-   * the whole. False unless given, and in a step that is recorded.
+   * True for rows of a prompt, however few: attended as more than 16 are, so that a prompt in chunks has the bits of the
+   * whole. False unless given, and in a step that is recorded.
    */
   readonly isPrompt?: boolean;
 }
@@ -84,7 +84,9 @@ export function useAttendArgs(
     const range = use(name, [heads]);
     if (range !== undefined && sums !== undefined) checkApart("lse", sums, name, range);
   }
-  const seen = window === undefined ? ring : checkU32(window, "window");
+  // No parameter: what a row sees of each part of the cache follows from the window.
+  const seen = window === undefined ? ring : checkLength(window, "window");
+  if (seen > mostPositions) throw refused("window", `${seen} exceeds ${mostPositions} positions`);
   if (window === 0) throw refused("window", "0 leaves a token not even itself; it is at least 1");
   if (ring > 0 && seen > ring)
     throw refused("window", `${seen} is larger than the ${ring} that the cache was made for`);

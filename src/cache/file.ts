@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { display, refused } from "../checks.ts";
+import { checkPath, display, refused } from "../checks.ts";
 import type { DType } from "../device/dtypes.ts";
 
 import type { MetalAttentionError } from "../errors.ts";
@@ -162,10 +162,6 @@ export function fillMemory(
   for (const { name, runs } of wanted) {
     if (runs.length > 0) writeRuns(runs, (tensors.get(name) as SafetensorsTensor).bytes);
   }
-}
-
-function checkPath(path: unknown): void {
-  if (typeof path !== "string" || path === "") throw refused("path", `expected that of a file, got ${display(path)}`);
 }
 
 /** The error for a file that has one thing where another is expected. */

@@ -55,7 +55,7 @@ export class KvCache {
   #isDisposed = false;
 
   constructor(device: Device, options: KvCacheOptions) {
-    if (!(device instanceof Device)) throw refused("device", `expected a Device, got ${display(device)}`);
+    if (!Device.isDevice(device)) throw refused("device", `expected a Device, got ${display(device)}`);
     this.device = device;
     this.#config = useOptions(options);
     this.#memory = new KvMemory(device, this.#config);
@@ -133,8 +133,7 @@ export class KvCache {
     const note = ropeNoteOf(rope, this.#config.headDim);
     if (lifetime.recorder !== undefined) {
       const entries = entriesOf(namedStates(this, this.#sequences, sequences), counts, rows);
-      using views = new Views(this.#recorded.kept);
-      return this.#record({ pass, layer, views, k, v, rope }, lifetime.recorder, entries, note);
+      return this.#record({ pass, layer, k, v, rope }, lifetime.recorder, entries, note);
     }
     this.#underWay.endDead();
     const isOpened = this.#sequences.live.length === 0;
@@ -194,7 +193,7 @@ export class KvCache {
         "unsupported",
       );
     }
-    using views = new Views(recorder && this.#recorded.kept);
+    using views = new Views(recorded?.kept);
     const call = { pass, layer, views, ...checked };
     if (recorded !== undefined) {
       recorded.attend(call);
@@ -207,11 +206,11 @@ export class KvCache {
   }
 
   /**
-   * Begins a step that a run of a recorded pass will do, and gives the values for that run: the pass was recorded with
-   * `append` and `attend` of all layers, of one to 16 tokens of each sequence. `advance` ends it when the run has completed,
-   * `abandon`, or whatever comes next, forgets it when it has failed. A run without `prepare` is refused, and a second one of a
-   * step that has not failed. `nTokens` and `sequences` choose among several recorded passes; the newest is meant unless
-   * given.
+   * Begins a step to be done by a run of a recorded pass, and returns the values for that run: the pass must have
+   * recorded `append` and `attend` of all layers, for 1 to 16 tokens of each sequence. `advance` ends the step when the run
+   * has completed; `abandon`, or whatever comes next, forgets it when it has failed. A run without `prepare` is refused,
+   * and so is a second one of a step that has not failed. `nTokens` and `sequences` choose among several recorded passes;
+   * the newest is meant unless given.
    *
    * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`. A run is refused
    * with the values of another `prepare`.
@@ -324,7 +323,7 @@ export class KvCache {
     this.#isDisposed = true;
     this.#underWay.dispose();
     this.#memory.dispose();
-    for (const tensor of this.#recorded.kept) tensor.dispose();
+    this.#recorded.dispose();
   }
 
   [Symbol.dispose](): void {
@@ -332,7 +331,7 @@ export class KvCache {
   }
 
   /** Encodes an append into a pass that is recorded. */
-  #record(call: AppendCall, recorder: Recorder, entries: readonly StepEntry[], note: string): number {
+  #record(call: Omit<AppendCall, "views">, recorder: Recorder, entries: readonly StepEntry[], note: string): number {
     this.#checkIdle("recording");
     const { layer } = call;
     this.#forgetRopes();
@@ -343,7 +342,8 @@ export class KvCache {
       throw refused("k", `the recorded step began with ${step.text} tokens, not ${new Step(entries, true).text}`);
     }
     if (step.layers.has(layer)) throw invalidState(`layer ${layer} was appended to in this recorded step`);
-    recorded.append(call);
+    using views = new Views(recorded.kept);
+    recorded.append({ ...call, views });
     step.ropeNotes[layer] = note;
     return (entries[0] as StepEntry).state.length;
   }

@@ -20,7 +20,7 @@ export interface KvCacheOptions {
   readonly nKvHeads: number;
   /** Values of a head vector. */
   readonly headDim: number;
-  /** Most tokens of a sequence; with a window the tokens that are kept, `keep` among them. */
+  /** Most tokens of a sequence; with a window, the tokens retained, `keep` included. */
   readonly capacity: number;
   /** How K is stored: `{ bits: 8 }` unless given. */
   readonly k?: KvFormat;
@@ -36,8 +36,8 @@ export interface KvCacheOptions {
   /** Beside `window`: the first tokens of a sequence, which stay and are seen by all; 0 unless given. */
   readonly keep?: number;
   /**
-   * Tokens that can always be trimmed: so many more slots of a ring, so many more tokens in the tail; 0 unless given. A
-   * step that was abandoned once the device had it takes of a ring's.
+   * Tokens that can always be trimmed: adds as many slots to a ring and tokens to the tail; 0 unless given. A step
+   * abandoned after the device had it uses up the ring's.
    */
   readonly rollback?: number;
   /** Of a quantized cache: the newest tokens, at least so many, stay in `tailDtype`; 0 unless given. */

@@ -34,23 +34,15 @@ export class RecordedStep {
   readonly #views = new Map<string, RecordedView>();
   /** Tensors of its own. */
   readonly #tensors: Tensor[] = [];
-  readonly #kept: Tensor[];
+  /** Views of others that the pass goes on using. */
+  readonly kept: Tensor[] = [];
 
-  /** @param kept Gets the tensors that the pass goes on using. */
-  constructor(
-    memory: KvMemory,
-    pass: RecordingPass,
-    recorder: Recorder,
-    name: string,
-    entries: readonly StepEntry[],
-    kept: Tensor[],
-  ) {
+  constructor(memory: KvMemory, pass: RecordingPass, recorder: Recorder, name: string, entries: readonly StepEntry[]) {
     this.step = new Step(entries, true);
     this.recorder = recorder;
     this.#memory = memory;
     this.#pass = pass;
     this.#name = name;
-    this.#kept = kept;
     const { config } = memory;
     const { device } = pass;
     this.#groups = groupsOf(entries).map((group) => ({
@@ -107,9 +99,13 @@ export class RecordedStep {
     return values;
   }
 
+  /** Gives its memory back; runs in flight go on. */
+  dispose(): void {
+    for (const tensor of [...this.#tensors, ...this.kept]) tensor.dispose();
+  }
+
   #own<T extends readonly Tensor[]>(tensors: T): T {
     this.#tensors.push(...tensors);
-    this.#kept.push(...tensors);
     return tensors;
   }
 }

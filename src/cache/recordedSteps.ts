@@ -1,7 +1,6 @@
 import { display, refused } from "../checks.ts";
 import { disposedError } from "../device/lifetime.ts";
 import type { RecordingPass, RunValues } from "../device/recording.ts";
-import type { Tensor } from "../device/tensor.ts";
 import type { Recorder, Run } from "../parameter.ts";
 import { checkRoom, checkTurned, checkUsual } from "./appendArgs.ts";
 import { invalidState } from "./invalidState.ts";
@@ -17,8 +16,6 @@ let count = 0;
 
 /** The steps of a cache that were recorded, and which of them a run does. */
 export class RecordedSteps {
-  /** Tensors that recorded passes use. */
-  readonly kept: Tensor[] = [];
   readonly #memory: KvMemory;
   readonly #underWay: StepUnderWay;
   readonly #name = `kvCache${++count}`;
@@ -50,9 +47,10 @@ export class RecordedSteps {
     for (const entry of entries) checkUsual(this.#memory.config, entry);
     const known = this.of(recorder);
     if (known !== undefined) return known;
-    const recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries, this.kept);
+    const recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries);
     recorder.observe({
       noteRecorded: () => this.#whole.add(recorded),
+      noteEnd: () => this.#forget(recorded),
       beforeRun: (values) => this.#beforeRun(recorded, values),
       noteRun: (run) => this.#noteRun(run),
     });
@@ -60,7 +58,10 @@ export class RecordedSteps {
     return recorded;
   }
 
-  /** The newest whole step of so many tokens, or of any number, and of these sequences, or of any, that has room. */
+  /**
+   * The newest whole step of so many tokens, or of any number, and of these sequences, or of any, that fits; where none
+   * does, throws why the newest does not.
+   */
   find(nTokens: number | undefined, states: readonly SequenceState[] | undefined): RecordedStep {
     const { layers } = this.#memory.config;
     const meant = this.#all.filter(({ step }) => {
@@ -70,21 +71,44 @@ export class RecordedSteps {
         states === undefined || (states.length === entries.length && states.every((s, i) => s === entries[i]?.state))
       );
     });
-    const recorded = meant.findLast((one) => this.#whole.has(one) && one.step.layers.size === layers);
-    if (recorded === undefined) {
-      const newest = meant.at(-1);
-      const what =
-        newest === undefined || newest.step.layers.size === layers
-          ? "nothing such"
-          : `${newest.step.layers.size} of ${layers} layers`;
-      throw invalidState(`${what} was recorded; append to all layers in device.record() first`);
+    const refusals: unknown[] = [];
+    for (const recorded of meant.toReversed()) {
+      if (!this.#whole.has(recorded) || recorded.step.layers.size < layers) continue;
+      try {
+        this.#checkFits(recorded);
+        return recorded;
+      } catch (refusal) {
+        refusals.push(refusal);
+      }
     }
-    for (const entry of recorded.step.entries) {
+    if (refusals.length > 0) throw refusals[0];
+    const newest = meant.at(-1);
+    const what =
+      newest === undefined || newest.step.layers.size === layers
+        ? "nothing such"
+        : `${newest.step.layers.size} of ${layers} layers`;
+    throw invalidState(`${what} was recorded; append to all layers in device.record() first`);
+  }
+
+  /** Gives the memory of all of them back; runs in flight go on. */
+  dispose(): void {
+    for (const recorded of this.#all) recorded.dispose();
+  }
+
+  /** Refuses a step that its sequences cannot take now. */
+  #checkFits({ step }: RecordedStep): void {
+    for (const entry of step.entries) {
       if (!entry.state.isLive) throw disposedError(`sequence ${entry.state.slot} of the recorded step`);
       checkRoom(this.#memory.config, entry);
     }
-    if (recorded.step.ropeNotes.some((note) => note !== noRope)) checkTurned(recorded.step.entries);
-    return recorded;
+    if (step.ropeNotes.some((note) => note !== noRope)) checkTurned(step.entries);
+  }
+
+  /** Of one whose pass can run no more. */
+  #forget(recorded: RecordedStep): void {
+    this.#all.splice(this.#all.indexOf(recorded), 1);
+    this.#whole.delete(recorded);
+    recorded.dispose();
   }
 
   /** The step that a run will do, and the values for it. */
@@ -99,8 +123,14 @@ export class RecordedSteps {
   /** Refuses a run that would not do the step under way. */
   #beforeRun(recorded: RecordedStep, given: Readonly<Record<string, unknown>>): void {
     const step = this.#underWay.current;
-    if (step === undefined || step !== this.#prepared?.step || recorded !== this.#prepared.recorded) {
+    if (step === undefined || step !== this.#prepared?.step) {
       throw invalidState("a run of a recorded step that is not prepared; call prepare() before each run");
+    }
+    if (recorded !== this.#prepared.recorded) {
+      throw invalidState(
+        `a run of a recorded step of ${recorded.step.text} tokens, but prepare() meant another, of ${step.text}; abandon() ` +
+          "that step, and give prepare() the number of tokens and the sequences of this one",
+      );
     }
     if (step.passes.size > 0 && !step.isDead) {
       throw invalidState("the step was run already; end it by advance(), or by abandon()");

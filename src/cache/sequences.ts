@@ -108,12 +108,20 @@ export class Sequences {
     if (this.#config.kind !== "paged") return;
     const { pageTokens } = this.#config;
     let needed = 0;
+    // Of a page that several of them share, the last one keeps it if no other sequence has it.
+    const users = new Map<number, number>();
     for (const { state, count } of wanted) {
-      needed += Math.ceil((state.length + count) / pageTokens) - state.pages.length + (this.#isShared(state) ? 1 : 0);
+      needed += Math.ceil((state.length + count) / pageTokens) - state.pages.length;
+      const page = this.#partialPage(state);
+      if (page === undefined) continue;
+      const uses = users.get(page) ?? this.#pool.uses(page);
+      if (uses > 1) needed++;
+      users.set(page, uses - 1);
     }
     if (needed > this.#pool.free) throw this.#exhausted(needed, "the append");
     for (const { state, count } of wanted) {
-      if (this.#isShared(state)) this.#unshare(state);
+      const page = this.#partialPage(state);
+      if (page !== undefined && this.#pool.uses(page) > 1) this.#unshare(state);
       const pages = Math.ceil((state.length + count) / pageTokens);
       while (state.pages.length < pages) this.#addPage(state);
     }
@@ -152,10 +160,10 @@ export class Sequences {
     return reasonAgainst(this.#config, state, length) === undefined;
   }
 
-  /** Whether the next token goes into a page that another sequence has too. */
-  #isShared({ length, pages }: SequenceState): boolean {
+  /** The page that the next token goes into, where it has tokens already. */
+  #partialPage({ length, pages }: SequenceState): number | undefined {
     const { pageTokens } = this.#config;
-    return length % pageTokens > 0 && this.#pool.uses(pages[Math.floor(length / pageTokens)] as number) > 1;
+    return length % pageTokens > 0 ? pages[Math.floor(length / pageTokens)] : undefined;
   }
 
   /** Copies the last page, which another sequence goes on having. */

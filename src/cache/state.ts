@@ -26,6 +26,14 @@ export function quantizedAt({ tail, tailBlock }: KvCacheConfig, { quantized }: S
   return Math.max(quantized, Math.floor(Math.max(0, length - tail) / tailBlock) * tailBlock);
 }
 
+/**
+ * The first token that a longer sequence quantizes. Tokens that came back to the tail may be of pages that were given
+ * back, since nobody sees them any more: those pages are another sequence's by now.
+ */
+export function leavesFrom({ pageTokens }: KvCacheConfig, { quantized, released }: SequenceState): number {
+  return Math.max(quantized, released * pageTokens);
+}
+
 /** What of a sequence is in the way of having `length` tokens alone; undefined where nothing is. */
 export function reasonAgainst(config: KvCacheConfig, state: SequenceState, length: number): string | undefined {
   const { kind, keep, window, pageTokens } = config;
@@ -71,7 +79,7 @@ export interface Piece {
   readonly count: number;
 }
 
-/** Where the positions `from` up to `to` of a sequence lie. */
+/** Where the positions `from` up to `to` of a sequence lie; of more than a ring has slots for, the last ones. */
 export function piecesOf(config: KvCacheConfig, { slot, pages }: SequenceState, from: number, to: number): Piece[] {
   const { kind, keep, pageTokens } = config;
   const pieces: Piece[] = [];
@@ -81,6 +89,7 @@ export function piecesOf(config: KvCacheConfig, { slot, pages }: SequenceState, 
     pieces.push({ store: "keep", page: slot, offset: at, from: at, count });
     at += count;
   }
+  if (kind === "ring") at = Math.max(at, to - pageTokens);
   while (at < to) {
     const place = at - keep;
     const page = kind === "paged" ? Math.floor(place / pageTokens) : 0;

@@ -1,3 +1,4 @@
+import { display, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
 
@@ -12,11 +13,13 @@ export type TensorValues = ArrayLike<number> | ArrayLike<boolean> | ArrayLike<nu
  * float32ToFloat16(new Float32Array([1, -2])); // Uint16Array [0x3c00, 0xc000]
  */
 export function float32ToFloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
+  checkArray(values, Float32Array, "values");
   return new Uint16Array(new Float16Array(values).buffer);
 }
 
 /** Exact values of half-precision bit patterns, subnormals included. */
 export function float16ToFloat32(bits: Uint16Array): Float32Array<ArrayBuffer> {
+  checkArray(bits, Uint16Array, "bits");
   const values = new Float32Array(bits.length);
   const words = new Uint32Array(values.buffer);
   for (let i = 0; i < bits.length; i++) {
@@ -36,6 +39,7 @@ export function float16ToFloat32(bits: Uint16Array): Float32Array<ArrayBuffer> {
  * nearest even. NaN stays NaN and keeps its sign.
  */
 export function float32ToBfloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
+  checkArray(values, Float32Array, "values");
   const bits = new Uint16Array(values.length);
   roundToBfloat16(values, bits);
   return bits;
@@ -43,10 +47,16 @@ export function float32ToBfloat16(values: Float32Array): Uint16Array<ArrayBuffer
 
 /** Exact values of bfloat16 bit patterns. */
 export function bfloat16ToFloat32(bits: Uint16Array): Float32Array<ArrayBuffer> {
+  checkArray(bits, Uint16Array, "bits");
   const values = new Float32Array(bits.length);
   const words = new Uint32Array(values.buffer);
   for (let i = 0; i < bits.length; i++) words[i] = (bits[i] as number) << 16;
   return values;
+}
+
+/** Refuses what is no array of a class; a detached one has no elements. */
+function checkArray(value: unknown, Class: typeof Float32Array | typeof Uint16Array, argument: string): void {
+  if (!(value instanceof Class)) throw refused(argument, `expected a ${Class.name}, got ${display(value)}`);
 }
 
 function roundToBfloat16(values: Float32Array, target: Uint16Array): void {
@@ -109,7 +119,7 @@ export function encodeValues<T extends DType>(dtype: T, values: TensorValues, vi
   if (range === undefined) {
     // A source in the tensor's own memory may lie anywhere over it, so it is read before anything is written.
     const isApart = values instanceof Float32Array && values.buffer !== view.buffer;
-    const floats = isApart ? values : Float32Array.from(numbers(values));
+    const floats = isApart ? values : new Float32Array(numbers(values));
     if (dtype === "bf16") roundToBfloat16(floats, view as Uint16Array);
     else (view as Float32Array | Float16Array).set(floats);
     return;

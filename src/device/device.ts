@@ -8,7 +8,7 @@ import { type DeviceInfo, readDeviceInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { encodeText } from "../ffi/text.ts";
 import { setRecorder } from "../parameter.ts";
-import { type DType, dtypes, isDType } from "./dtypes.ts";
+import { checkDType, type DType, dtypes } from "./dtypes.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
 import {
   createPipeline,
@@ -57,8 +57,8 @@ export interface DeviceOptions {
 export type RecordOptions = Pick<PassOptions, "mode">;
 
 /**
- * The Apple GPU; on Linux, the CPU running the same shaders. Tensors, passes
- * and pipelines belong to the device that made them.
+ * The Apple GPU; on Linux the CPU, or an NVIDIA GPU, running the same shaders.
+ * Tensors, passes and pipelines belong to the device that made them.
  *
  * Disposing a device waits for its committed passes and ends the use of all
  * that it made. Zero-copy views stay valid.
@@ -73,6 +73,11 @@ export class Device {
   private constructor(lifetime: DeviceLifetime) {
     this.#lifetime = checkMade(lifetime, DeviceLifetime, "Device.open()");
     net.register(this, lifetime, this);
+  }
+
+  /** @internal Whether a value is a device of this module's class. */
+  static isDevice(value: unknown): value is Device {
+    return typeof value === "object" && value !== null && #lifetime in value;
   }
 
   /**
@@ -123,9 +128,7 @@ export class Device {
   tensor<T extends DType>(dtype: T, shape: readonly number[], options: TensorOptions = {}): Tensor<T> {
     const lifetime = this.#usable();
     const { storage } = parseOptions(tensorOptions, options, "options");
-    if (!isDType(dtype)) {
-      throw refused("dtype", `expected one of ${Object.keys(dtypes).join(", ")}, got ${display(dtype)}`);
-    }
+    checkDType(dtype);
     const axes = checkShape(shape);
     const byteLength = elementCount(axes) * dtypes[dtype].size;
     if (byteLength === 0) throw refused("shape", `[${axes}] has no elements; a tensor holds at least one`);

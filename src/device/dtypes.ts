@@ -1,3 +1,4 @@
+import { display, refused } from "../checks.ts";
 import { dtypeCodes } from "../ffi/generated/codes.ts";
 
 /** Element types of a tensor. `bool` is one byte, 0 or 1. */
@@ -59,7 +60,18 @@ export function isDType(value: unknown): value is DType {
   return typeof value === "string" && Object.hasOwn(dtypes, value);
 }
 
-/** Bytes per element: 8 for `u64` and `i64`, 4 for `f32`, `u32` and `i32`, 2 for `f16`, `bf16`, `u16` and `i16`, else 1. */
+/** Refuses what names no element type. */
+export function checkDType(value: unknown): asserts value is DType {
+  if (!isDType(value)) {
+    throw refused("dtype", `expected one of ${Object.keys(dtypes).join(", ")}, got ${display(value)}`);
+  }
+}
+
+/**
+ * Bytes per element: 8 for `u64` and `i64`, 4 for `f32`, `u32` and `i32`, 2 for `f16`, `bf16`, `u16` and `i16`, else 1.
+ * Errors: `invalid-argument` for another name.
+ */
 export function dtypeSize(dtype: DType): number {
+  checkDType(dtype);
   return dtypes[dtype].size;
 }

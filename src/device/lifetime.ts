@@ -180,7 +180,7 @@ export class PassLifetime {
   /** Whether somebody wants to know its `state` when it is disposed. */
   isWatched = false;
   /** Of a pass that is recorded. */
-  recorder: (Recorder & { begin(): void }) | undefined = undefined;
+  recorder: (Recorder & { begin(): void; end(): void }) | undefined = undefined;
   /** Why it is not committed any more. */
   #withdrawn: string | undefined;
   /** What became of it, once it is released. */
@@ -234,6 +234,7 @@ export class PassLifetime {
   dispose(): void {
     if (this.disposed) return;
     this.#setDisposed();
+    this.recorder?.end();
     if (!this.#isPending) this.#release();
   }
 

@@ -18,9 +18,9 @@ import { traceOf } from "./trace.ts";
  * Options of `Device.pass`. In mode `concurrent` (the default) dispatches
  * overlap, with a barrier where two conflict; in mode `serial` each ends
  * before the next begins. The results are the same. `profile: true` measures
- * the device's time of each dispatch, for `describe` and `trace`: each is then
- * encoded apart, by the clock that an Apple GPU samples where an encoder begins
- * and ends, and takes somewhat longer.
+ * the device's time of each dispatch, for `describe` and `trace`, by counters
+ * between dispatches where the GPU has them, else, as on an Apple GPU, with an
+ * encoder for each. Nothing overlaps then, and each takes somewhat longer.
  */
 export interface PassOptions {
   readonly mode?: "concurrent" | "serial" | undefined;

@@ -1,4 +1,5 @@
 import { checkObject, checkU32, display, refused } from "../checks.ts";
+import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { packMARun, packMATensor, structSizes } from "../ffi/generated/structs.ts";
 import { checkStatus } from "../ffi/status.ts";
@@ -35,13 +36,24 @@ class Declarations implements Recorder {
   readonly named = new Map<string, NamedTensor>();
   readonly tensors = new Set<Tensor>();
   readonly observers: RunObserver[] = [];
+  /** Whether the library has uses of an operation that was not encoded yet. */
   #hasUses = false;
+  /** Whether an operation has taken a parameter and is neither encoded nor refused. */
+  #isAtWork = false;
 
   constructor(lifetime: PassLifetime) {
     this.lifetime = lifetime;
   }
 
+  /** Errors: `invalid-state` within another operation, which a getter among its arguments has called. */
   begin(): void {
+    if (this.#isAtWork) {
+      throw new MetalAttentionError(
+        "invalid-state",
+        "pass: an operation begins while another, which takes a parameter, reads its arguments; encode one after the other",
+        { argument: "pass" },
+      );
+    }
     if (!this.#hasUses) return;
     // The operation before may have been refused before it came to the library.
     const { native, handle } = this.lifetime;
@@ -57,10 +69,19 @@ class Declarations implements Recorder {
     const { native, handle } = this.lifetime;
     this.#hasUses = true;
     checkStatus(native, native.ma_record_use(handle, place, encodeText(argument).block.bytes));
+    this.#isAtWork = true;
+  }
+
+  settle(): void {
+    this.#isAtWork = false;
   }
 
   observe(observer: RunObserver): void {
     this.observers.push(observer);
+  }
+
+  end(): void {
+    for (const observer of this.observers) observer.noteEnd();
   }
 
   parameter(name: string, { min, max, value }: ParameterOptions): Parameter {
@@ -73,7 +94,7 @@ class Declarations implements Recorder {
     const label = encodeText(checkName(name)).block.bytes;
     checkStatus(native, native.ma_record_scalar(handle, label, least, most, out.bytes));
     this.parameters.push({ name, value });
-    return new Parameter(name, out.u32[0] as number, value ?? least, this);
+    return new Parameter(name, out.u32[0] as number, value ?? least, least, most, this);
   }
 
   name(name: string, tensor: Tensor): void {

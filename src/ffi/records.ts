@@ -7,13 +7,13 @@ import { readMADeviceInfo, readMAPassInfo } from "./generated/structs.ts";
 /** What a device is and allows. Lengths in bytes. */
 export interface DeviceInfo {
   readonly name: string;
-  /** `Metal` on an Apple GPU, `SoftMetal` where kernels run on the CPU. */
+  /** `Metal` on an Apple GPU, else `SoftMetal`: the CPU or an NVIDIA GPU. */
   readonly backend: string;
   readonly registryID: number;
   readonly maxBufferLength: number;
   readonly recommendedMaxWorkingSetSize: number;
   readonly currentAllocatedSize: number;
-  /** What the device keeps for the states of attention's splits; it grows to the largest need. */
+  /** Scratch that the device keeps: partial states of decode, decoded codes of prefill. It grows to the largest need. */
   readonly scratchLength: number;
   readonly maxThreadgroupMemoryLength: number;
   /** Threads along x, y and z. */

@@ -1,6 +1,7 @@
 import { checkU32, refused } from "../checks.ts";
 import type { DeviceLifetime } from "../device/lifetime.ts";
 import { Tensor, type TensorRange } from "../device/tensor.ts";
+import { Parameter } from "../parameter.ts";
 
 /** The tensor `value`, refused unless it has the axes that `axes` names, for example `[nNew, rowSize]`. */
 export function useTensor(
@@ -74,9 +75,15 @@ export function checkHeadAxis(
   );
 }
 
-/** The argument `nTokens`; unless given, the tokens from `srcTokOffset` to the end of the source. */
-export function checkTokens(nTokens: unknown, nSrcTokens: number, srcTokOffset: number): number {
+/** The argument `nTokens`; unless given, the tokens from `srcTokOffset`, given as `givenOffset`, to the end of the source. */
+export function checkTokens(nTokens: unknown, nSrcTokens: number, srcTokOffset: number, givenOffset: unknown): number {
   if (nTokens !== undefined) return checkU32(nTokens, "nTokens");
+  if (givenOffset instanceof Parameter) {
+    throw refused(
+      "nTokens",
+      `missing beside srcTokOffset, parameter ${givenOffset.name}: each run has tokens of its own`,
+    );
+  }
   if (srcTokOffset > nSrcTokens) {
     throw refused(
       "srcTokOffset",

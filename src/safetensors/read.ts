@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { checkPath, display, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import {
   byteLengthOf,
@@ -37,6 +38,7 @@ const metadataEntries = z.map(z.string(), z.string());
  * console.log(tensors.get("q")?.shape);
  */
 export async function readSafetensors(path: string): Promise<Safetensors> {
+  checkPath(path);
   let bytes: Uint8Array;
   try {
     bytes = await Bun.file(path).bytes();
@@ -56,6 +58,7 @@ export async function readSafetensors(path: string): Promise<Safetensors> {
  * bytes, and data that overlaps, leaves a gap or leaves the file.
  */
 export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Safetensors {
+  if (!(bytes instanceof Uint8Array)) throw refused("bytes", `expected a Uint8Array, got ${display(bytes)}`);
   const header = readHeader(bytes, bytes.length, label);
   const data = bytes.subarray(lengthBytes + header.byteLength);
   const { tensors: places, metadata } = placesOf(header.entries, data.length, label);
@@ -78,6 +81,7 @@ export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Saf
  * const bytes = await Bun.file("model.safetensors").slice(start, end).bytes();
  */
 export async function readSafetensorsHeader(path: string): Promise<SafetensorsHeader> {
+  checkPath(path);
   let bytes: Uint8Array;
   let fileLength: number;
   try {

@@ -1,4 +1,5 @@
 import { rename, rm } from "node:fs/promises";
+import { checkPath } from "../checks.ts";
 import {
   byteLengthOf,
   elementSizes,
@@ -67,6 +68,7 @@ export function encodeSafetensors({ tensors, metadata }: SafetensorsContent): Ui
  * await writeSafetensors("x.safetensors", { tensors: new Map([["x", { dtype: "F32", shape: [2], bytes }]]) });
  */
 export async function writeSafetensors(path: string, content: SafetensorsContent): Promise<void> {
+  checkPath(path);
   const bytes = encodeSafetensors(content);
   const temporary = `${path}.${process.pid}.tmp`;
   try {

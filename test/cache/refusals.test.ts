@@ -20,6 +20,25 @@ function step(cache: KvCache, count: number): void {
   cache.advance(count);
 }
 
+test("what is no device, no sequence and no path is refused by name", async () => {
+  for (const other of [Object.create(Device.prototype), new Proxy(device, {}), null, {}]) {
+    expectRefusal(() => new KvCache(other as Device, base), "invalid-argument", "device");
+  }
+  using cache = new KvCache(device, { ...base, sequences: 2 });
+  using pass = device.pass();
+  for (const sequences of [new Array(1), [cache.sequence(), ...new Array(1)]]) {
+    expectRefusal(
+      () => cache.append(pass, 0, { ...words(2), sequences }),
+      "invalid-argument",
+      `sequences.${sequences.length - 1}`,
+    );
+  }
+  for (const path of ["a\0b", 3, ""]) {
+    const error = await rejectionOf(cache.save(path as string));
+    expect([error.code, error.argument]).toEqual(["invalid-argument", "path"]);
+  }
+});
+
 describe("options", () => {
   const cases: [name: string, options: object, code: string, argument: string, ...parts: (string | number)[]][] = [
     ["a name that is not known", { windows: 4 }, "invalid-argument", "windows", "did you mean window?"],

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { bfloat16ToFloat32, float16ToFloat32, float32ToBfloat16, float32ToFloat16 } from "../../src/index.ts";
+import {
+  bfloat16ToFloat32,
+  dtypeSize,
+  float16ToFloat32,
+  float32ToBfloat16,
+  float32ToFloat16,
+} from "../../src/index.ts";
+import { expectRefusal } from "../helpers/errors.ts";
 
 interface Format {
   readonly name: string;
@@ -91,4 +98,20 @@ describe.each([...formats])("$name", (format) => {
   test("a view that begins inside a buffer is read from there", () => {
     expect([...format.encode(Float32Array.of(9, 1, 2).subarray(1))]).toEqual([...format.encode(Float32Array.of(1, 2))]);
   });
+});
+
+test("conversions and sizes refuse what is no such array or type", () => {
+  const conversions = { float32ToFloat16, float16ToFloat32, float32ToBfloat16, bfloat16ToFloat32 };
+  for (const convert of Object.values(conversions)) {
+    for (const value of [null, 3, 3n, [1], new Float64Array(1), "1"]) {
+      expectRefusal(
+        () => convert(value as never),
+        "invalid-argument",
+        convert.name.startsWith("float32") ? "values" : "bits",
+      );
+    }
+  }
+  for (const name of ["f64", "toString", "__proto__", 3]) {
+    expectRefusal(() => dtypeSize(name as never), "invalid-argument", "dtype", "bf16");
+  }
 });

@@ -1,10 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import {
+  applyRope,
   buildSlidingWindowMask,
   classifyMaskTiles,
   Device,
+  dequantizeKv,
   flashAttnPrefill,
+  hadamardQuantizeKvSeq,
   kvCacheCopy,
+  kvCacheCopyHeadMajor,
   kvCacheCopySeq,
   type RecordingPass,
 } from "../../src/index.ts";
@@ -59,6 +63,71 @@ describe("while recording", () => {
       })
       .dispose();
     expect(other.describe()).toEqual([]);
+  });
+
+  test("a parameter is one that the argument could be given directly", () => {
+    using s = copyScene();
+    const mask = s.device.tensor("bool", [4, 4]);
+    const [x, packed] = [s.device.tensor("f32", [1, 4, 64]), s.device.tensor("u8", [1, 4, 64])];
+    const norms = s.device.tensor("f32", [1, 4, 1]);
+    const src = s.device.tensor("f32", [4, 1, 64]);
+    const positions = s.device.tensor("i32", [4]);
+    s.device
+      .record((pass) => {
+        const n = pass.parameter("n", { min: 0, max: 2 ** 32 - 1, value: 4 });
+        const refuse = (encode: () => void, argument: string, ...parts: (string | number)[]) =>
+          expectRefusal(encode, "invalid-argument", argument, ...parts);
+        // 0 would be no window.
+        refuse(() => buildSlidingWindowMask(pass, { mask, window: n }), "window", "parameter n is 0 to", 1);
+        // 2^32 - 1 would be position -1.
+        refuse(() => applyRope(pass, { x, start: n, pairing: "half", theta: 10 }), "start", 2 ** 31 - 1, 2 ** 32 - 1);
+        // What the shapes of other tensors say.
+        refuse(() => dequantizeKv(pass, { packed, norms, out: x, bits: 8, nTokens: n }), "nTokens", "parameter n");
+        const codes = { src, packed, norms, bits: 8 } as const;
+        refuse(
+          () => hadamardQuantizeKvSeq(pass, { ...codes, positions, nTokens: n }),
+          "nTokens",
+          "parameter n",
+          "positions",
+        );
+        // How many tokens come behind an offset that each run gives.
+        refuse(
+          () => hadamardQuantizeKvSeq(pass, { ...codes, writePosStart: 0, srcTokOffset: n }),
+          "nTokens",
+          "parameter n",
+        );
+        const copy = { src, cache: x, seqPosStart: 0, srcTokOffset: n };
+        refuse(() => kvCacheCopySeq(pass, copy), "nTokens", "parameter n");
+        const heads = () => s.device.tensor("bf16", [1, 4, 64]);
+        refuse(() => kvCacheCopyHeadMajor(pass, { ...copy, src: heads(), cache: heads() }), "nTokens", "parameter n");
+        expect(pass.describe()).toEqual([]);
+      })
+      .dispose();
+  });
+
+  test("an operation within another's arguments is refused once that has taken a parameter", () => {
+    using s = copyScene();
+    using other = s.device.pass();
+    using step = s.device.record((pass) => {
+      const writePos = pass.parameter("writePos", { min: 0, max: 3 });
+      const inner = { src: s.src, cache: s.cache, writePos: 0 };
+      const outer = (within: RecordingPass | typeof other) => ({
+        ...{ src: s.src, cache: s.cache, writePos },
+        get nNew() {
+          kvCacheCopy(within, inner);
+          return 2;
+        },
+      });
+      expectRefusal(() => kvCacheCopy(pass, outer(pass)), "invalid-state", "pass", "parameter");
+    });
+    expect(step.describe()).toEqual([]);
+    using later = s.device.record((pass) => {
+      const writePos = pass.parameter("writePos", { min: 0, max: 2 });
+      expectRefusal(() => kvCacheCopy(pass, { src: 3 as never, cache: s.cache, writePos }), "invalid-argument", "src");
+      kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos });
+    });
+    later.commitAndWait({ writePos: 2 });
+    expect(values(s.cache)).toEqual([0, 0, 0, 0, 1, 2, 0, 0]);
   });
 
   test("the pass is not committed itself, and takes nothing once the recording has ended", () => {

@@ -95,6 +95,14 @@ describe.each(dtypes)("a tensor of %s", (dtype) => {
     expect([...tensor.bytes]).toEqual([...bytes]);
   });
 
+  test("takes a typed array's own elements, whatever iterator it was given", () => {
+    using tensor = device.tensor(dtype, [3]);
+    const source = Float64Array.of(1, 0, 1);
+    Object.defineProperty(source, Symbol.iterator, { value: () => [9, 9, 9, 9].values() });
+    tensor.set(source);
+    expect([...tensor.toFloat32Array()]).toEqual([1, 0, 1]);
+  });
+
   test("refuses what is no array of numbers, and keeps its values", () => {
     using tensor = device.tensor(dtype, [3]);
     tensor.set([...values]);

@@ -5,6 +5,25 @@ import { sourceSuite, statementSuite } from "./separate.ts";
 const list = [1.5, -2, 3.25, 8];
 const inputs = [floats(list)];
 
+statementSuite("chosenObjects", [
+  {
+    name: "a member function of the one of two objects that a condition chooses changes that one",
+    before:
+      "struct S { int x; void inc() { x++; } thread int &at() { return x; } thread S &self() { return *this; } int twice() const { return 2 * x; } int operator()(int by) { return x += by; } };",
+    code: "S a{0}, b{100}; S list[2] = {{1000}, {2000}}; thread S *p = &b; (i > 1 ? a : b).inc(); (i > 1 ? list[0] : list[1]).at() = 7; (i > 1 ? *p : a).self().x += 3; const int y = (i > 1 ? a : b).twice(); out[5 * i] = a.x; out[5 * i + 1] = b.x; out[5 * i + 2] = list[0].x; out[5 * i + 3] = list[1].x; out[5 * i + 4] = y; out[5 * i] += (i > 1 ? a : b)(5);",
+    out: "int",
+    threads: 3,
+    expected: [0, 1, 2].flatMap((i) => (i > 1 ? [1 + 6, 103, 7, 2000, 2] : [3 + 106, 101, 1000, 7, 202])),
+  },
+  {
+    name: "the one of two numbers that a condition chooses counts up and down",
+    code: "int a = 10, b = 20; const int x = (i > 1 ? a : b)++; const int y = --(i > 1 ? b : a); out[4 * i] = a; out[4 * i + 1] = b; out[4 * i + 2] = x; out[4 * i + 3] = y;",
+    out: "int",
+    threads: 3,
+    expected: [0, 1, 2].flatMap((i) => (i > 1 ? [11, 19, 10, 19] : [9, 21, 20, 9])),
+  },
+]);
+
 statementSuite("functionObjects", [
   {
     name: "objects that keep numbers, vectors and other objects",

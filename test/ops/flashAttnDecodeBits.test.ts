@@ -252,6 +252,22 @@ test("a sequence without keys beside others gives 0 and -infinity, and with a si
   }
 });
 
+test("a ring's lengths in device memory are those that positions count to", () => {
+  const capacity = 10;
+  const ring = { isSliding: true, hasLengths: true, capacity, lengths: [2 ** 30] } as const;
+  const scene = new DecodeScene(device, base("f32", ring));
+  const { seqLens } = scene.args;
+  const results = [2 ** 30, 2 ** 30 + 1, 2 ** 31 - 256, 2 ** 31 - 1].map((length) => {
+    seqLens?.set([length]);
+    runDecode(device, scene);
+    return [scene.out.toFloat32Array(), scene.lse.toFloat32Array()];
+  });
+  const [first = []] = results;
+  expect(first.every((values) => values.every((value) => Number.isFinite(value) && value !== 0))).toBeTrue();
+  for (const result of results) expect(result).toEqual(first);
+  scene.dispose();
+});
+
 test("lengths and pages that are out of range stay inside of the cache", () => {
   const scene = new DecodeScene(device, base("f32", { pageTokens: 16, hasLengths: true, lengths: [640], sink: 0 }));
   const { seqLens, blockTable } = scene.args;

@@ -1,11 +1,19 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Block } from "../../src/ffi/block.ts";
 import { packMAFlashAttnPrefillArgs, structSizes } from "../../src/ffi/generated/structs.ts";
-import { type AttentionDType, Device, type FlashAttnPrefillArgs, flashAttnPrefill } from "../../src/index.ts";
+import {
+  type AttentionDType,
+  Device,
+  type FlashAttnPrefillArgs,
+  flashAttnPrefill,
+  hadamardQuantizeKvSeq,
+  kvCacheBytes,
+} from "../../src/index.ts";
 import type { CodeFormat } from "../../src/reference/index.ts";
 import { dtypeCodes, NativeScene, noAttentionOptions, statusCodes, tensorRecord } from "../helpers/abi.ts";
 import { judgeOptions } from "../helpers/prefillJudgement.ts";
 import { type OptionCase, OptionScene, rowOf, runOptions, type TailCase } from "../helpers/prefillOptions.ts";
+import { normalDraws } from "../helpers/random.ts";
 import { testTable } from "../helpers/table.ts";
 import { type Fields, type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
 
@@ -123,6 +131,39 @@ describe("each row's own keys before and in the tail, against the float64 oracle
     },
     timeout,
   );
+});
+
+test("rows beyond the last key find all keys in the codes, whatever the device's scratch had", () => {
+  const [headDim, keys, rows] = [64, 32, 48];
+  const draw = normalDraws(5);
+  const values = (count: number) => Float32Array.from({ length: count * headDim }, draw);
+  const { bytesPerRow } = kvCacheBytes({ headDim, nKvHeads: 1, capacity: keys, bits: 8 });
+  const codes = () => ({
+    packed: device.tensor("u8", [1, keys, bytesPerRow]),
+    norms: device.tensor("f32", [1, keys, 1]),
+    bits: 8 as const,
+  });
+  const q = device.tensor("bf16", [1, rows, headDim]).set(values(rows));
+  /** With a tail of 8 tokens and more, in blocks of 8, or without. */
+  const attend = (source: Float32Array, tail?: FlashAttnPrefillArgs["tail"]) => {
+    const src = device.tensor("f32", [keys, 1, headDim]).set(source);
+    const [k, v, out] = [codes(), codes(), device.tensor("bf16", [1, rows, headDim])];
+    using pass = device.pass();
+    hadamardQuantizeKvSeq(pass, { k: { src, ...k }, v: { src, ...v }, writePosStart: 0 });
+    flashAttnPrefill(pass, { q, k, v, out, causal: true, ...(tail && { tail }) });
+    pass.commitAndWait();
+    return out.toFloat32Array();
+  };
+  const slots = () => device.tensor("bf16", [32, 1, headDim]);
+  const tail = { k: slots(), v: slots(), tokens: 8, block: 8 };
+  const source = values(keys);
+  const expected = attend(source);
+  for (const before of [0, 100]) {
+    attend(new Float32Array(source.length).fill(before));
+    // The last of these rows have 8 tokens and more behind the last key.
+    const first = 39 * headDim;
+    expect(attend(source, tail).subarray(first)).toEqual(expected.subarray(first));
+  }
 });
 
 /** A cache of 100 tokens, dense, and a tail that has the same keys. */

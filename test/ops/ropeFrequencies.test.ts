@@ -119,7 +119,21 @@ test("refusals", () => {
   refuse({ ...longrope, shortFactor: [1], longFactor: [1] }, "shortFactor", 4, 1);
   refuse({ ...longrope, shortFactor: [1, 1, 0, 1], longFactor: [1] }, "shortFactor[2]", 0);
   refuse({ type: "proportional", rotatedPairs: 5 }, "rotatedPairs", 4, 5);
-  refuse({ type: "yarn", factor: 2, originalMaxPositions: 10, betaFast: 1, betaSlow: 2 }, "betaFast", 1, 2);
+  refuse(
+    { ...longrope, originalMaxPositions: 1, shortFactor: [1, 1, 1, 1], longFactor: [1, 1, 1, 1] },
+    "originalMaxPositions",
+    1,
+    2,
+  );
+  const yarn = { type: "yarn", factor: 2, originalMaxPositions: 10 };
+  refuse({ ...yarn, betaFast: 1, betaSlow: 2 }, "betaFast", 1, 2);
+  refuse({ ...yarn, theta: 1 }, "theta", 1);
+  refuse({ ...yarn, truncate: "no" }, "truncate", "no");
+  for (const name of ["mscale", "mscaleAllDim"]) {
+    for (const value of [Number.NaN, "1", 0, -100]) refuse({ ...yarn, [name]: value }, name, String(value));
+  }
+  refuse({ type: "linear", factor: 1e-44 }, "factor", "pair 0", "Infinity");
+  refuse({ rotaryDim: 64, theta: 1e-44 }, "theta", "Infinity");
 });
 
 /** Within a rounding of f32 and what two forms of one formula differ by in f64. */

@@ -289,3 +289,17 @@ test("float values of every float dtype, and no other", () => {
   expect([...floatValues({ dtype: "F16", shape: [1], bytes: buffer })]).toEqual([0.5]);
   expectRefusal(() => floatValues(tensor("I32", new Int32Array(2)), "k"), "invalid-argument", "k", "I32");
 });
+
+test("what is no path and no bytes is refused by name", async () => {
+  for (const path of [3, null, "", "a\0b"]) {
+    for (const read of [readSafetensors, readSafetensorsHeader]) {
+      const error = await rejectionOf(read(path as string));
+      expect([error.code, error.argument]).toEqual(["invalid-argument", "path"]);
+    }
+    const error = await rejectionOf(writeSafetensors(path as string, { tensors: new Map() }));
+    expect([error.code, error.argument]).toEqual(["invalid-argument", "path"]);
+  }
+  for (const bytes of [null, {}, new ArrayBuffer(10), new DataView(new ArrayBuffer(10))]) {
+    expectRefusal(() => decodeSafetensors(bytes as Uint8Array), "invalid-argument", "bytes", "Uint8Array");
+  }
+});

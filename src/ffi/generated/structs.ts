@@ -173,7 +173,7 @@ export function packKvCacheCopyHeadMajorParams(
   u32[at + 6] = record.srcSeqLen;
 }
 
-/** `hadamard_quantize_kv`, `hadamard_quantize_kv_fast_d*`: one token [num_kv_heads, head_dim] f32 into a 4-bit cache. 28 bytes, as in mlx-native 0.6. */
+/** `hadamard_quantize_kv`, `hadamard_quantize_kv_fast_d*`: one token [num_kv_heads, head_dim], f32, f16 or bf16, into a 4-bit cache. 28 bytes, as in mlx-native 0.6. */
 export interface HadamardQuantizeParams {
   head_dim: number;
   num_kv_heads: number;
@@ -755,7 +755,7 @@ export function packMATensor(block: Block, at: number, record: Readonly<MATensor
 export interface MARun {
   /** a value for each scalar */
   scalars: number;
-  /** for each tensor another in its place, or a zeroed one for the recorded */
+  /** a replacement per tensor; zeroed: keep the recorded one */
   tensors: number;
   scalarCount: number;
   tensorCount: number;
@@ -1053,7 +1053,7 @@ export function packMAKvCacheCopyHeadMajorArgs(
   u32[at + 20] = record.batch;
 }
 
-/** Arguments of `ma_hadamard_quantize_kv`. 240 bytes. One token, src f32, f16 or bf16 [batch, num_kv_heads, head_dim], of K or of K and V in one dtype (srcV, packedV and normsV zeroed mean K alone), into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and norms f32 [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)]. 16-bit values are those of f32 that they are. rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and NIBBLE: all of them, [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch, num_kv_heads, norms, rmsCoordinates]. */
+/** Arguments of `ma_hadamard_quantize_kv`. 240 bytes. One token, src f32, f16 or bf16 [batch, num_kv_heads, head_dim], of K or of K and V in one dtype (srcV, packedV and normsV zeroed mean K alone), into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and norms f32 [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)]. 16-bit values are widened to f32. rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and NIBBLE: all of them, [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch, num_kv_heads, norms, rmsCoordinates]. */
 export interface MAHadamardQuantizeKvArgs {
   srcK: Readonly<MATensor> | undefined;
   packedK: Readonly<MATensor> | undefined;
@@ -1507,7 +1507,7 @@ export interface MADeviceInfo {
   recommendedMaxWorkingSetSize: number;
   /** bytes */
   currentAllocatedSize: number;
-  /** bytes that the device keeps for the states of attention's splits */
+  /** bytes: states of decode's blocks, decoded codes of prefill */
   scratchLength: number;
   /** bytes */
   maxThreadgroupMemoryLength: number;

@@ -29,7 +29,7 @@ export interface AttentionOptionArgs {
   readonly window?: number;
   /** Makes of a score s softcap * tanh(s / softcap), before mask and ALiBi. */
   readonly softcap?: number;
-  /** [H]: a logit a head that takes part in the softmax without a value. It is neither scaled nor capped. */
+  /** [H]: one extra logit per head in the softmax, with no value; neither scaled nor soft-capped. */
   readonly sinks?: Tensor<"f32">;
   /** [H]: adds slope * (j - p) to the score of key j for a row at position p. */
   readonly alibiSlopes?: Tensor<"f32">;
@@ -40,7 +40,7 @@ export interface AttentionOptionArgs {
   readonly lse?: Tensor<"f32">;
   /**
    * [B]: the keys of each sequence, as the device has it when it runs, in place of `seqLenK`; the last query of a
-   * sequence is at its last key. Values that the cache has no room for are taken for the nearest that it has.
+   * sequence is at its last key. Values that the cache has no room for are clamped to those that it has.
    */
   readonly seqLens?: Tensor<"i32">;
   /**
@@ -54,7 +54,7 @@ export interface AttentionOptionArgs {
   readonly isSliding?: boolean;
   /**
    * [B, maxPages]: the page of each pageTokens positions; `k` and `v` are pages, [nPages, Hkv, pageTokens, D]. Numbers
-   * outside of the pool are taken for the nearest page.
+   * outside the pool are clamped to it.
    */
   readonly blockTable?: Tensor<"i32">;
   /** The newest tokens of one sequence, where they are not in `k` and `v`; with `causal`. */

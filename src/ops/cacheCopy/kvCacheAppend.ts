@@ -1,10 +1,10 @@
-import { ptr } from "bun:ffi";
 import { checkFlag, checkObject, checkOptionalU32, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAKvCacheAppendArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { addressOf } from "../../ffi/memory.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { type AppendRope, useAppendRope } from "../rope/appendRope.ts";
@@ -120,7 +120,7 @@ export function kvCacheAppend(pass: Pass, args: KvCacheAppendArgs): void {
       attentionScale: angles.attentionScale,
     },
     pairing: angles.pairing,
-    invFreq: angles.invFreq === undefined ? 0 : ptr(angles.invFreq),
+    invFreq: angles.invFreq === undefined ? 0 : addressOf(angles.invFreq),
     invFreqCount: angles.invFreq?.length ?? 0,
   });
   checkStatus(native, native.ma_kv_cache_append(handle, block.address));

@@ -56,7 +56,8 @@ export function kvCacheCopyHeadMajor(pass: Pass, args: KvCacheCopyHeadMajorArgs)
   const src = useBatched(args.src, device, "src", 3, "[nHeads, srcSeqLen, headDim]");
   const cache = useCache(args.cache, device, "cache");
   const seqPosStart = checkU32(args.seqPosStart, "seqPosStart");
-  const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
+  const givenOffset = args.srcTokOffset;
+  const srcTokOffset = checkOptionalU32(givenOffset, 0, "srcTokOffset");
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const givenTokens = args.nTokens;
   const batch = batchOf(src, 3);
@@ -69,7 +70,7 @@ export function kvCacheCopyHeadMajor(pass: Pass, args: KvCacheCopyHeadMajorArgs)
   checkAxis("cache", "nHeads", fromEnd(cache, 3), nHeads, "src");
   checkAxis("cache", "headDim", fromEnd(cache, 1), headDim, "src");
   const capacity = fromEnd(cache, 2);
-  const nTokens = checkTokens(givenTokens, srcSeqLen, srcTokOffset);
+  const nTokens = checkTokens(givenTokens, srcSeqLen, srcTokOffset, givenOffset);
 
   const params = { nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, srcSeqLen };
   packMAKvCacheCopyHeadMajorArgs(block, 0, { src, cache, params, isSliding, batch });

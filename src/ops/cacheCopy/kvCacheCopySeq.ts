@@ -67,7 +67,8 @@ export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
   const { native, handle, device } = Pass.use(pass);
   argNames.check(checkObject(args, "args"));
   const seqPosStart = checkU32(args.seqPosStart, "seqPosStart");
-  const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
+  const givenOffset = args.srcTokOffset;
+  const srcTokOffset = checkOptionalU32(givenOffset, 0, "srcTokOffset");
   const isSliding = checkFlag(args.isSliding, "isSliding");
   const givenTokens = args.nTokens;
   // A field is read once, so that a getter can neither change it nor call in between.
@@ -92,7 +93,7 @@ export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
   const nHeads = fromEnd(srcK, 2);
   const headDim = fromEnd(srcK, 1);
   const capacity = fromEnd(cacheK, 2);
-  const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset);
+  const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset, givenOffset);
 
   const params = { nHeads, headDim, capacity, seqPosStart, nTokens, srcTokOffset, nSrcTokens };
   packMAKvCacheCopySeqArgs(block, 0, { srcK, cacheK, srcV, cacheV, params, isSliding, batch: batchOf(srcK, 3) });

@@ -41,13 +41,13 @@ export interface FlashAttnDecodeArgs {
   /** Keys of each sequence, those of its queries included: positions 0 to seqLen - 1. Either this or `seqLens`. */
   readonly seqLen?: number;
   /**
-   * [B], the same for each sequence, as the device has it when it runs. Values that the cache has no room for are taken
-   * for the nearest that it has.
+   * [B], the same for each sequence, as the device has it when it runs. Values that the cache has no room for are
+   * clamped to those that it has.
    */
   readonly seqLens?: Tensor<"i32">;
   /** True for a ring: slot = position mod capacity, with the last capacity positions. False unless given. */
   readonly isSliding?: boolean;
-  /** [B, maxPages]: the page of each pageTokens positions. Numbers outside of the pool are taken for the nearest page. */
+  /** [B, maxPages]: the page of each pageTokens positions. Numbers outside the pool are clamped to it. */
   readonly blockTable?: Tensor<"i32">;
   /** Factor of the scores; 1 / sqrt(D) unless given. */
   readonly scale?: number;
@@ -55,7 +55,7 @@ export interface FlashAttnDecodeArgs {
   readonly window?: number;
   /** Makes of a score s softcap * tanh(s / softcap). */
   readonly softcap?: number;
-  /** [H]: a logit a head that takes part in the softmax without a value. It is neither scaled nor capped. */
+  /** [H]: one extra logit per head in the softmax, with no value; neither scaled nor soft-capped. */
   readonly sinks?: Tensor<"f32">;
   /** [H]: adds slope * (j - p) to the score of key j for a row at position p. */
   readonly alibiSlopes?: Tensor<"f32">;
@@ -65,8 +65,8 @@ export interface FlashAttnDecodeArgs {
    */
   readonly alibiDistance?: number;
   /**
-   * [B, nQ]: bit c of a row's number says whether it sees key seqLen - treeColumns + c. In place of the order of rows
-   * for these last keys; those before them are seen.
+   * [B, nQ]: a bit mask for each row; bit c says whether it sees key seqLen - treeColumns + c. For these last keys it
+   * replaces the causal order; all earlier keys are seen.
    */
   readonly treeMask?: Tensor<"u32">;
   /** Keys that `treeMask` tells, at most 32; nQ unless given. */

@@ -1,4 +1,4 @@
-import { checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
+import { checkObject, checkOptionalU32, checkWindow, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
@@ -69,8 +69,7 @@ export function buildSlidingWindowMask(pass: Pass, args: BuildSlidingWindowMaskA
   windowNames.check(checkObject(args, "args"));
   const mask = useMask(args.mask, device);
   const qOffsetInK = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
-  const window = checkI32(checkU32(args.window, "window"), "window", "the window");
-  if (window === 0) throw refused("window", "0 would let no query attend; it is at least 1");
+  const window = checkI32(checkWindow(args.window), "window", "the window");
   encode(native, handle, mask, qOffsetInK, window);
 }
 

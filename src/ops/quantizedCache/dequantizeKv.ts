@@ -1,4 +1,4 @@
-import { checkObject, checkOptionalU32 } from "../../checks.ts";
+import { checkLength, checkObject, checkOptionalU32 } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAHadamardDequantizeKvArgs, structSizes } from "../../ffi/generated/structs.ts";
@@ -63,7 +63,10 @@ export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
   const { k, v, dual } = call;
   const nTokens = fromEnd(k.vectors, 2);
   const out = dual ? "k.out" : "out";
-  checkAxis(out, "nTokens", nTokens, checkOptionalU32(givenTokens, nTokens, "nTokens"), "the argument nTokens");
+  // No parameter: the axis of `out` is this number.
+  if (givenTokens !== undefined) {
+    checkAxis(out, "nTokens", nTokens, checkLength(givenTokens, "nTokens"), "the argument nTokens");
+  }
 
   packMAHadamardDequantizeKvArgs(block, 0, {
     packedK: k.packed,

@@ -1,11 +1,12 @@
-import { ptr } from "bun:ffi";
 import { checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAHadamardQuantizeKvSeqArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { addressOf } from "../../ffi/memory.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
+import { Parameter } from "../../parameter.ts";
 import { type AppendRope, useAppendRope } from "../rope/appendRope.ts";
 import { usePositions } from "../rope/ropeAngles.ts";
 import { batchOf, checkAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
@@ -99,13 +100,17 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
     throw refused("writePosStart", "positions say where the tokens are; leave it out");
   }
   const position = givenPositions === undefined ? checkU32(givenStart, "writePosStart") : 0;
-  const srcTokOffset = checkOptionalU32(args.srcTokOffset, 0, "srcTokOffset");
-  const givenTokens = args.nTokens;
+  const givenOffset = args.srcTokOffset;
+  const srcTokOffset = checkOptionalU32(givenOffset, 0, "srcTokOffset");
+  const givenTokens: unknown = args.nTokens;
   const hasPages = givenTable !== undefined;
   const call = useQuantizedCall(args, device, source, hasPages);
   const { k, v } = call;
   const nSrcTokens = fromEnd(k.vectors, 3);
-  const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset);
+  if (givenPositions !== undefined && givenTokens instanceof Parameter) {
+    throw refused("nTokens", `parameter ${givenTokens.name} beside positions, of which there is one for each token`);
+  }
+  const nTokens = checkTokens(givenTokens, nSrcTokens, srcTokOffset, givenOffset);
 
   const positions =
     givenPositions === undefined ? undefined : usePositions(givenPositions, device, call.batch, nTokens);
@@ -139,7 +144,7 @@ export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArg
     pairing: angles.pairing,
     packingV: v === undefined ? 0 : v.format.packingCode,
     bitsV: v === undefined ? 0 : v.format.bits,
-    invFreq: angles.invFreq === undefined ? 0 : ptr(angles.invFreq),
+    invFreq: angles.invFreq === undefined ? 0 : addressOf(angles.invFreq),
     invFreqCount: angles.invFreq?.length ?? 0,
   });
   checkStatus(native, native.ma_hadamard_quantize_kv_seq(handle, block.address));

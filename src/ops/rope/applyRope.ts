@@ -1,10 +1,10 @@
-import { ptr } from "bun:ffi";
 import { checkObject, display, refused } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAApplyRopeArgs, structSizes } from "../../ffi/generated/structs.ts";
+import { addressOf } from "../../ffi/memory.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { Parameter } from "../../parameter.ts";
@@ -115,7 +115,7 @@ export function applyRope(pass: Pass, args: ApplyRopeArgs): void {
       attentionScale,
     },
     pairing,
-    invFreq: ptr(invFreq),
+    invFreq: addressOf(invFreq),
     invFreqCount: invFreq.length,
   });
   checkStatus(native, native.ma_apply_rope(handle, block.address));
@@ -143,7 +143,7 @@ function useStream(stream: StreamFields, device: DeviceLifetime, prefix: string)
 function checkStart(value: unknown, hasPositions: boolean): number {
   if (value === undefined) return 0;
   if (hasPositions) throw refused("start", "positions say where the tokens are; leave it out");
-  if (value instanceof Parameter) return value.take("start");
+  if (value instanceof Parameter) return value.take("start", 0, 0x7fff_ffff);
   if (typeof value !== "number" || !Number.isInteger(value) || Math.abs(value) > 0x7fff_ffff) {
     throw refused("start", `expected a whole number of at most 31 bits, got ${display(value)}`);
   }

@@ -71,6 +71,8 @@ function useFrequencies(
     throw refused(`${prefix}invFreq`, `expected a Float32Array, got ${display(invFreq)}`);
   // A copy has the length that its memory has, whatever properties the caller's array was given.
   const table = new Float32Array(invFreq);
+  const beyond = table.findIndex((f) => !Number.isFinite(f));
+  if (beyond >= 0) throw refused(`${prefix}invFreq`, `element ${beyond} is ${table[beyond]}; frequencies are finite`);
   const rotaryDim = dim ?? 2 * table.length;
   if (2 * table.length !== rotaryDim || table.length === 0) {
     throw refused(

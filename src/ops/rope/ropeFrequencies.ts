@@ -1,4 +1,4 @@
-import { checkObject, checkPositive, display, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkPositive, display, refused } from "../../checks.ts";
 import { OptionNames } from "../../optionNames.ts";
 
 /** What every kind of rotary embedding has. */
@@ -151,6 +151,19 @@ export function ropeFrequencies(args: RopeFrequenciesArgs): RopeFrequencies {
   checkRotaryDim(args.rotaryDim);
   checkPositive(args.theta, "theta");
   const frequencies = Array.from({ length: args.rotaryDim / 2 }, (_, i) => args.theta ** ((-2 * i) / args.rotaryDim));
+  const { invFreq, attentionScale } = scaled(args, frequencies);
+  const beyond = invFreq.findIndex((f) => !Number.isFinite(f));
+  if (beyond >= 0) {
+    throw refused(
+      "factor" in args ? "factor" : "theta",
+      `pair ${beyond} turns by more than f32 holds: by ${invFreq[beyond]}`,
+    );
+  }
+  return { invFreq, attentionScale };
+}
+
+/** The frequencies of theta as the type of `args` scales them. */
+function scaled(args: RopeFrequenciesArgs, frequencies: readonly number[]): RopeFrequencies {
   switch (args.type) {
     case "default":
       return { invFreq: Float32Array.from(frequencies), attentionScale: 1 };
@@ -192,7 +205,9 @@ function llama3(args: Llama3Rope, frequencies: readonly number[]): Float32Array 
 }
 
 function yarn(args: YarnRope, frequencies: readonly number[]): Float32Array {
-  const { theta, rotaryDim, truncate = true } = args;
+  const { theta, rotaryDim } = args;
+  const truncate = args.truncate === undefined || checkFlag(args.truncate, "truncate") === 1;
+  if (theta <= 1) throw refused("theta", `expected a base above 1, whose pairs turn ever more slowly, got ${theta}`);
   const factor = checkPositive(args.factor, "factor");
   const positions = checkPositive(args.originalMaxPositions, "originalMaxPositions");
   const fast = checkPositive(args.betaFast ?? 32, "betaFast");
@@ -214,7 +229,9 @@ function yarn(args: YarnRope, frequencies: readonly number[]): Float32Array {
 function yarnScale({ factor, mscale, mscaleAllDim, attentionScale }: YarnRope): number {
   if (attentionScale !== undefined) return checkPositive(attentionScale, "attentionScale");
   const scale = (m: number): number => (factor <= 1 ? 1 : 0.1 * m * Math.log(factor) + 1);
-  return mscale !== undefined && mscaleAllDim !== undefined ? scale(mscale) / scale(mscaleAllDim) : scale(1);
+  const ofAll = mscaleAllDim === undefined ? undefined : scale(checkPositive(mscaleAllDim, "mscaleAllDim"));
+  const ofQuotient = mscale === undefined ? undefined : scale(checkPositive(mscale, "mscale"));
+  return ofAll === undefined || ofQuotient === undefined ? scale(1) : ofQuotient / ofAll;
 }
 
 function longrope(args: LongRope, frequencies: readonly number[]): Float32Array {
@@ -234,7 +251,14 @@ function longrope(args: LongRope, frequencies: readonly number[]): Float32Array 
 function longropeScale({ factor, originalMaxPositions, attentionScale }: LongRope): number {
   if (attentionScale !== undefined) return checkPositive(attentionScale, "attentionScale");
   checkPositive(factor, "factor");
-  return factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
+  if (factor <= 1) return 1;
+  if (originalMaxPositions <= 1) {
+    throw refused(
+      "originalMaxPositions",
+      `expected more than 1 position beside a factor of ${factor}, got ${originalMaxPositions}`,
+    );
+  }
+  return Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
 }
 
 /** Coordinates that turn: an even number. */

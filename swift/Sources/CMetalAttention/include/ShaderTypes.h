@@ -74,8 +74,8 @@ typedef struct KvCacheCopyHeadMajorParams {
   ma_u32 srcSeqLen;  ///< tokens per head in the source
 } KvCacheCopyHeadMajorParams;
 
-/// `hadamard_quantize_kv`, `hadamard_quantize_kv_fast_d*`: one token
-/// [num_kv_heads, head_dim] f32 into a 4-bit cache. 28 bytes, as in mlx-native 0.6.
+/// `hadamard_quantize_kv`, `hadamard_quantize_kv_fast_d*`: one token [num_kv_heads, head_dim], f32, f16 or bf16,
+/// into a 4-bit cache. 28 bytes, as in mlx-native 0.6.
 typedef struct HadamardQuantizeParams {
   ma_u32 head_dim;
   ma_u32 num_kv_heads;

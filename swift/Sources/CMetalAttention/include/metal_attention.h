@@ -1,9 +1,10 @@
 /// metal-attention: the C ABI.
 ///
-/// Every function returns a status: `MA_OK` (0), or a negative `MA_ERROR_*`
-/// code; `ma_last_error` has the argument at fault and the message of the
-/// calling thread's last failure. A refused call has no effect: nothing is encoded, nothing
-/// is written through an out pointer, and the handles stay usable.
+/// Every function but `ma_abi_version` and `ma_last_error` returns a status:
+/// `MA_OK` (0), or a negative `MA_ERROR_*` code; `ma_last_error` has the
+/// argument at fault and the message of the calling thread's last failure. A
+/// refused call has no effect: nothing is encoded, nothing is written through
+/// an out pointer, and the handles stay usable.
 ///
 /// Handles are 32-bit (slot and generation). A zero, stale or foreign handle
 /// is `MA_ERROR_INVALID_HANDLE`, never a crash. All functions may be called
@@ -83,7 +84,7 @@ typedef struct MADeviceInfo {
   uint64_t maxBufferLength;               ///< bytes
   uint64_t recommendedMaxWorkingSetSize;  ///< bytes
   uint64_t currentAllocatedSize;          ///< bytes
-  uint64_t scratchLength;                 ///< bytes that the device keeps for the states of attention's splits
+  uint64_t scratchLength;                 ///< bytes: states of decode's blocks, decoded codes of prefill
   uint32_t maxThreadgroupMemoryLength;    ///< bytes
   uint32_t maxThreadsPerThreadgroup[3];
   uint32_t hasUnifiedMemory;
@@ -109,14 +110,14 @@ enum {
 enum {
   MA_PASS_CONCURRENT = 0,  ///< dispatches overlap; a barrier where two conflict
   MA_PASS_SERIAL = 1,      ///< each dispatch ends before the next begins
-  MA_PASS_PROFILED = 4,    ///< the device's time of each dispatch is measured, each in an encoder of its own
+  MA_PASS_PROFILED = 4,    ///< the device's time of each dispatch is measured, and none overlap
   MA_PASS_RECORDED = 2,    ///< never committed itself: each `ma_record_run` commits a pass of what it holds
 };
 
 /// What a run of a recorded pass gives, in the order of declaration. 32 bytes.
 typedef struct MARun {
   const uint32_t *scalars;  ///< a value for each scalar
-  const MATensor *tensors;  ///< for each tensor another in its place, or a zeroed one for the recorded
+  const MATensor *tensors;  ///< a replacement per tensor; zeroed: keep the recorded one
   uint32_t scalarCount;
   uint32_t tensorCount;
   uint32_t notify;  ///< 1: as `ma_pass_commit_notify`
@@ -280,7 +281,7 @@ enum {
 /// Arguments of `ma_hadamard_quantize_kv`. 240 bytes.
 /// One token, src f32, f16 or bf16 [batch, num_kv_heads, head_dim], of K or of K and V in one dtype (srcV, packedV and
 /// normsV zeroed mean K alone), into packed u8 [batch, num_kv_heads, cache_capacity, bytes of a row] and norms f32
-/// [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)]. 16-bit values are those of f32 that they are.
+/// [batch, num_kv_heads, cache_capacity, max(1, head_dim / 256)]. 16-bit values are widened to f32.
 /// rmsScratch f32 may be absent; it gets scaled coordinates, for K alone and
 /// NIBBLE: all of them, [batch, num_kv_heads, head_dim], or the first `rmsCoordinates` of each norm, [batch,
 /// num_kv_heads, norms, rmsCoordinates].
@@ -514,13 +515,14 @@ int32_t ma_name_arguments(const char *names);
 
 /// What each kernel family serves, as JSON: dtypes, head sizes, widths, tiles,
 /// threadgroup memory and the names of its kernels.
-/// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
+/// Writes at most `capacity` bytes, the NUL included; `*needed` gets the full
+/// length without it, so that `*needed + 1` bytes hold all.
 int32_t ma_support_json(char *buffer, uint64_t capacity, uint64_t *needed);
 
 /// The layout of every struct above and in ShaderTypes.h, as JSON, measured by
 /// the compiled library: `{"abiVersion":n,"structs":[{"name","size","alignment",
 /// "fields":[{"name","offset","size","type","count"}]}]}`.
-/// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
+/// Writes as `ma_support_json` does.
 int32_t ma_layout_json(char *buffer, uint64_t capacity, uint64_t *needed);
 
 /// Reads field `field` (an array's element `element`) of the struct `structName`
@@ -542,6 +544,7 @@ int32_t ma_device_open(ma_device *device);
 int32_t ma_device_open_named(const char *which, ma_device *device);
 /// Waits for committed passes, then frees the device and all that it owns.
 int32_t ma_device_close(ma_device device);
+/// What the device is and allows, and how much it has allocated by now.
 int32_t ma_device_info(ma_device device, MADeviceInfo *info);
 /// Gives a socket that becomes readable when a pass sent by
 /// `ma_pass_commit_notify` has ended: for an event loop to wait on. It is the
@@ -552,6 +555,7 @@ int32_t ma_device_events(ma_device device, int32_t *descriptor);
 /// `*contents` gets its address, valid until `ma_buffer_release`, or NULL in private storage, whose bytes come and go
 /// by `ma_copy` and other kernels.
 int32_t ma_buffer_create(ma_device device, uint64_t length, uint32_t storage, ma_buffer *buffer, void **contents);
+/// Length in bytes, and the address that `ma_buffer_create` gave.
 int32_t ma_buffer_info(ma_buffer buffer, uint64_t *length, void **contents);
 /// The address of the buffer's first byte as kernels see it, for pointers that lie in other memory. A dispatch that
 /// follows one names the buffer by a binding of kind USE; once the buffer is released its address leads nowhere.
@@ -567,13 +571,13 @@ int32_t ma_buffer_share(ma_buffer buffer, uint64_t *process, uint64_t *number);
 /// over it does. Nothing orders what passes of several devices do in it.
 int32_t ma_buffer_adopt(ma_device device, ma_buffer shared, uint64_t process, uint64_t number, ma_buffer *buffer,
                         void **contents);
-/// The same, once and in silence, for a garbage collector's callback, on any thread: `buffer` is the handle itself, and
-/// one that is released already is none. `contents` is not looked at.
+/// As `ma_buffer_release`, without an error for a handle already released: for a garbage collector's callback, on any
+/// thread. `buffer` is the handle itself; `contents` is not read.
 int32_t ma_buffer_collected(void *contents, void *buffer);
 /// Takes a hold of the buffer's memory: it stays, whatever is released or closed, until `*hold` goes to
 /// `ma_hold_release`.
 int32_t ma_buffer_hold(ma_buffer buffer, void **hold);
-/// Ends a hold, once, on any thread: a garbage collector's callback too. `contents` is not looked at.
+/// Ends a hold, once, on any thread: a garbage collector's callback too. `contents` is not read.
 int32_t ma_hold_release(void *contents, void *hold);
 /// Says that the host has written `length` bytes from `offset` on: tile classes
 /// that were made from them are stale from now on.
@@ -586,7 +590,7 @@ int32_t ma_buffer_written(ma_buffer buffer, uint64_t offset, uint64_t length);
 int32_t ma_source_register(ma_device device, const char *name, const char *source, uint64_t length,
                            const MASourceOptions *options);
 /// The names of all kernels, built in and registered, one a line.
-/// Writes up to `capacity` bytes and a NUL; `*needed` gets the full length.
+/// Writes as `ma_support_json` does.
 int32_t ma_kernel_names(ma_device device, char *buffer, uint64_t capacity, uint64_t *needed);
 /// Compiles (or finds) the pipeline of a kernel with function constants: of a registered source, or else built in.
 int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
@@ -594,10 +598,12 @@ int32_t ma_pipeline_create(ma_device device, const char *kernel, const MAConstan
 /// The same of a built-in kernel, whatever kernels of its name are registered.
 int32_t ma_pipeline_create_built_in(ma_device device, const char *kernel, const MAConstant *constants, uint32_t count,
                                     ma_pipeline *pipeline);
+/// Threads and threadgroup memory of a pipeline.
 int32_t ma_pipeline_info(ma_pipeline pipeline, MAPipelineInfo *info);
 /// What runs the kernel, as text: `GPU`, or on the software device `loop`, `vectors`, or `threads` with the reason.
-/// Writes as `ma_kernel_names` does.
+/// Writes as `ma_support_json` does.
 int32_t ma_pipeline_executor(ma_pipeline pipeline, char *buffer, uint64_t capacity, uint64_t *needed);
+/// Gives the pipeline back. Passes that it was encoded into keep it until they end.
 int32_t ma_pipeline_release(ma_pipeline pipeline);
 
 /// Opens a pass: one command buffer that takes dispatches until it is committed.
@@ -616,7 +622,7 @@ int32_t ma_pass_info(ma_pass pass, MAPassInfo *info);
 /// What the pass holds, as JSON: an array of `{"op","kernel","executor","form","grid",
 /// "threadsPerThreadgroup","reads":[{"buffer","offset","length"}],"writes":[...],"barrierBefore"}`, of a
 /// profiled pass that has completed with `"startTime"` and `"endTime"` in seconds, and `"sampledAt"`, `"dispatch"` or
-/// `"stage"`.
+/// `"stage"`. Writes as `ma_support_json` does.
 int32_t ma_pass_describe(ma_pass pass, char *buffer, uint64_t capacity, uint64_t *needed);
 /// The bytes that dispatch `dispatch` of the pass hands to its kernel as
 /// argument `index`, with every derived field filled in: for tests, and to see
@@ -634,7 +640,7 @@ int32_t ma_record_scalar(ma_pass pass, const char *name, uint32_t least, uint32_
 /// integer of 32 bits, from a scalar: by its C name, or the caller's
 /// (`ma_name_arguments`). `bytes[INDEX]` stands for 4 bytes of a dispatch. The
 /// operation itself is encoded with a value that holds while recording. NULL
-/// takes back what the operation that did not come was to take.
+/// cancels uses pending for an operation that was never encoded.
 int32_t ma_record_use(ma_pass pass, uint32_t scalar, const char *argument);
 /// Declares a tensor that runs may replace, wherever operations use it or a
 /// part of it, by another of the same dtype and length; `*number` gets its place.
@@ -650,18 +656,23 @@ int32_t ma_encode_kernel(ma_pass pass, const MAKernelDispatch *dispatch);
 
 /// Copies bytes from one place to another, of a buffer or of two.
 int32_t ma_copy(ma_pass pass, const MACopyArgs *args);
+/// Appends rows to a K or V cache.
 int32_t ma_kv_cache_copy(ma_pass pass, const MAKvCacheCopyArgs *args);
+/// Writes one token of all heads into head-major caches.
 int32_t ma_kv_cache_copy_batch(ma_pass pass, const MAKvCacheCopyBatchArgs *args);
+/// Writes a run of tokens of all heads into head-major caches.
 int32_t ma_kv_cache_copy_seq(ma_pass pass, const MAKvCacheCopySeqArgs *args);
+/// Writes a run of tokens from a head-major source into a head-major cache.
 int32_t ma_kv_cache_copy_head_major(ma_pass pass, const MAKvCacheCopyHeadMajorArgs *args);
 /// Appends tokens to dense caches, K turned by its rotary positions.
 int32_t ma_kv_cache_append(ma_pass pass, const MAKvCacheAppendArgs *args);
 /// Writes one token into a Hadamard-quantized cache.
 int32_t ma_hadamard_quantize_kv(ma_pass pass, const MAHadamardQuantizeKvArgs *args);
-/// Writes a run of tokens, at most cache_capacity, in one dispatch.
+/// Writes a run of tokens, at most cache_capacity, into a Hadamard-quantized cache in one dispatch.
 int32_t ma_hadamard_quantize_kv_seq(ma_pass pass, const MAHadamardQuantizeKvSeqArgs *args);
-/// Reads a run of tokens back.
+/// Reads a run of tokens back from a Hadamard-quantized cache.
 int32_t ma_hadamard_dequantize_kv(ma_pass pass, const MAHadamardDequantizeKvArgs *args);
+/// Attention over whole prompts or chunks of them, causal or not.
 int32_t ma_flash_attn_prefill(ma_pass pass, const MAFlashAttnPrefillArgs *args);
 /// One to 16 query rows of each sequence attend over its cache.
 int32_t ma_flash_attn_decode(ma_pass pass, const MAFlashAttnDecodeArgs *args);

@@ -33,17 +33,21 @@ struct FlashAttnTail {
     let end = Self.end(args.params)
     try require(
       end - first <= params.slots, StatusCode.invalidArgument,
-      "\(arg: "tail.slots") is \(params.slots); the rows see the keys \(first) to \(end - 1) in the tail")
+      "\(arg: "tail.slots"): \(params.slots) slots, and the rows see the keys \(first) to \(end - 1) in the tail")
   }
 
-  /// The keys, from 0 on, that a row finds before the tail.
+  /// The keys, from 0 on, that some row finds before the tail: those of the last row, which may be beyond the last key.
   func keysBefore(_ params: AttnParams) -> Int32 {
-    self.params.firstKey(ofRowAt: Self.end(params) - 1)
+    min(params.kL, self.params.firstKey(ofRowAt: Self.endOfRows(params) - 1))
   }
 
   /// The position after that of the last row, or of the last key.
   private static func end(_ params: AttnParams) -> Int32 {
-    Int32(clamping: min(Int64(params.kL), Int64(params.qL_off) + Int64(params.qL)))
+    min(params.kL, endOfRows(params))
+  }
+
+  private static func endOfRows(_ params: AttnParams) -> Int32 {
+    Int32(clamping: Int64(params.qL_off) + Int64(params.qL))
   }
 
   private static func check(_ value: Int32, _ name: Argument, atLeast least: Int32) throws(StatusError) {

@@ -77,7 +77,8 @@ enum ApplyRope {
   private static func requirePositions(_ params: RopeParams) throws(StatusError) {
     let most = RopeTable.maxPosition
     try require(
-      Int64(params.start) >= -most && Int64(params.start) + Int64(params.nTokens) - 1 <= most, StatusCode.overflow,
+      params.nTokens == 0 || Int64(params.start) >= -most && Int64(params.start) + Int64(params.nTokens) - 1 <= most,
+      StatusCode.overflow,
       "\(arg: "start") \(params.start) + \(arg: "nTokens") \(params.nTokens): a position is within \(most) of 0")
   }
 

@@ -27,7 +27,7 @@ extension RopeTable {
     guard let start else { return table }
     let first = Int64(start) + Int64(offset)
     try require(
-      first >= -most && first + Int64(count) - 1 <= most, StatusCode.overflow,
+      count == 0 || first >= -most && first + Int64(count) - 1 <= most, StatusCode.overflow,
       "\(startName) \(start) + \(arg: "ropeOffset") \(offset) + \(countName) \(count): a position that turns is within \(most) of 0"
     )
     return table

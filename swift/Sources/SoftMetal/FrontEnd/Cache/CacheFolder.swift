@@ -36,14 +36,11 @@ struct CacheFolder {
     return !parts.isEmpty
   }
 
-  /// Whether the folder is ours alone. One that others could read, but not
-  /// write, is closed to them.
+  /// Whether nobody else can put anything into the folder.
   private static func isPrivate(_ path: String) -> Bool {
     var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
-      status.st_mode & 0o022 == 0
-    else { return false }
-    return status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
+      && status.st_mode & 0o022 == 0
   }
 
   func object(_ key: String) -> String { path + "/objects/" + key }

@@ -2,7 +2,8 @@
 /// memory, as in `c ? shared[i] : S{}`.
 ///
 /// `c ? a : b` becomes `c ? sm_value(a) : sm_value(b)`. Literals stay, and so do the arms of an expression that may
-/// have to name an object: one that is assigned to, initialises a reference, or whose address is taken.
+/// have to name an object: one that is assigned to, initialises a reference, or whose address is taken; and where both
+/// arms name one, one that a function is called on, or that counts up or down.
 struct ConditionalArms {
   private let list: TokenList
 
@@ -16,6 +17,7 @@ struct ConditionalArms {
     let end = end(of: colon)
     let (first, second) = (question + 1..<colon, span(colon + 1, end))
     guard !second.isEmpty, !(isLiteral(first) && isLiteral(second)) else { return }
+    if isChanged(question), isName(first), isName(second) { return }
     for arm in [first, second] where !isThrowing(arm) { context.wrap(arm, "sm_value(", ")") }
   }
 
@@ -28,6 +30,49 @@ struct ConditionalArms {
   /// Whether an arm is a braced list or an assignment, which are no arguments of a function.
   private func isThrowing(_ arm: Range<Int>) -> Bool {
     list.text(arm.lowerBound) == "{"
+  }
+
+  /// Whether an arm may name an object: a variable, a member or an element of one, or what a pointer leads to.
+  private func isName(_ arm: Range<Int>) -> Bool {
+    var token = arm.lowerBound
+    while token < arm.upperBound {
+      switch list.text(token) {
+      case "[": token = list.after(token)
+      case "*" where token == arm.lowerBound, ".", "->", "::": token += 1
+      case _ where list.isIdentifier(token): token += 1
+      default: return false
+      }
+    }
+    return !arm.isEmpty
+  }
+
+  /// Whether the expression stands in parentheses, of which a function may change the object: `(c ? a : b).f()`.
+  private func isChanged(_ question: Int) -> Bool {
+    guard let open = opening(before: question) else { return false }
+    let before = list.text(open - 1)
+    let isGroup = !list.isIdentifier(open - 1) || before == "return"
+    guard isGroup, ![")", "]", ">"].contains(before) else { return false }
+    let close = list.after(open) - 1
+    let next = list.text(close + 1)
+    if next == "." { return list.isIdentifier(close + 2) && list.text(close + 3) == "(" }
+    return ["(", "++", "--"].contains(next) || ["++", "--"].contains(before)
+  }
+
+  /// The parenthesis that the expression around a question mark stands in, with nothing else.
+  private func opening(before question: Int) -> Int? {
+    var token = question - 1
+    while token >= 0 {
+      switch list.text(token) {
+      case ")", "]", "}":
+        guard list.partner[token] >= 0 else { return nil }
+        token = list.partner[token]
+      case "(": return token
+      case ";", "{", ",", "return", "[", "?", ":", "=": return nil
+      default: break
+      }
+      token -= 1
+    }
+    return nil
   }
 
   private func colon(of question: Int) -> Int? {
