@@ -10,6 +10,7 @@
 #include "KeepOrder.hpp"
 #include "LaneNumbers.hpp"
 #include "LoopElements.hpp"
+#include "LoopExits.hpp"
 #include "MaskedMemory.hpp"
 #include "Miscompiled.hpp"
 #include "PrefetchLoops.hpp"
@@ -129,6 +130,7 @@ class LanesPass : public PassInfoMixin<LanesPass> {
   void widen(Function &kernel, FunctionAnalysisManager &analyses) {
     markIndependent(kernel);
     replaceArguments(kernel);
+    joinLoopExits(kernel);
     copyAsVectors(kernel, /*isPrivateToo=*/false);
     simplify(kernel, analyses, *builder_);
     joinProducts(kernel, analyses, *builder_);

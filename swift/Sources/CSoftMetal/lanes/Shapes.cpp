@@ -357,6 +357,9 @@ Shape Shapes::call(const CallBase &call) const {
     case Primitive::reduce:
     case Primitive::barrier:
     case Primitive::order:
+    case Primitive::turn:
+    case Primitive::leave:
+    case Primitive::left:
     case Primitive::matrixStore:
     case Primitive::shareStore:
       return result;

@@ -61,6 +61,7 @@ enum Lowering {
     Step(name: "ConditionalArms", run: ConditionalArms.lower),
     Step(name: "Structs", run: Structs.lower),
     Step(name: "LoopPragmas", run: LoopPragmas.lower),
+    Step(name: "LoopExits", run: LoopExits.lower),
     Step(name: "Literals", run: Literals.lower),
     Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
   ]

@@ -1,0 +1,97 @@
+/**
+ * Lane functions on the way out of a loop: they are of the lanes that leave in one turn, as they are without a way out.
+ * Lanes are 32 in a row; the groups below are those with one remainder of 5, 7, 7, 6, 6, 6 lanes.
+ */
+import { statementSuite } from "./separate.ts";
+
+const lanes = Array.from({ length: 32 }, (_, i) => i);
+const groupOf = (i: number) => lanes.filter((other) => other % 5 === i % 5);
+const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
+const perGroup = lanes.map((i) => sumOf(groupOf(i)));
+const sizes = lanes.map((i) => groupOf(i).length);
+const base = { out: "int", threads: 32 } as const;
+
+statementSuite("loopExits", [
+  {
+    ...base,
+    name: "a sum before break, in a loop whose turns are counted",
+    code: "int r = -1; for (int q = 0; q < 5; q++) { if (int(i % 5) == q) { r = simd_sum(int(i)); break; } } out[i] = r;",
+    expected: perGroup,
+  },
+  {
+    ...base,
+    name: "a sum before break, for as long as lanes are there",
+    code: "const int key = i % 5; int r = -1; while (true) { const int first = simd_broadcast_first(key); if (key == first) { r = simd_sum(int(i)); break; } } out[i] = r;",
+    expected: perGroup,
+  },
+  {
+    ...base,
+    name: "behind the loop all lanes are there again",
+    code: "const int key = i % 5; int r = -1; for (;;) { if (key == simd_broadcast_first(key)) { r = simd_sum(1); break; } } out[i] = 100 * simd_sum(1) + r;",
+    expected: sizes.map((size) => 3200 + size),
+  },
+  {
+    ...base,
+    name: "a break without a lane function before it leaves all lanes together behind the loop",
+    code: "int s = 0; for (int q = 0; q < 40; q++) { if (q == int(i)) break; s++; } out[i] = simd_sum(s);",
+    expected: lanes.map(() => sumOf(lanes)),
+  },
+  {
+    ...base,
+    name: "return of the kernel, behind a sum, and of a function with it",
+    before:
+      "static int group_sum(int key, int i) { for (;;) { const int first = simd_broadcast_first(key); if (key == first) return simd_sum(i); } }\nstatic int counted(int key) { for (int q = 0; q < 9; ++q) { if (q == key) { const int n = simd_sum(1); return 10 * n + q; } } return -1; }",
+    code: "const int key = i % 5; out[i] = -7; while (true) { if (key == simd_broadcast_first(key)) { out[i] = 1000 * simd_sum(1) + group_sum(key, i) + 100000 * counted(i % 5); return; } }",
+    expected: lanes.map(
+      (i) => 1000 * (sizes[i] as number) + (perGroup[i] as number) + 100_000 * (10 * (sizes[i] as number) + (i % 5)),
+    ),
+  },
+  {
+    ...base,
+    name: "return of a sum alone, out of a loop that has no other end",
+    before:
+      "int group_sum(int key, int i) { for (;;) { const int first = simd_broadcast_first(key); if (key == first) return simd_sum(i); } }",
+    code: "out[i] = group_sum(i % 5, i);",
+    expected: perGroup,
+  },
+  {
+    ...base,
+    name: "ways out of several kinds, in loops within loops, with else and switch",
+    before: "static int ones(int x) { return simd_sum(x); }",
+    code: `int r = 0;
+      for (int turn = 0; turn < 3; turn++) {
+        int key = (i + turn) % 5;
+        do {
+          const int first = simd_broadcast_first(key);
+          if (key != first) { key += 0; } else if (key == 4) { r += 10 * ones(1); break; } else { switch (key) { case 0: r += ones(1); break; default: r += ones(1) + 0; } break; }
+        } while (true);
+        if (i == 31 && turn == 1) { r += 1000 * simd_sum(1); break; }
+      }
+      out[i] = r + 10000 * ones(1);`,
+    expected: lanes.map((i) => {
+      let result = 320_000;
+      for (let turn = 0; turn < 3; turn++) {
+        // Lane 31 leaves after its second turn.
+        const here = lanes.filter((other) => turn < 2 || other !== 31);
+        const key = (i + turn) % 5;
+        const size = here.filter((other) => (other + turn) % 5 === key).length;
+        if (i === 31 && turn === 2) break;
+        result += key === 4 ? 10 * size : size;
+        if (i === 31 && turn === 1) result += 1000;
+      }
+      return result;
+    }),
+  },
+  {
+    ...base,
+    name: "values of the turn go out with the lane: vectors, and pointers to what it chose",
+    code: `int list[2] = {int(i), -int(i)}; thread int *chosen = list; float3 v(0);
+      for (int q = 0; q < 5; q++) { const float3 w(q, i, 1); if (int(i % 5) == q) { v = w * float(simd_sum(1)); chosen = &list[q % 2]; simd_sum(q); break; } }
+      out[i] = int(v.x * 1000 + v.y + v.z) + *chosen;`,
+    expected: lanes.map((i) => {
+      const size = sizes[i] as number;
+      const q = i % 5;
+      return 1000 * q * size + i * size + size + (q % 2 === 0 ? i : -i);
+    }),
+  },
+]);
