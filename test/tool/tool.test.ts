@@ -27,6 +27,14 @@ test("help names every command", () => {
     expect(stdout).toMatch(new RegExp(`^  ${command} `, "m"));
 });
 
+test("output that is lost is no success", () => {
+  for (const command of ["kernels", "layout --json"]) {
+    const { exitCode, stderr } = Bun.spawnSync(["bash", "-c", `"${tool}" ${command} >/dev/full`]);
+    expect(exitCode).toBe(1);
+    expect(stderr.toString()).toContain("cannot write to standard output: No space left on device");
+  }
+});
+
 test("device prints what Device.info says", () => {
   using device = Device.open();
   const { name, backend, maxBufferLength } = device.info;

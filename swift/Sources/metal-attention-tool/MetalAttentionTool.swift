@@ -31,6 +31,7 @@ struct MetalAttentionTool: ParsableCommand {
     do {
       var command = try parseAsRoot()
       try command.run()
+      try OutputError.check()
     } catch  where exitCode(for: error) == .validationFailure {
       let text = Array((fullMessage(for: error) + "\n").utf8)
       _ = write(STDERR_FILENO, text, text.count)

@@ -41,6 +41,11 @@ struct DeviceSettings {
       }
       timeLimit = value
     }
+    if let text = environment("SOFTMETAL_CACHE_LIMIT") {
+      guard let value = Int(text), value >= 0 else {
+        throw DeviceError("SOFTMETAL_CACHE_LIMIT is \"\(text)\"; expected a number of bytes")
+      }
+    }
     if let text = environment("SOFTMETAL_ORDER") {
       guard let value = ExecutionOrder(text) else {
         throw DeviceError("SOFTMETAL_ORDER is \"\(text)\"; expected forward, reverse or shuffle:SEED")

@@ -55,6 +55,7 @@ import Testing
   @Test(arguments: [
     ("SOFTMETAL_THREADS", "0"), ("SOFTMETAL_THREADS", "257"), ("SOFTMETAL_THREADS", "two"), ("SOFTMETAL_THREADS", ""),
     ("SOFTMETAL_TIME_LIMIT", "-1"), ("SOFTMETAL_TIME_LIMIT", "nan"), ("SOFTMETAL_TIME_LIMIT", "soon"),
+    ("SOFTMETAL_CACHE_LIMIT", "1e6"), ("SOFTMETAL_CACHE_LIMIT", "-1"),
     ("SOFTMETAL_ORDER", "backward"), ("SOFTMETAL_ORDER", "shuffle:"), ("SOFTMETAL_ORDER", "shuffle:-1"),
     ("SOFTMETAL_GUARD", "yes"), ("SOFTMETAL_CHECK", "all"), ("SOFTMETAL_EXECUTOR", "fibres"),
     ("SOFTMETAL_COUNTERS", "draw"), ("SOFTMETAL_UNWRITTEN", "all"), ("SOFTMETAL_MATRIX_UNITS", "yes"),
