@@ -47,7 +47,7 @@ export interface AttentionOptionArgs {
    * [B + 1]: q and out are [total, H, D], in which sequence b has the rows seqOffsets[b] to seqOffsets[b + 1] - 1.
    * Keys and values are packed alike, [total, Hkv, D], or lie in a cache of B sequences with 4 axes, which `seqLens`,
    * `seqLenK` or pages go with. They are read as the device has them when it runs; those that do not ascend from 0 to
-   * total are taken for the nearest that do.
+   * total are taken for the nearest that do, and rows of no sequence stay unwritten.
    */
   readonly seqOffsets?: Tensor<"i32">;
   /** True for a ring: slot = position mod kvCapacity, with the last kvCapacity of seqLenK positions. */

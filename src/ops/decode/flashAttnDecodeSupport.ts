@@ -24,7 +24,8 @@ export interface FlashAttnDecodeSupport {
   readonly threadgroupMemory: number;
   /**
    * Contract, for an f32 result: the largest error against float64 attention over what the cache holds, as a part of
-   * the largest value in V. 16 bits round once more.
+   * the largest value in V. 16 bits round once more, and with `alibiDistance` each score by its own size: slope times
+   * distance.
    */
   readonly maxErrorToValues: number;
   /** Contract, for an f32 result: the squared error summed over a result, at most this part of its squared values. */
