@@ -128,8 +128,8 @@ export class RecordedSteps {
     }
     if (recorded !== this.#prepared.recorded) {
       throw invalidState(
-        `a run of a recorded step of ${recorded.step.text} tokens, but prepare() meant another, of ${step.text}; abandon() ` +
-          "that step, and give prepare() the number of tokens and the sequences of this one",
+        `the run does ${recorded.step.text}, but prepare() meant a recorded step of ${step.text}; abandon() that step, and ` +
+          "give prepare() the number of tokens and the sequences of this one",
       );
     }
     if (step.passes.size > 0 && !step.isDead) {

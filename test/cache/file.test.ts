@@ -100,16 +100,15 @@ describe("save and load", () => {
 
   test("storage says where tokens lie", () => {
     const made = { shared: 0, private: 0 };
-    const counting = Object.create(device, {
-      tensor: {
-        value: (...args: Parameters<Device["tensor"]>) => {
-          const tensor = device.tensor(...args);
-          // Tables stay with the CPU.
-          made[tensor.storage] += tensor.dtype === "i32" ? 0 : 1;
-          return tensor;
-        },
+    using counting = Device.open();
+    Object.defineProperty(counting, "tensor", {
+      value: (...args: Parameters<Device["tensor"]>) => {
+        const tensor = Device.prototype.tensor.apply(counting, args);
+        // Tables stay with the CPU.
+        made[tensor.storage] += tensor.dtype === "i32" ? 0 : 1;
+        return tensor;
       },
-    }) as Device;
+    });
     using _ = new KvCache(counting, { ...base, capacity: 1000, tail: 20, storage: "private" });
     // Codes and norms of K and V, and tails, of two layers.
     expect(made).toEqual({ shared: 0, private: 12 });

@@ -150,7 +150,13 @@ describe("a run of a recorded step", () => {
     expect(() => record(sequences[0], true)).toThrow("not recorded");
     // The newest, where nothing is said: another's run is refused.
     const values = cache.prepare(1);
-    expectRefusal(() => steps[0]?.commitAndWait(values), "invalid-state", "cache", "not prepared");
+    expectRefusal(
+      () => steps[0]?.commitAndWait(values),
+      "invalid-state",
+      "cache",
+      "the run does 1 in sequence 0",
+      "1 in sequence 1",
+    );
     steps[1]?.commitAndWait(values);
     cache.advance();
     steps[0]?.commitAndWait(cache.prepare(1, [sequences[0]]));
