@@ -342,7 +342,8 @@ static inline float mean(const device float *x, uint n) { float s = 0; for (uint
 template <typename F> float apply(F f, float x) { return f(x); }
 struct Twice { float operator()(float x) const { return x * 2; } };
 kernel void tricky(device float *out [[buffer(0)]], device const float *in [[buffer(1)]], constant Block &block [[buffer(2)]],
-                   uint3 tpg [[threads_per_threadgroup]], uint i [[thread_position_in_grid]], ushort sg [[simdgroup_index_in_threadgroup]]) {
+                   uint3 tpg [[threads_per_threadgroup]], uint3 position [[thread_position_in_grid]], ushort sg [[simdgroup_index_in_threadgroup]]) {
+  const uint i = position.x;
   static constant float kLocal[2] = {1, 2};
   threadgroup Block shared; if (i == 0) shared = block;
   threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -203,6 +203,24 @@ const refusals: readonly Refusal[] = [
     says: /thread_position_in_grid|type/,
   },
   {
+    name: "positions of which one is a vector and one a scalar",
+    source:
+      "kernel void k(device float *out [[buffer(0)]], uint3 i [[thread_position_in_grid]], uint t [[§thread_position_in_threadgroup]]) { out[i.x] = t; }\n",
+    says: /'thread_position_in_threadgroup' on type 'uint', and 'thread_position_in_grid' on type 'uint3'/,
+  },
+  {
+    name: "a size and a position of two widths",
+    source:
+      "kernel void k(device float *out [[buffer(0)]], const metal::ushort2 i [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]], uint3 n [[§threads_per_threadgroup]]) { out[i.x] = n.x + lane; }\n",
+    says: /'threads_per_threadgroup' on type 'uint3', and 'threadgroup_position_in_grid' on type 'ushort2'/,
+  },
+  {
+    name: "positions of two widths in a template",
+    source:
+      'template <typename T> kernel void t(device T *out [[buffer(0)]], uint i [[thread_position_in_grid]], uint2 n [[§threads_per_grid]]) { out[i] = n.x; }\ntemplate [[host_name("k")]] kernel void t<float>(device float *, uint, uint2);\ntemplate [[host_name("l")]] kernel void t<int>(device int *, uint, uint2);\n',
+    says: /'threads_per_grid' on type 'uint2', and 'thread_position_in_grid' on type 'uint':[\s\S]*\n1 error/,
+  },
+  {
     name: "a lane index as uint3",
     source:
       "kernel void k(device float *out [[buffer(0)]], uint3 §i [[thread_index_in_simdgroup]]) { out[i.x] = 1; }\n",

@@ -69,6 +69,7 @@ struct KernelSignature {
     let used = Self.names(usedBy: declaration, context)
     var free = FreeIndices(parameters.map(\.attributes), context)
     for parameter in parameters { add(parameter, used, &free, &context) }
+    PositionWidths.check(parameters.map { ($0.tokens, $0.attributes) }, &context)
   }
 
   /// The names in the body of a function.
