@@ -237,6 +237,26 @@ const refusals: readonly Refusal[] = [
       "kernel void k(device float *out [[buffer(0)]]) { out[0] = 1; }\nkernel void §k(device float *out [[buffer(0)]]) { out[0] = 2; }\n",
     says: /redefinition|two kernels/,
   },
+  // Orders of atomic functions.
+  ...[
+    ["an order of atomic_fetch_add_explicit", "atomic_fetch_add_explicit(x, 1u, memory_order_seq_cst§)"],
+    ["an order of atomic_store_explicit", "atomic_store_explicit(x, 1u, memory_order_release§)"],
+    ["an order of atomic_load_explicit", "out[i] = atomic_load_explicit(x, memory_order_acquire§)"],
+    ["an order of atomic_exchange_explicit", "atomic_exchange_explicit(x, 1u, memory_order_acq_rel§)"],
+    [
+      "the second order of atomic_compare_exchange_weak_explicit",
+      "uint y = 0; atomic_compare_exchange_weak_explicit(x, &y, 1u, memory_order_relaxed, memory_order_acquire§)",
+    ],
+    [
+      "an order of atomic_fetch_sub_explicit, of floats",
+      "atomic_fetch_sub_explicit((device atomic_float *)out, 1.0f, memory_order_seq_cst§)",
+    ],
+    ["an order of atomic_max_explicit", "atomic_max_explicit((device atomic_ulong *)out, 1ul, memory_order_release§)"],
+  ].map(([name = "", code = ""]) => ({
+    name,
+    source: kernel(`device atomic_uint *x = (device atomic_uint *)out; ${code};`),
+    says: /error: the memory order of an atomic function is memory_order_relaxed\n(?![\s\S]*diagnose_if)/,
+  })),
   // Everyday mistakes.
   { name: "an unknown name", source: kernel("out[i] = §unknown + 1;"), says: /unknown/ },
   {

@@ -114,9 +114,8 @@ enum ClangLog {
     if message.hasPrefix(builtIn), ["double", "__float128", "__int128"].contains(where: { message.contains($0) }) {
       return true
     }
-    return ["softmetal::", "'SM_", "'sm_", " sm_", "SmOther", "require_constant_initialization"].contains { name in
-      MetalSpelling.find(Array(name.utf8), in: bytes, from: 0) != nil
-    }
+    let names = ["softmetal::", "'SM_", "'sm_", " sm_", "SmOther", "require_constant_initialization", "'diagnose_if'"]
+    return names.contains { MetalSpelling.find(Array($0.utf8), in: bytes, from: 0) != nil }
   }
 
   private struct Diagnostic {
