@@ -48,6 +48,23 @@ import Testing
     ("struct S { int x; void set(int i) { x = i; } };", "void set(int i) thread { x = i; }"),
     ("struct S { int x; int at(int i) const { return x; } };", "int at(int i) const { return x; }"),
     ("struct S { int x; int at(int i) const thread { return x; } };", "int at(int i) const { return x; }"),
+    // Constant references to thread memory.
+    (
+      "int f(const thread int &x) { return x; }",
+      "int f(const int &x) { const int &sm_x = x; { const thread int &x = *(const thread int *)&sm_x; return x; } }"
+    ),
+    (
+      "S operator+(thread const A<int> &a, S b) { return b; }",
+      "{ const A < int > &sm_a = a; { const thread A < int > &a = *(const thread A < int > *)&sm_a; return b; } }"
+    ),
+    ("constexpr int f(const thread int &x) { return x; }", "constexpr int f(const int &x) { return x; }"),
+    ("constexpr int f(const thread int &x) { return g(x); }", "constexpr int f(const thread int &x) { return g(x); }"),
+    ("int f(const thread int &x); int f(const thread int &y) { return y; }", "f(const thread int &y) { return y; }"),
+    ("template <class T> S operator*(S s, const thread T &t) { return s; }", "operator*(S s, const T t) { return s; }"),
+    (
+      "template <typename T> S operator*(thread S &s, const thread T &x) { return s; }",
+      "S operator*(thread S &s, const thread T &x) { return s; }"
+    ),
     // The object of a constructor.
     (
       "struct S { int x; S(int i) : x(i) { set(this->x); } void set(int i) { x = i; } };",

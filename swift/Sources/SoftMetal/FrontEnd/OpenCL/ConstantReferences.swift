@@ -1,39 +1,97 @@
-/// `const thread T &x` as `const T &x`: the argument may be a temporary, whose memory has no name for clang. Parameters
-/// whose address is taken or that are handed on stay, and so do those of functions that are declared without a body.
-enum ConstantReferences {
+/// `const thread T &x` as `const T &x`: the argument may be a temporary, whose memory has no name for clang. In the body
+/// the name is one of `thread` memory again, so that its address may be taken and functions may get it.
+///
+/// Functions that are declared without a body stay. Of those that are evaluated at compile time, where no cast between
+/// memories can be, and of loops, the names stay that need their memory.
+struct ConstantReferences {
+  private let list: TokenList
+  private let parameters: [ConstantReferenceParameter]
+  /// Functions that are somewhere declared without a body.
+  private let declared: Set<String>
+
   static func lower(_ context: inout LoweringContext) {
+    let references = ConstantReferences(context)
+    var named: [Int: [ConstantReferenceParameter]] = [:]
+    for parameter in references.parameters {
+      guard let body = parameter.body, !references.declared.contains(parameter.function) else { continue }
+      let isDeduced = references.isDeduced(parameter)
+      let isConstant = parameter.head.contains { context.list.text($0) == "constexpr" }
+      if isDeduced || isConstant || parameter.isOfLoop {
+        if isDeduced, parameter.isOfOperator {
+          guard references.mayBeValue(parameter) else { continue }
+          context.blank(parameter.reference..<parameter.reference + 1)
+        } else if references.needsMemory(parameter, body) {
+          continue
+        }
+      } else if parameter.name != nil {
+        named[body, default: []].append(parameter)
+      }
+      context.blank(parameter.space..<parameter.space + 1)
+    }
+    for (body, parameters) in named.sorted(by: { $0.key < $1.key }) { place(parameters, in: body, &context) }
+  }
+
+  private init(_ context: LoweringContext) {
     let list = context.list
-    let declared = Set(context.declarations.filter { $0.kind == .function && $0.body == nil }.map(\.name))
-    for token in list.indices where list.text(token) == "thread" {
-      let isFirst = list.text(token + 1) == "const"
-      let type = isFirst ? token + 2 : token + 1
-      guard isFirst || list.text(token - 1) == "const", list.isIdentifier(type), list.text(type + 1) == "&",
-        let body = body(around: token, declared, list), list.isIdentifier(type + 2)
-      else { continue }
-      let name = list.text(type + 2)
-      let needsMemory = body.contains { list.text($0) == name && isNamed($0, list) }
-      if !needsMemory { context.blank(token..<token + 1) }
+    self.list = list
+    parameters = ConstantReferenceParameter.all(list)
+    let declarations = context.declarations.filter { $0.kind == .function && $0.body == nil }.map { declaration in
+      let name = declaration.nameToken
+      let start = (0...2).map { name - $0 }.first { list.text($0) == "operator" } ?? name
+      return span(start, name + 1).map { list.text($0) }.joined()
+    }
+    declared = Set(declarations).union(parameters.filter { $0.body == nil }.map(\.function))
+  }
+
+  /// Names of parameters can be declared again in a block of the body only.
+  private static func place(
+    _ parameters: [ConstantReferenceParameter], in body: Int, _ context: inout LoweringContext
+  ) {
+    let list = context.list
+    var (outer, inner) = ("", "")
+    for parameter in parameters {
+      guard let name = parameter.name else { continue }
+      let (type, text) = (list.joined(parameter.type), list.text(name))
+      outer += " const \(type) &sm_\(text) = \(text);"
+      inner += " const thread \(type) &\(text) = *(const thread \(type) *)&sm_\(text);"
+    }
+    context.insert(outer + " {" + inner, after: body)
+    context.insert("} ", before: list.after(body) - 1)
+  }
+
+  /// Whether the type is what clang finds from the argument, and would have its memory in it.
+  private func isDeduced(_ parameter: ConstantReferenceParameter) -> Bool {
+    guard parameter.type.count == 1, let open = parameter.head.first(where: { list.text($0) == "<" }),
+      list.text(open - 1) == "template", let close = list.closingAngle(open)
+    else { return false }
+    let name = list.text(parameter.type.lowerBound)
+    return TemplateParameter.parse(open, close, of: list).contains { $0.name == name }
+  }
+
+  /// Whether nothing that the operator does can change the argument, and no operator of the same name takes another
+  /// reference, which clang could not tell from a value.
+  private func mayBeValue(_ parameter: ConstantReferenceParameter) -> Bool {
+    let isMethod = list.splitAtCommas(parameter.parameters.dropFirst().dropLast()).count < 2
+    guard !isMethod || parameter.isOfConstantMethod else { return false }
+    return list.indices.allSatisfy { token in
+      guard list.text(token) == "operator",
+        let open = (token + 2..<token + 4).first(where: { list.text($0) == "(" }),
+        span(token, open).map({ list.text($0) }).joined() == parameter.function
+      else { return true }
+      return list.splitAtCommas(span(open + 1, list.after(open) - 1)).allSatisfy { part in
+        let words = Set(part.map { list.text($0) })
+        return words.isDisjoint(with: ["&", "*"]) || words.isSuperset(of: ["const", "thread"])
+      }
     }
   }
 
-  /// Whether the address of the name at `token` is taken, or a function may get a reference to it.
-  private static func isNamed(_ token: Int, _ list: TokenList) -> Bool {
-    let before = list.text(token - 1)
-    return before == "&" || ["(", ","].contains(before) && [",", ")"].contains(list.text(token + 1))
-  }
-
-  /// The body of the function that has the parameter at `token`, or nil.
-  private static func body(around token: Int, _ declared: Set<String>, _ list: TokenList) -> Range<Int>? {
-    var open = token - 1
-    while open > 0, list.text(open) != "(" {
-      if [";", "{", "}"].contains(list.text(open)) { return nil }
-      open = [")", "]"].contains(list.text(open)) ? list.partner[open] - 1 : open - 1
+  /// Whether the address of the parameter is taken, or a function may get a reference to it.
+  private func needsMemory(_ parameter: ConstantReferenceParameter, _ body: Int) -> Bool {
+    guard let name = parameter.name else { return false }
+    return span(body, list.after(body)).contains { token in
+      guard list.text(token) == list.text(name) else { return false }
+      let before = list.text(token - 1)
+      return before == "&" || ["(", ","].contains(before) && [",", ")"].contains(list.text(token + 1))
     }
-    var brace = list.after(max(open, 0))
-    while list.text(brace) == "const" || AddressSpace.all.contains(list.text(brace)) { brace += 1 }
-    guard open > 0, list.text(brace) == "{", list.isIdentifier(open - 1), list.text(open - 2) != "::",
-      !declared.contains(list.text(open - 1))
-    else { return nil }
-    return span(brace, list.after(brace))
   }
 }

@@ -1,0 +1,82 @@
+/// A parameter `const thread T &x` of a function with a body, or of a friend without one; the variable of a loop likewise.
+struct ConstantReferenceParameter {
+  /// The token `thread`.
+  let space: Int
+  let type: Range<Int>
+  /// The token of the name, or nil without one.
+  let name: Int?
+  /// What is before the type and the name of the function.
+  let head: Range<Int>
+  /// Such as `operator+`.
+  let function: String
+  /// With the parentheses.
+  let parameters: Range<Int>
+  let isOfConstantMethod: Bool
+  /// The opening brace; nil for a friend that is only declared.
+  let body: Int?
+
+  var reference: Int { type.upperBound }
+  var isOfOperator: Bool { function.hasPrefix("operator") }
+  var isOfLoop: Bool { TokenList.statementWords.contains(function) }
+
+  static func all(_ list: TokenList) -> [ConstantReferenceParameter] {
+    list.indices.compactMap { list.text($0) == "thread" ? ConstantReferenceParameter($0, list) : nil }
+  }
+
+  private init?(_ space: Int, _ list: TokenList) {
+    let isFirst = list.text(space + 1) == "const"
+    guard isFirst || list.text(space - 1) == "const",
+      ["(", ",", "]"].contains(list.text(isFirst ? space - 1 : space - 2)),
+      let type = Self.type(at: isFirst ? space + 2 : space + 1, list),
+      list.isIdentifier(type.upperBound + 1) || [",", ")"].contains(list.text(type.upperBound + 1)),
+      let open = Self.parenthesis(around: space, list), let start = Self.nameStart(before: open, list),
+      list.text(start - 1) != "::"
+    else { return nil }
+    self.space = space
+    self.type = type
+    name = list.isIdentifier(type.upperBound + 1) ? type.upperBound + 1 : nil
+    head = Self.statementStart(start, list)..<start
+    function = span(start, open).map { list.text($0) }.joined()
+    parameters = open..<list.after(open)
+    isOfConstantMethod = list.text(parameters.upperBound) == "const"
+    var brace = parameters.upperBound
+    while list.text(brace) == "const" || AddressSpace.all.contains(list.text(brace)) { brace += 1 }
+    body = list.text(brace) == "{" ? brace : nil
+    let isFriend = head.contains { list.text($0) == "friend" }
+    guard body != nil || isFriend else { return nil }
+  }
+
+  /// The name of a type, with its arguments, before `&`.
+  private static func type(at start: Int, _ list: TokenList) -> Range<Int>? {
+    var position = start
+    while list.isIdentifier(position) || list.text(position) == "::" {
+      position += 1
+      if list.text(position) == "<" {
+        guard let close = list.closingAngle(position) else { return nil }
+        position = close + 1
+      }
+    }
+    return position > start && list.text(position) == "&" ? start..<position : nil
+  }
+
+  private static func parenthesis(around token: Int, _ list: TokenList) -> Int? {
+    var open = token - 1
+    while open > 0, list.text(open) != "(" {
+      if [";", "{", "}"].contains(list.text(open)) { return nil }
+      open = [")", "]"].contains(list.text(open)) ? list.partner[open] - 1 : open - 1
+    }
+    return open > 0 ? open : nil
+  }
+
+  /// The first token of the function's name that ends before `open`.
+  private static func nameStart(before open: Int, _ list: TokenList) -> Int? {
+    if let length = (2...4).first(where: { list.text(open - $0) == "operator" }) { return open - length }
+    return list.isIdentifier(open - 1) ? open - 1 : nil
+  }
+
+  private static func statementStart(_ token: Int, _ list: TokenList) -> Int {
+    var start = token
+    while start > 0, ![";", "{", "}", ":"].contains(list.text(start - 1)) { start -= 1 }
+    return start
+  }
+}
