@@ -60,6 +60,15 @@ statementSuite("autos", [
 
 statementSuite("braces", [
   {
+    name: "constants that fit, and values of the same type, which do not narrow",
+    before:
+      "struct S { ushort a; half b; bool c; float2 v; uchar w[2]; }; constant int kN = 3; constexpr constant int kM = 4; constant float kF[2] = {0, kM}; constant uchar kC[] = {1, kM, 255}; enum E { A, B };",
+    code: "const int n = 5; half h{1.5}, g = h; half p{h * g}, q{h * 2}, r{max(h, g)}; bfloat f{1.5f}; S s = {1, 2.5, i > 0, {1, n}, {kN, B}}; S t{}; t = {2, 0.1f, true, s.v, {200, sizeof(float)}}; uint u{n}; uchar z{kM}; float2 v{s.v.x, 1}; uint2 w = {u, i}; float x{0.1}, y[2] = {1, 2.5}; bool b{i > 3}; int m{b}; out[0] = p + q + r + half(f); out[1] = s.v.y + s.w[0] + s.w[1]; out[2] = t.w[0] + t.w[1] + t.a; out[3] = u + z + kF[1] + kC[2]; out[4] = v.x + w.x + y[1] + m; out[5] = x == 0.1f;",
+    out: "float",
+    threads: 1,
+    expected: [8.25, 9, 206, 268, 8.5, 1],
+  },
+  {
     name: "nested aggregates with and without inner braces, and what is left out",
     before: "struct In { int a, b; float2 v; }; struct Out { In list[2]; int n; half4 h; };",
     code: "Out o = {{{1, 2, {3, 4}}, {5}}, 6}; Out p{{1, 2, float2(3), 4, 5, float2(6)}, 7, half4(8)}; Out z = {}; out[0] = o.list[0].v.y; out[1] = o.list[1].a + o.list[1].b; out[2] = o.n + float(o.h.w); out[3] = p.list[1].b; out[4] = p.n + float(p.h.z); out[5] = z.list[1].v.x + z.n;",

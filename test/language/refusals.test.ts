@@ -257,6 +257,28 @@ const refusals: readonly Refusal[] = [
     source: kernel(`device atomic_uint *x = (device atomic_uint *)out; ${code};`),
     says: /error: the memory order of an atomic function is memory_order_relaxed\n(?![\s\S]*diagnose_if)/,
   })),
+  // Narrowing in braces.
+  ...(
+    [
+      ["a fraction as int", "int x{§1.5f}; out[i] = x;", /type 'float' cannot be narrowed to 'int'/],
+      ["a fraction in an array", "int x[2] = {§1.5f, 2}; out[i] = x[0];", /type 'float' cannot be narrowed to 'int'/],
+      ["a double literal as int", "S s{1, §2.5}; out[i] = s.y;", /type 'float' cannot be narrowed to 'int'/],
+      ["an int variable as uint", "int q = i; uint x{§q}; out[i] = x;", /from type 'int' to 'uint'/],
+      ["a number too large", "uchar c{§300}; out[i] = c;", /300 which cannot be narrowed to type 'uchar'/],
+      ["a float as half", "half h{§in[i]}; out[i] = h;", /from type 'float' to 'half'/],
+      ["a sum of short as short", "short a = i; S s = {§a + a, 1}; out[i] = s.x;", /from type 'int' to 'short'/],
+      ["a component of a vector", "int q = i; float2 v{1, §q}; out[i] = v.x;", /from type 'int' to 'float'/],
+    ] as const
+  ).map(([name, code, says]) => ({
+    name: `narrowing: ${name}`,
+    source: both("struct S { short x; int y; };", code),
+    says,
+  })),
+  {
+    name: "narrowing: a result",
+    source: both("struct S { int x; };\nS made(float x) { return {§x}; }", "out[i] = made(in[i]).x;"),
+    says: /type 'float' cannot be narrowed to 'int'/,
+  },
   // Everyday mistakes.
   { name: "an unknown name", source: kernel("out[i] = §unknown + 1;"), says: /unknown/ },
   {

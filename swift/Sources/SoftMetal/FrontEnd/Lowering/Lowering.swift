@@ -69,12 +69,13 @@ enum Lowering {
   /// What comes before the source. Lane functions tell their call sites apart by address, and matrices lie in the
   /// kernel's own frame: both need every function inlined into the kernel. Until then any may lead to lane
   /// synchronization. A call of the source's functions that is left after inlining is one of a function to itself, if it is no
-  /// loop by then.
+  /// loop by then. Values that braces would narrow are errors of the source, and no concern of the headers.
   private static func head(_ context: LoweringContext) -> String {
     let includes = Preprocessing.headers(context.list).map { "#include <\($0)>\n" }.joined()
     return "#include <softmetal_object>\n" + push("always_inline, convergent") + includes
       + "#define noinline\n#define __noinline__\n#define optnone\n"
       + push("disable_tail_calls, error(\"\(ClangLog.recursion)\")")
+      + "#pragma clang diagnostic error \"-Wc++11-narrowing\"\n"
   }
 
   private static func push(_ attributes: String) -> String {
