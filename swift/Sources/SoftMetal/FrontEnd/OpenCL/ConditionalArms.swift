@@ -60,19 +60,21 @@ struct ConditionalArms {
 
   /// The parenthesis that the expression around a question mark stands in, with nothing else.
   private func opening(before question: Int) -> Int? {
+    let ends: Set = ["(", ";", "{", ",", "return", "[", "?", ":", "="]
+    return boundary(before: question, ends).flatMap { list.text($0) == "(" ? $0 : nil }
+  }
+
+  /// The nearest token of `ends` before a question mark, outside of brackets that are closed by then.
+  private func boundary(before question: Int, _ ends: Set<String>) -> Int? {
     var token = question - 1
-    while token >= 0 {
-      switch list.text(token) {
-      case ")", "]", "}":
+    while token >= 0, !ends.contains(list.text(token)) {
+      if [")", "]", "}"].contains(list.text(token)) {
         guard list.partner[token] >= 0 else { return nil }
         token = list.partner[token]
-      case "(": return token
-      case ";", "{", ",", "return", "[", "?", ":", "=": return nil
-      default: break
       }
       token -= 1
     }
-    return nil
+    return token >= 0 ? token : nil
   }
 
   private func colon(of question: Int) -> Int? {
@@ -137,22 +139,14 @@ struct ConditionalArms {
 
   /// Whether the expression around the question mark may name an object.
   private func isObject(_ question: Int) -> Bool {
-    var token = question - 1
-    while token >= 0 {
-      switch list.text(token) {
-      case ")", "]", "}":
-        guard list.partner[token] >= 0 else { return false }
-        token = list.partner[token]
-      case "(":
-        let close = list.after(token) - 1
-        let isAssigned = TokenList.assignments.contains(list.text(close + 1))
-        return isAssigned || list.text(token - 1) == "&" && !list.isIdentifier(token - 2)
-      case "=": return list.isIdentifier(token - 1) && ["&", "&&"].contains(list.text(token - 2))
-      case ";", "{", ",", "return", "[": return false
-      default: break
-      }
-      token -= 1
+    guard let token = boundary(before: question, ["(", "=", ";", "{", ",", "return", "["]) else { return false }
+    switch list.text(token) {
+    case "(":
+      let close = list.after(token) - 1
+      let isAssigned = TokenList.assignments.contains(list.text(close + 1))
+      return isAssigned || list.text(token - 1) == "&" && !list.isIdentifier(token - 2)
+    case "=": return list.isIdentifier(token - 1) && ["&", "&&"].contains(list.text(token - 2))
+    default: return false
     }
-    return false
   }
 }
