@@ -210,7 +210,7 @@ export class KvCache {
    * recorded `append` and `attend` of all layers, for 1 to 16 tokens of each sequence. `advance` ends the step when the run
    * has completed; `abandon`, or whatever comes next, forgets it when it has failed. A run without `prepare` is refused,
    * and so is a second one of a step that has not failed. `nTokens` and `sequences` choose among several recorded passes;
-   * the newest is meant unless given.
+   * of those meant the newest that fits is taken.
    *
    * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`. A run is refused
    * with the values of another `prepare`.
