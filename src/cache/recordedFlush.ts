@@ -3,7 +3,7 @@ import type { Tensor } from "../device/tensor.ts";
 import type { AppendCall } from "./append.ts";
 import type { KvMemory } from "./memory.ts";
 import { keepPlace, mainPlace, type WriteGroup } from "./places.ts";
-import { leavesFrom, quantizedAt } from "./state.ts";
+import { leavesFrom, quantizedAt, staysFrom } from "./state.ts";
 import type { Store } from "./store.ts";
 import { writeRows } from "./write.ts";
 
@@ -45,7 +45,7 @@ export class RecordedFlush {
   fill(): void {
     const { config } = this.#memory;
     const { entries, count } = this.#group;
-    const { kind, keep, pageTokens, tailSlots } = config;
+    const { keep, tailSlots } = config;
     const ranges = entries.map(
       ({ state }) => [leavesFrom(config, state), quantizedAt(config, state, state.length + count)] as const,
     );
@@ -55,8 +55,7 @@ export class RecordedFlush {
     for (const { place, isPool, places } of this.#targets) {
       const values = new Int32Array(places.length).fill(-1);
       for (const [i, [from, to]] of ranges.entries()) {
-        // Of more than a ring has slots for, the last ones.
-        const first = isPool && kind === "ring" ? Math.max(from, to - pageTokens) : from;
+        const first = isPool ? staysFrom(config, from, to) : from;
         for (let position = first; position < to; position++) {
           values[i * tailSlots + (position % tailSlots)] = place(position, keep);
         }

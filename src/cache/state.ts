@@ -34,6 +34,11 @@ export function leavesFrom({ pageTokens }: KvCacheConfig, { quantized, released 
   return Math.max(quantized, released * pageTokens);
 }
 
+/** Of positions `from` up to `to` outside of the kept tokens, the first that stays: a ring has slots for the last ones. */
+export function staysFrom({ kind, pageTokens }: KvCacheConfig, from: number, to: number): number {
+  return kind === "ring" ? Math.max(from, to - pageTokens) : from;
+}
+
 /** What of a sequence is in the way of having `length` tokens alone; undefined where nothing is. */
 export function reasonAgainst(config: KvCacheConfig, state: SequenceState, length: number): string | undefined {
   const { kind, keep, window, pageTokens } = config;
@@ -89,7 +94,7 @@ export function piecesOf(config: KvCacheConfig, { slot, pages }: SequenceState, 
     pieces.push({ store: "keep", page: slot, offset: at, from: at, count });
     at += count;
   }
-  if (kind === "ring") at = Math.max(at, to - pageTokens);
+  at = staysFrom(config, at, to);
   while (at < to) {
     const place = at - keep;
     const page = kind === "paged" ? Math.floor(place / pageTokens) : 0;
