@@ -131,38 +131,19 @@ export class KvCache {
     this.#checkLayer(layer);
     const { k, v, rope, sequences, counts, rows } = useAppendArgs(args, this.#config, lifetime.device);
     const note = ropeNoteOf(rope, this.#config.headDim);
-    if (lifetime.recorder !== undefined) {
-      const entries = entriesOf(namedStates(this, this.#sequences, sequences), counts, rows);
-      return this.#record({ pass, layer, k, v, rope }, lifetime.recorder, entries, note);
-    }
-    this.#underWay.endDead();
+    const call = { pass, layer, k, v, rope };
+    const { recorder } = lifetime;
+    if (recorder === undefined) this.#underWay.endDead();
     const isOpened = this.#sequences.live.length === 0;
     const states = namedStates(this, this.#sequences, sequences);
-    const before = this.#underWay.current;
     try {
       const entries = entriesOf(states, counts, rows);
-      const step = before ?? this.#begin(entries);
-      if (step.isOther(entries)) {
-        throw refused("k", `the step began with ${step.text} tokens, not ${new Step(entries, false).text}`);
-      }
-      if (step.layers.has(layer)) {
-        throw invalidState(`layer ${layer} was appended to in this step; end it by advance(), or by abandon()`);
-      }
-      checkRopeNote(this.#ropeNotes[layer], note, layer);
-      if (rope !== undefined) checkTurned(entries);
-      lifetime.isWatched = true;
-      step.passes.add(lifetime);
-      using views = new Views(undefined);
-      const call = { pass, layer, views, k, v, rope };
-      if (step.long === undefined) appendStep(this.#memory, call, step);
-      else step.long.append(call, step);
-      step.layers.add(layer);
+      if (recorder === undefined) this.#encode(call, lifetime, entries, note);
+      else this.#record(call, recorder, entries, note);
     } catch (error) {
-      if (before === undefined) this.#underWay.end();
       if (isOpened) for (const state of states) this.#sequences.drop(state);
       throw error;
     }
-    this.#ropeNotes[layer] = note;
     return (states[0] as SequenceState).length;
   }
 
@@ -330,8 +311,35 @@ export class KvCache {
     this.dispose();
   }
 
+  /** Encodes an append into a pass that runs once. */
+  #encode(call: Omit<AppendCall, "views">, lifetime: PassLifetime, entries: readonly StepEntry[], note: string): void {
+    const { layer } = call;
+    const before = this.#underWay.current;
+    try {
+      const step = before ?? this.#begin(entries);
+      if (step.isOther(entries)) {
+        throw refused("k", `the step began with ${step.text} tokens, not ${new Step(entries, false).text}`);
+      }
+      if (step.layers.has(layer)) {
+        throw invalidState(`layer ${layer} was appended to in this step; end it by advance(), or by abandon()`);
+      }
+      checkRopeNote(this.#ropeNotes[layer], note, layer);
+      if (call.rope !== undefined) checkTurned(entries);
+      lifetime.isWatched = true;
+      step.passes.add(lifetime);
+      using views = new Views(undefined);
+      if (step.long === undefined) appendStep(this.#memory, { ...call, views }, step);
+      else step.long.append({ ...call, views }, step);
+      step.layers.add(layer);
+    } catch (error) {
+      if (before === undefined) this.#underWay.end();
+      throw error;
+    }
+    this.#ropeNotes[layer] = note;
+  }
+
   /** Encodes an append into a pass that is recorded. */
-  #record(call: Omit<AppendCall, "views">, recorder: Recorder, entries: readonly StepEntry[], note: string): number {
+  #record(call: Omit<AppendCall, "views">, recorder: Recorder, entries: readonly StepEntry[], note: string): void {
     this.#checkIdle("recording");
     const { layer } = call;
     this.#forgetRopes();
@@ -345,7 +353,6 @@ export class KvCache {
     using views = new Views(recorded.kept);
     recorded.append({ ...call, views });
     step.ropeNotes[layer] = note;
-    return (entries[0] as StepEntry).state.length;
   }
 
   #begin(entries: readonly StepEntry[]): Step {

@@ -129,11 +129,12 @@ export class LongStep {
 
   /** Copies to the cache what it keeps of the step, whose passes have completed. */
   finish(): void {
-    for (const entry of this.#entries) {
-      const { slot } = entry.state;
-      copyRuns(ringPairs(this.#ring, this.#base.store, slot, this.#keptOfRing(entry)));
-      copyRuns(ringPairs(this.#tail, this.#base.tail, slot, this.#keptOfTail(entry)));
-    }
+    // All at once: where the device refuses, the cache is as it was.
+    const pairs = this.#entries.flatMap((entry) => [
+      ...ringPairs(this.#ring, this.#base.store, entry.state.slot, this.#keptOfRing(entry)),
+      ...ringPairs(this.#tail, this.#base.tail, entry.state.slot, this.#keptOfTail(entry)),
+    ]);
+    copyRuns(pairs);
   }
 
   /** Gives the memory back; passes that use it go on. */

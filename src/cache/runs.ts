@@ -18,16 +18,16 @@ const mostCopies = 4096;
 
 /** @internal Copies runs to others of the same dtypes and lengths. */
 export function copyRuns(pairs: readonly (readonly [from: Run, to: Run])[]): void {
-  const hidden = pairs.filter(([from, to]) => !Tensor.isVisible(from.tensor) || !Tensor.isVisible(to.tensor));
-  for (const [from, to] of pairs.length === hidden.length ? [] : pairs.filter((pair) => !hidden.includes(pair))) {
-    bytesOf(to).set(bytesOf(from));
-  }
+  const isSeen = ([from, to]: readonly [Run, Run]) => Tensor.isVisible(from.tensor) && Tensor.isVisible(to.tensor);
+  const hidden = pairs.filter((pair) => !isSeen(pair));
   for (let first = 0; first < hidden.length; first += mostCopies) {
     const some = hidden.slice(first, first + mostCopies);
     using pass = (some[0] as (typeof some)[0])[0].tensor.device.pass();
     encodeCopies(pass, some);
     pass.commitAndWait();
   }
+  // Those of the CPU come last, as they cannot be refused.
+  for (const [from, to] of pairs.filter(isSeen)) bytesOf(to).set(bytesOf(from));
 }
 
 /** @internal Encodes copies of runs to others of the same dtypes and lengths. */

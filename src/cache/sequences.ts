@@ -57,15 +57,20 @@ export class Sequences {
     if (rest > 0 && this.#pool.free === 0)
       throw this.#exhausted(1, "a fork, which copies the last page where it is not full,");
     const next = this.open();
-    if (kind === "paged") {
-      const full = Math.floor(length / pageTokens);
-      for (const page of state.pages.slice(0, full)) this.#addPage(next, page);
-      if (rest > 0) store.copyPage(state.pages[full] as number, this.#addPage(next), rest);
-    } else {
-      store.copyPage(state.slot, next.slot, Math.min(pageTokens, Math.max(0, state.high - keep)));
+    try {
+      if (kind === "paged") {
+        const full = Math.floor(length / pageTokens);
+        for (const page of state.pages.slice(0, full)) this.#addPage(next, page);
+        if (rest > 0) store.copyPage(state.pages[full] as number, this.#addPage(next), rest);
+      } else {
+        store.copyPage(state.slot, next.slot, Math.min(pageTokens, Math.max(0, state.high - keep)));
+      }
+      keepStore?.copyPage(state.slot, next.slot, Math.min(keep, state.length));
+      tail?.copy(state.slot, next.slot);
+    } catch (error) {
+      this.drop(next);
+      throw error;
     }
-    keepStore?.copyPage(state.slot, next.slot, Math.min(keep, state.length));
-    tail?.copy(state.slot, next.slot);
     const { high, quantized, denseFrom, released, ids } = state;
     Object.assign(next, { length: state.length, high, quantized, denseFrom, released, ids: [...ids] });
     cutTo(this.#config, next, length);
@@ -119,9 +124,12 @@ export class Sequences {
       users.set(page, uses - 1);
     }
     if (needed > this.#pool.free) throw this.#exhausted(needed, "the append");
-    for (const { state, count } of wanted) {
+    // What may fail comes first: a copy of the device.
+    for (const { state } of wanted) {
       const page = this.#partialPage(state);
-      if (page !== undefined && this.#pool.uses(page) > 1) this.#unshare(state);
+      if (page !== undefined && this.#pool.uses(page) > 1) this.#unshare(state, page);
+    }
+    for (const { state, count } of wanted) {
       const pages = Math.ceil((state.length + count) / pageTokens);
       while (state.pages.length < pages) this.#addPage(state);
     }
@@ -166,14 +174,20 @@ export class Sequences {
     return length % pageTokens > 0 ? pages[Math.floor(length / pageTokens)] : undefined;
   }
 
-  /** Copies the last page, which another sequence goes on having. */
-  #unshare(state: SequenceState): void {
-    const { pageTokens } = this.#config;
-    const last = Math.floor(state.length / pageTokens);
-    const shared = state.pages[last] as number;
-    this.#releaseFrom(state, last, false);
-    const own = this.#addPage(state);
-    this.#memory.store.copyPage(shared, own, state.length % pageTokens);
+  /** Puts a copy in the place of the last page, which another sequence goes on having. */
+  #unshare(state: SequenceState, shared: number): void {
+    const { pageTokens, maxPages } = this.#config;
+    const { store, table } = this.#memory;
+    const own = this.#pool.take();
+    try {
+      store.copyPage(shared, own, state.length % pageTokens);
+    } catch (error) {
+      this.#pool.release(own);
+      throw error;
+    }
+    const last = state.pages.length - 1;
+    state.pages[last] = own;
+    table.set([own], state.slot * maxPages + last);
     this.#pool.release(shared);
   }
 
@@ -187,9 +201,9 @@ export class Sequences {
     return page;
   }
 
-  #releaseFrom(state: SequenceState, first: number, isGivenBack = true): void {
+  #releaseFrom(state: SequenceState, first: number): void {
     if (this.#config.kind !== "paged") return;
-    for (const page of state.pages.splice(first)) if (isGivenBack && page >= 0) this.#pool.release(page);
+    for (const page of state.pages.splice(first)) if (page >= 0) this.#pool.release(page);
     state.released = Math.min(state.released, state.pages.length);
   }
 
