@@ -36,7 +36,8 @@ export class Scratch {
   #memory(name: string, dtype: DType, length: number, most: number): Tensor {
     const known = this.#flat.get(name);
     if (known !== undefined && known.length >= length) return known;
-    const flat = this.#device.tensor(dtype, [Math.max(length, most)]);
+    // Twice as much at least, so that all former ones together are no more than it.
+    const flat = this.#device.tensor(dtype, [Math.max(length, most, 2 * (known?.length ?? 0))]);
     if (known !== undefined) this.#former.push(known);
     this.#flat.set(name, flat);
     this.bytes += flat.byteLength;
