@@ -9,12 +9,13 @@ import { parseOptions } from "./options.ts";
 import { checkShape, elementCount } from "./tensor.ts";
 
 const count = z.int().check(z.gte(0));
+const u32 = z.int().check(z.gte(0), z.lte(0xffffffff));
 
 const sharedTensor = z.strictObject({
   dtype: z.enum(Object.keys(dtypes) as [DType, ...DType[]]),
   shape: z.array(count),
   byteOffset: count,
-  buffer: count,
+  buffer: u32,
   process: count,
   number: count,
 });
@@ -61,10 +62,7 @@ export function adoptTensor(device: DeviceLifetime, description: SharedTensor): 
   const { native, handle } = device;
   const out = new Block(16);
   const [process, number] = [BigInt(shared.process), BigInt(shared.number)];
-  checkStatus(
-    native,
-    native.ma_buffer_adopt(handle, shared.buffer >>> 0, process, number, out.bytes, out.bytes.subarray(8)),
-  );
+  checkStatus(native, native.ma_buffer_adopt(handle, shared.buffer, process, number, out.bytes, out.bytes.subarray(8)));
   const buffer = out.u32[0] as number;
   const address = out.getU64(2) as Pointer;
   checkStatus(native, native.ma_buffer_info(buffer, out.bytes, out.bytes.subarray(8)));
