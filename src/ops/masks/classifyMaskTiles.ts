@@ -1,9 +1,9 @@
-import { checkObject, checkU32, refused } from "../../checks.ts";
+import { checkLength, checkObject, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAClassifyMaskTilesArgs, structSizes } from "../../ffi/generated/structs.ts";
-import { nativeError } from "../../ffi/status.ts";
+import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { attentionTiles } from "../attention/attentionTiles.ts";
 import { checkI32 } from "../shapes.ts";
@@ -54,7 +54,7 @@ export function classifyMaskTiles(pass: Pass, args: ClassifyMaskTilesArgs): Tile
   const { native, handle, device } = Pass.use(pass);
   argNames.check(checkObject(args, "args"));
   const mask = Tensor.use(args.mask, device, "mask");
-  const headDim = checkU32(args.headDim, "headDim");
+  const headDim = checkLength(args.headDim, "headDim");
   const given = args.reuse;
   const reuse = given === undefined ? undefined : TileClasses.use(given, device, "reuse");
 
@@ -79,8 +79,11 @@ export function classifyMaskTiles(pass: Pass, args: ClassifyMaskTilesArgs): Tile
     params: { B: batches, H: heads, qL, kL, M_strides },
     headDim,
   });
-  const status = native.ma_classify_mask_tiles(handle, block.address);
-  if (status === 0) return reuse ?? new TileClasses(tensor, range, mask as TensorRange, queryTile, keyTile);
-  if (reuse === undefined) tensor.dispose();
-  throw nativeError(native, status);
+  try {
+    checkStatus(native, native.ma_classify_mask_tiles(handle, block.address));
+  } catch (error) {
+    if (reuse === undefined) tensor.dispose();
+    throw error;
+  }
+  return reuse ?? new TileClasses(tensor, range, mask as TensorRange, queryTile, keyTile);
 }
