@@ -20,6 +20,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/instantiate.h"
 #include "common/rope.h"
 

@@ -33,6 +33,7 @@
 #include <metal_simdgroup>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/element.h"
 #include "common/instantiate.h"
 #include "flash_attn_decode_finish.h"

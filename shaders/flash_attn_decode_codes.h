@@ -214,7 +214,7 @@ struct CodedKeys {
   void stage(uint, MatrixLane) const {}
 
   void load_matrix(thread Matrix<half> &matrix, uint m, uint t) const {
-    matrix.thread_elements() = codes[m].centroid(t, format, table);
+    set_elements(matrix, codes[m].centroid(t, format, table));
   }
 };
 
@@ -254,7 +254,7 @@ struct CodedValues {
   void stage(uint, MatrixLane) const {}
 
   void load_matrix(thread Matrix<half> &matrix, uint m, uint j) const {
-    matrix.thread_elements() = codes[m].centroid(j, format, table);
+    set_elements(matrix, codes[m].centroid(j, format, table));
   }
 
   /// Weights of the keys whose scores the lane has, as matrices with the rows of a key there twice.
@@ -263,9 +263,9 @@ struct CodedValues {
     weights_of_leaf<half>(of_keys, at, of_leaf);
 #pragma clang loop unroll(full)
     for (int m = 0; m < 8; m++) {
-      const uint pair = as_type<uint>(half2(of_leaf[m / 2].thread_elements()));
+      const uint pair = as_type<uint>(elements_of(of_leaf[m / 2]));
       const uint weight = simd_shuffle(pair, at.lane_of_row(m % 2 * 4 + at.row / 2));
-      weights[m].thread_elements() = as_type<half2>(weight);
+      set_elements(weights[m], as_type<half2>(weight));
     }
   }
 };

@@ -15,6 +15,20 @@ using namespace metal;
 template <typename T>
 using Matrix = simdgroup_matrix<T, 8, 8>;
 
+/// This lane's two elements of a matrix. One by one: all that is known of the type of Metal's `thread_elements()` is
+/// that it has them by index.
+template <typename T>
+inline vec<T, 2> elements_of(thread Matrix<T> &matrix) {
+  const thread auto &elements = matrix.thread_elements();
+  return vec<T, 2>(elements[0], elements[1]);
+}
+template <typename T>
+inline void set_elements(thread Matrix<T> &matrix, vec<T, 2> values) {
+  thread auto &elements = matrix.thread_elements();
+  elements[0] = values[0];
+  elements[1] = values[1];
+}
+
 /// Right factors of eight columns that four queries take, and the elements whose sum a number in them is: two halves,
 /// which have 22 bits together, or as many bfloats as have all 24 and one that is 0. Factor r has part 2 r in columns 0
 /// to 3, and the next one in the others: what columns four apart add up belongs together.
@@ -120,8 +134,8 @@ inline void weights_of_leaf(const thread float2 *weights, MatrixLane at, thread 
       const vec<T, 2> kept = is_low ? low : high;
       const vec<T, 2> given = is_low ? high : low;
       const vec<T, 2> taken = as_type<vec<T, 2>>(simd_shuffle_xor(as_type<uint>(given), 8));
-      of_leaf[m * factors + r].thread_elements() = is_low ? taken : kept;
-      of_leaf[(m + 2) * factors + r].thread_elements() = is_low ? kept : taken;
+      set_elements(of_leaf[m * factors + r], is_low ? taken : kept);
+      set_elements(of_leaf[(m + 2) * factors + r], is_low ? kept : taken);
     }
   }
 }

@@ -36,6 +36,7 @@
 #include <metal_simdgroup_matrix>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/instantiate.h"
 #include "common/simdgroup_tile.h"
 #include "flash_attn_decode_codes.h"

@@ -12,6 +12,7 @@
 #include <metal_simdgroup>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/instantiate.h"
 #include "flash_attn_decode_finish.h"
 #include "flash_attn_decode_lanes.h"
@@ -78,12 +79,11 @@ struct JoinedSums {
 };
 
 template <int D>
-[[kernel]] void join_blocks(const device float *states [[buffer(0)]], const device float *outputs [[buffer(1)]],
-                            const device float *sinks [[buffer(2)]],
-                            constant FlashAttnDecodeParams &params [[buffer(5)]], device uchar *out [[buffer(6)]],
-                            device float *lse [[buffer(7)]], uint lane [[thread_index_in_simdgroup]],
-                            uint simd_group [[simdgroup_index_in_threadgroup]],
-                            uint3 group [[threadgroup_position_in_grid]]) {
+[[kernel, max_total_threads_per_threadgroup((D + 31) / 32 * 32)]] void join_blocks(
+    const device float *states [[buffer(0)]], const device float *outputs [[buffer(1)]],
+    const device float *sinks [[buffer(2)]], constant FlashAttnDecodeParams &params [[buffer(5)]],
+    device uchar *out [[buffer(6)]], device float *lse [[buffer(7)]], uint lane [[thread_index_in_simdgroup]],
+    uint simd_group [[simdgroup_index_in_threadgroup]], uint3 group [[threadgroup_position_in_grid]]) {
   typedef Lanes<D> L;
   threadgroup float row[D];
   const uint query = group.x;

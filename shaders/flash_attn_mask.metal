@@ -16,6 +16,7 @@
 #include <metal_simdgroup>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/instantiate.h"
 #include "common/mask_tiles.h"
 

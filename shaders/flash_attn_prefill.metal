@@ -53,6 +53,7 @@
 #include <metal_simdgroup_matrix>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/instantiate.h"
 #include "common/mask_tiles.h"
 #include "common/simdgroup_tile.h"
@@ -81,9 +82,6 @@ constant bool is_aligned [[function_constant(305)]];
 /// P is multiplied in two parts of type T, which have 16 bits together where T is bfloat, 22 where it is half: for
 /// hardware that has products of such elements alone. Elsewhere it is multiplied as it is.
 constant bool splits_probabilities [[function_constant(307)]];
-
-/// The limit of a threadgroup, of which 128 are used: it leaves a thread 128 registers of an NVIDIA GPU.
-constant constexpr int kMostThreads = 512;
 
 /// Waits for those that load a tile together: a SIMD group alone where each has a part of D.
 template <bool IS_ALONE>
@@ -120,7 +118,7 @@ inline void store_row(thread Accumulator *output, float normalizer, device T *ou
 }
 
 template <typename T, typename Mask, short BQ, short BK, short D, short WM, short WN>
-[[kernel, max_total_threads_per_threadgroup(kMostThreads)]] void flash_attn_prefill(
+[[kernel, max_total_threads_per_threadgroup(32 * WM * WN)]] void flash_attn_prefill(
     const device T *Q [[buffer(0)]], const device T *K [[buffer(1)]], const device T *V [[buffer(2)]],
     device T *O [[buffer(3)]], constant AttnParams &params [[buffer(4)]],
     constant AttnMaskParams &mask_params [[buffer(5), function_constant(has_mask)]],
@@ -139,7 +137,6 @@ template <typename T, typename Mask, short BQ, short BK, short D, short WM, shor
     uint simd_lane [[thread_index_in_simdgroup]], uint simd_group [[simdgroup_index_in_threadgroup]],
     uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]]) {
   static_assert(BQ % (8 * WM) == 0 && D % (16 * WN) == 0, "a SIMD group owns blocks of 8 rows, and takes two steps");
-  static_assert(32 * WM * WN <= kMostThreads, "the threads of a threadgroup are within its limit");
   static_assert(BK % 8 == 0, "tiles are made of 8x8 matrices");
 
   constexpr short R = BQ / (8 * WM);  // blocks of 8 rows of a SIMD group

@@ -14,6 +14,7 @@
 #include <metal_simdgroup>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/element.h"
 #include "common/instantiate.h"
 #include "common/positions.h"

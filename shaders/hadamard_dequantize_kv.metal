@@ -17,6 +17,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/element_quad.h"
 #include "common/instantiate.h"
 #include "hadamard_packings.h"

@@ -8,6 +8,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/instantiate.h"
 #include "hadamard_encode.h"
 

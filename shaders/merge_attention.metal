@@ -9,6 +9,7 @@
 #include <metal_stdlib>
 
 #include "ShaderTypes.h"
+#include "common/arithmetic.h"
 #include "common/element.h"
 #include "common/instantiate.h"
 

@@ -73,7 +73,7 @@ function tokens(text: string): Token[] {
 
 /** Hints to the compiler that Apple's takes as well. */
 const pragmas =
-  /^[ \t]*#pragma clang (?:loop (?:unroll\((?:full|disable)\)|unroll_count\(\d+\))|fp contract\((?:off|fast)\))[ \t]*$/gm;
+  /^[ \t]*#pragma (?:clang (?:loop (?:unroll\((?:full|disable)\)|unroll_count\(\d+\))|fp contract\((?:off|fast)\))|METAL fp contract\(off\))[ \t]*$/gm;
 
 /** What a header has for compilers of other languages. */
 const otherLanguages = /(?<=#ifdef __METAL_VERSION__\n[^#]*)#else\n[\s\S]*?(?=#endif)/g;

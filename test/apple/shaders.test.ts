@@ -38,6 +38,12 @@ const kernels = shaders.map((file) => {
   return kernel;
 });
 
+test.each(shaders)("%s keeps the compiler from fusing products and sums", (file) => {
+  const [first, second] = [...shaderText(file).matchAll(/^#include "(.*)"$/gm)].map(([, name]) => name);
+  // Layouts have no arithmetic.
+  expect([first, second]).toEqual(["ShaderTypes.h", "common/arithmetic.h"]);
+});
+
 describe("the documented language", () => {
   test.each([...shaders, ...headers])("%s uses nothing else", (file) => {
     expect(undocumented(file, shaderText(file), headerTexts)).toEqual([]);

@@ -104,11 +104,12 @@ final class CudaKernel: @unchecked Sendable {
     let size = UnsafeMutableRawPointer(bitPattern: length)
     var values: [UnsafeMutableRawPointer?] = [UnsafeMutableRawPointer(log), size]
     // Where the kernel says how many threads a threadgroup has at most, a thread has as few registers as let them be
-    // there together: the option of threads a block.
-    let threads = source.kernel.pointee.maxThreads
+    // there together, and as many threadgroups as have 512 threads: the option of threads a block. That many threads
+    // have 128 registers each, what a thread of an Apple GPU can have.
+    let threads = min(Int(source.kernel.pointee.maxThreads), Int(SM_MAX_THREADS))
     if threads != 0 {
       options.append(1)
-      values.append(UnsafeMutableRawPointer(bitPattern: Int(min(threads, UInt32(SM_MAX_THREADS)))))
+      values.append(UnsafeMutableRawPointer(bitPattern: max(threads, 512 / threads * threads)))
     }
     var module: CudaDriver.Pointer?
     let status = driver.loadModule(&module, ptx, UInt32(options.count), &options, &values)
