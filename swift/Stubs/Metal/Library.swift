@@ -7,6 +7,11 @@ open class MTLCompileOptions: NSObject {
     get { .fast }
     set {}
   }
+  @available(macOS 15.0, *)
+  open var mathFloatingPointFunctions: MTLMathFloatingPointFunctions {
+    get { .fast }
+    set {}
+  }
   open var languageVersion: MTLLanguageVersion = .version3_1
   open var optimizationLevel: MTLLibraryOptimizationLevel = .default
 
@@ -17,6 +22,11 @@ public enum MTLMathMode: Int {
   case safe = 0
   case relaxed = 1
   case fast = 2
+}
+
+public enum MTLMathFloatingPointFunctions: Int {
+  case fast = 0
+  case precise = 1
 }
 
 public enum MTLLibraryOptimizationLevel: Int {

@@ -113,6 +113,8 @@ struct SourceOptions {
         case .relaxed: .relaxed
         case .fast: .fast
         }
+      // Apart from the mode, and fast unless set.
+      options.mathFloatingPointFunctions = mathMode == .fast ? .fast : .precise
     } else {
       options.fastMathEnabled = mathMode == .fast
     }

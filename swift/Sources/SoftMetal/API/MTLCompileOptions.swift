@@ -11,6 +11,9 @@ open class MTLCompileOptions {
   /// Since macOS 15.
   open var mathMode: MTLMathMode = .fast
 
+  /// Since macOS 15.
+  open var mathFloatingPointFunctions: MTLMathFloatingPointFunctions = .fast
+
   open var languageVersion: MTLLanguageVersion = .version3_1
 
   /// Since macOS 13. `size` compiles in less time here, to less code.
