@@ -36,6 +36,13 @@ final class Device {
       throw StatusError(
         StatusCode.deviceUnavailable, "\(backendName) has no device that can run kernels here: \(reason)")
     }
+    // SIMD groups of 32 and their matrices: the GPUs of M1 and later have them, those of Intel's Macs and of virtual
+    // machines do not.
+    guard metal.supportsFamily(.apple7) else {
+      throw StatusError(
+        StatusCode.deviceUnavailable,
+        "\(metal.name) is no GPU of Metal's family Apple7 or later; Macs with M1 or a later chip have one")
+    }
     guard let queue = metal.makeCommandQueue() else {
       throw StatusError(StatusCode.deviceUnavailable, "\(metal.name) has no command queue left")
     }
