@@ -22,6 +22,23 @@ statementSuite("chosenObjects", [
     threads: 3,
     expected: [0, 1, 2].flatMap((i) => (i > 1 ? [11, 19, 10, 19] : [9, 21, 20, 9])),
   },
+  {
+    name: "a function that gives the one of two references that a condition chooses",
+    before:
+      "static thread int &pick(bool c, thread int &a, thread int &b) { return c ? a : b; } template <typename T> static thread T &larger(thread T &a, thread T &b) { if (a < b) return (b); return (a < b ? b : a); } struct Pair { int a, b; thread int &at(int k) { return k == 0 ? a : b; } };",
+    code: "int a = 1, b = 2; pick(i > 1, a, b) = 9; larger(a, b) += 30; Pair p{3, 4}; p.at(i > 1) = 5; out[4 * i] = a; out[4 * i + 1] = b; out[4 * i + 2] = p.a; out[4 * i + 3] = p.b;",
+    out: "int",
+    threads: 3,
+    expected: [0, 1, 2].flatMap((i) => (i > 1 ? [39, 2, 3, 5] : [1, 39, 5, 4])),
+  },
+  {
+    name: "a member of the one of two objects that a condition chooses is assigned to",
+    before: "struct V { int x; int2 y; int z[2]; };",
+    code: "V v{1, 2, {3, 4}}, w{10, 20, {30, 40}}; (i > 1 ? v : w).x += 5; (i > 1 ? v : w).y.x = 7; ++(i > 1 ? w : v).z[1]; out[4 * i] = v.x + w.x; out[4 * i + 1] = v.y.x + 100 * w.y.x; out[4 * i + 2] = v.z[1]; out[4 * i + 3] = w.z[1];",
+    out: "int",
+    threads: 3,
+    expected: [0, 1, 2].flatMap((i) => (i > 1 ? [16, 2007, 4, 41] : [16, 702, 5, 40])),
+  },
 ]);
 
 statementSuite("functionObjects", [

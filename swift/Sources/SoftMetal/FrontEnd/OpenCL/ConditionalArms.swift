@@ -46,16 +46,18 @@ struct ConditionalArms {
     return !arm.isEmpty
   }
 
-  /// Whether the expression stands in parentheses, of which a function may change the object: `(c ? a : b).f()`.
+  /// Whether the expression stands in parentheses, of which a function or an assignment may change the object:
+  /// `(c ? a : b).f()`, `(c ? a : b).x += 1`.
   private func isChanged(_ question: Int) -> Bool {
     guard let open = opening(before: question) else { return false }
     let before = list.text(open - 1)
     let isGroup = !list.isIdentifier(open - 1) || before == "return"
     guard isGroup, ![")", "]", ">"].contains(before) else { return false }
-    let close = list.after(open) - 1
-    let next = list.text(close + 1)
-    if next == "." { return list.isIdentifier(close + 2) && list.text(close + 3) == "(" }
-    return ["(", "++", "--"].contains(next) || ["++", "--"].contains(before)
+    var token = list.after(open)
+    while ["[", "."].contains(list.text(token)) { token = list.text(token) == "[" ? list.after(token) : token + 2 }
+    let counts: Set = ["++", "--"]
+    let next = list.text(token)
+    return next == "(" || counts.contains(next) || counts.contains(before) || TokenList.assignments.contains(next)
   }
 
   /// The parenthesis that the expression around a question mark stands in, with nothing else.
@@ -141,12 +143,40 @@ struct ConditionalArms {
   private func isObject(_ question: Int) -> Bool {
     guard let token = boundary(before: question, ["(", "=", ";", "{", ",", "return", "["]) else { return false }
     switch list.text(token) {
+    case "return": return givesReference(token)
     case "(":
       let close = list.after(token) - 1
+      if list.text(token - 1) == "return", list.text(close + 1) == ";" { return givesReference(token) }
       let isAssigned = TokenList.assignments.contains(list.text(close + 1))
       return isAssigned || list.text(token - 1) == "&" && !list.isIdentifier(token - 2)
     case "=": return list.isIdentifier(token - 1) && ["&", "&&"].contains(list.text(token - 2))
     default: return false
     }
+  }
+
+  /// Whether the function around `token` gives a reference.
+  private func givesReference(_ token: Int) -> Bool {
+    var brace = list.enclosingBrace(token)
+    while let open = brace {
+      var close = open - 1
+      while list.isIdentifier(close) { close -= 1 }
+      if list.text(close) == ")", list.partner[close] > 0, let name = functionName(before: list.partner[close]) {
+        return list.text(name - 1) == "&"
+      }
+      brace = list.enclosingBrace(open)
+    }
+    return false
+  }
+
+  /// The first token of the function's name whose parameters begin at `open`; nil for a statement's parentheses.
+  private func functionName(before open: Int) -> Int? {
+    if let name = (open - 3..<open).first(where: { list.text($0) == "operator" }) { return name }
+    guard list.isIdentifier(open - 1), !TokenList.statementWords.contains(list.text(open - 1)) else { return nil }
+    var name = open - 1
+    while list.text(name - 1) == "::" {
+      name -= 2
+      if list.text(name) == ">", let angle = list.openingAngle(name) { name = angle - 1 }
+    }
+    return name
   }
 }
