@@ -96,4 +96,12 @@ enum Files {
     let text = String(cString: value)
     return text.isEmpty ? nil : text
   }
+
+  /// A path from the root, which no program takes for an option and which stays when the working folder changes.
+  static func absolute(_ path: String) -> String {
+    guard !path.hasPrefix("/") else { return path }
+    guard let folder = getcwd(nil, 0) else { return "./" + path }
+    defer { free(folder) }
+    return String(cString: folder) + "/" + path
+  }
 }

@@ -29,7 +29,7 @@ struct CompilerSettings: Hashable, Sendable {
   }
 
   private static var defaultCachePath: String {
-    if let path = Files.environment("SOFTMETAL_CACHE_DIR") { return path }
+    if let path = Files.environment("SOFTMETAL_CACHE_DIR") { return Files.absolute(path) }
     if let path = Files.environment("XDG_CACHE_HOME"), path.hasPrefix("/") { return path + "/metal-attention" }
     if let path = Files.environment("HOME"), path.hasPrefix("/") { return path + "/.cache/metal-attention" }
     return "/tmp/metal-attention-\(geteuid())"
