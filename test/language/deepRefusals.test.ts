@@ -8,6 +8,11 @@ const space = /address space/;
 const used = /already used|is used by/;
 
 const refusals: readonly Refusal[] = [
+  {
+    name: "an index in ten thousand parentheses",
+    source: `kernel void k(device float *out [[buffer(${"(".repeat(255)}§${"(".repeat(9745)}0${")".repeat(10000)})]]) { out[0] = 1; }\n`,
+    says: /bracket nesting level exceeded maximum of 256/,
+  },
   // From one address space to another.
   {
     name: "a cast of a device pointer to a thread pointer",

@@ -3,10 +3,16 @@ struct IntegerExpression {
   private let list: TokenList
   private var position: Int
   private let end: Int
+  /// Parentheses and signs around, of which clang takes 256 too.
+  private var depth: Int
+  private static let maximumDepth = 256
 
-  /// Nil for an expression that names something, and for one that has no value.
-  static func value(of tokens: Range<Int>, _ list: TokenList) -> Int? {
-    var expression = IntegerExpression(list: list, position: tokens.lowerBound, end: tokens.upperBound)
+  /// Nil for an expression that names something, for one that has no value, and for one too deep.
+  static func value(of tokens: Range<Int>, _ list: TokenList) -> Int? { value(of: tokens, list, depth: 0) }
+
+  private static func value(of tokens: Range<Int>, _ list: TokenList, depth: Int) -> Int? {
+    var expression = IntegerExpression(
+      list: list, position: tokens.lowerBound, end: tokens.upperBound, depth: depth)
     guard let value = expression.binary(0), expression.position == tokens.upperBound else { return nil }
     return value
   }
@@ -39,12 +45,14 @@ struct IntegerExpression {
   }
 
   private mutating func unary() -> Int? {
-    guard position < end else { return nil }
+    guard position < end, depth < Self.maximumDepth else { return nil }
+    depth += 1
+    defer { depth -= 1 }
     let token = position
     switch list.text(token) {
     case "(":
       let close = list.after(token) - 1
-      guard close < end, let value = Self.value(of: span(token + 1, close), list) else { return nil }
+      guard close < end, let value = Self.value(of: span(token + 1, close), list, depth: depth) else { return nil }
       position = close + 1
       return value
     case "+":
