@@ -49,10 +49,13 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
       _ = driver.createEvent(&start, 0)
       _ = driver.createEvent(&end, 0)
     }
-    guard let stream, let stopper, let start, let end,
-      let stop = context.allocate(length: MemoryLayout<UInt32>.size, isZeroed: true),
-      context.map(page, size: Self.pageLength)
-    else {
+    let stop = context.allocate(length: MemoryLayout<UInt32>.size, isZeroed: true)
+    guard let stream, let stopper, let start, let end, let stop, context.map(page, size: Self.pageLength) else {
+      if let stop { context.deallocate(stop) }
+      context.perform {
+        for made in [stream, stopper] { if let made { _ = driver.destroyStream(made) } }
+        for made in [start, end] { if let made { _ = driver.destroyEvent(made) } }
+      }
       page.deallocate()
       return nil
     }
@@ -192,13 +195,16 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
 
   func finish() throws(MTLCommandBufferError) -> ClosedRange<Double> {
     try requireContext()
+    defer {
+      if context.lossReason == nil { context.perform { for sample in samples { _ = driver.destroyEvent(sample.event) } } }
+      samples.removeAll()
+    }
     try check(context.perform { driver.recordEvent(end, stream) }, "cuEventRecord", nil)
     try wait()
     let now = Processor.time
     let duration = elapsed(to: end)
     for sample in samples {
       sample.buffer.write(now - duration + elapsed(to: sample.event), at: sample.index)
-      context.perform { _ = driver.destroyEvent(sample.event) }
     }
     return (now - duration)...now
   }
