@@ -11,7 +11,7 @@ import type { DecodeDType } from "./decodeCache.ts";
 export interface MergeAttentionArgs {
   /** 1 to 8 parts, whose keys differ; a sink counts in one of them. */
   readonly parts: readonly AttentionPart[];
-  /** Written: of the shape of each part's `out`. Must overlap no input. */
+  /** Written: [..., rows, D], as each part's `out`. Must overlap no input. */
   readonly out: Tensor<DecodeDType>;
   /** Written: the logarithm of the sum of exponentials over all parts. */
   readonly lse?: Tensor<"f32">;
@@ -19,7 +19,7 @@ export interface MergeAttentionArgs {
 
 /** A result of attention over a part of the keys. */
 export interface AttentionPart {
-  /** [..., D]; all parts in one dtype. */
+  /** [..., rows, D]; all parts in one dtype. */
   readonly out: Tensor<DecodeDType>;
   /** The axes of `out` without the last. */
   readonly lse: Tensor<"f32">;
@@ -51,7 +51,7 @@ export function mergeAttention(pass: Pass, args: MergeAttentionArgs): void {
     throw refused("parts", `expected 1 to ${mostParts} parts, got ${got}`);
   }
   const out = Tensor.use(args.out, device, "out");
-  if (out.shape.length === 0) throw refused("out", "expected shape [..., D], got []");
+  if (out.shape.length < 2) throw refused("out", `expected shape [..., rows, D], got [${out.shape}]`);
   const row_size = out.shape.at(-1) as number;
   const rows = out.shape.slice(0, -1).reduce((product, extent) => product * extent, 1);
   const lse = args.lse === undefined ? undefined : Tensor.use(args.lse, device, "lse");
