@@ -7,6 +7,7 @@ import {
   dequantizeKv,
   flashAttnPrefill,
   hadamardQuantizeKvSeq,
+  kvCacheBytes,
   kvCacheCopy,
   kvCacheCopyHeadMajor,
   kvCacheCopySeq,
@@ -83,6 +84,10 @@ describe("while recording", () => {
         refuse(() => applyRope(pass, { x, start: n, pairing: "half", theta: 10 }), "start", 2 ** 31 - 1, 2 ** 32 - 1);
         // What the shapes of other tensors say.
         refuse(() => dequantizeKv(pass, { packed, norms, out: x, bits: 8, nTokens: n }), "nTokens", "parameter n");
+        const cache = { headDim: 64, nKvHeads: 1, capacity: 4, bits: 8 } as const;
+        refuse(() => kvCacheBytes({ ...cache, capacity: n }), "capacity", "parameter n");
+        refuse(() => kvCacheBytes({ ...cache, nLayers: n }), "nLayers", "parameter n");
+        refuse(() => kvCacheBytes({ ...cache, bits: n as never }), "bits", "parameter n");
         const codes = { src, packed, norms, bits: 8 } as const;
         refuse(
           () => hadamardQuantizeKvSeq(pass, { ...codes, positions, nTokens: n }),

@@ -1,4 +1,4 @@
-import { checkObject, checkOptionalU32, checkU32, display, refused } from "../../checks.ts";
+import { checkLength, checkObject, display, refused } from "../../checks.ts";
 import { dtypeSize } from "../../device/dtypes.ts";
 import { OptionNames } from "../../optionNames.ts";
 import {
@@ -69,10 +69,10 @@ const plainDtypes = ["f32", "f16", "bf16"] as const;
 export function kvCacheBytes(args: KvCacheBytesArgs): KvCacheBytes {
   argNames.check(checkObject(args, "args"));
   const { headDim, nKvHeads, capacity, nLayers, bits, packing, dtype } = args;
-  checkU32(headDim, "headDim");
-  checkU32(nKvHeads, "nKvHeads");
-  checkU32(capacity, "capacity");
-  const layers = checkOptionalU32(nLayers, 1, "nLayers");
+  checkLength(headDim, "headDim");
+  checkLength(nKvHeads, "nKvHeads");
+  checkLength(capacity, "capacity");
+  const layers = nLayers === undefined ? 1 : checkLength(nLayers, "nLayers");
   const row = dtype === undefined ? quantizedRow(headDim, bits, packing) : plainRow(headDim, dtype, bits, packing);
 
   const vectorsPerToken = 2 * nKvHeads * layers;

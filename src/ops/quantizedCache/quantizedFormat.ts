@@ -1,4 +1,4 @@
-import { checkU32, display, refused } from "../../checks.ts";
+import { checkLength, display, refused } from "../../checks.ts";
 import { packingCodes } from "../../ffi/generated/codes.ts";
 import { perSupport, support } from "../../ffi/support.ts";
 
@@ -52,7 +52,7 @@ export function useFormat(bits: unknown, packing: unknown, bitsPath = "", packin
   for (const format of quantizedFormats()) {
     if (format.bits === bits && (packing === undefined || format.packing === packing)) return format;
   }
-  checkU32(bits, `${bitsPath}bits`);
+  checkLength(bits, `${bitsPath}bits`);
   const packingName = `${packingPath}packing`;
   if (packing !== undefined && typeof packing !== "string") {
     throw refused(packingName, `expected "nibble", "byte" or "dense", got ${display(packing)}`);
