@@ -1,5 +1,6 @@
 import type { Native } from "../../src/ffi/library.ts";
-import { type LayoutStruct, type Leaf, leaves, nativeLayouts } from "../../src/ffi/nativeLayout.ts";
+import { type LayoutStruct, nativeLayouts } from "../../src/ffi/nativeLayout.ts";
+import { type Leaf, leaves } from "../helpers/leaves.ts";
 import type { Random } from "./random.ts";
 
 /** Values of a struct's scalars by path; all others are 0. */

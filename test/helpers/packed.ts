@@ -1,5 +1,6 @@
 import { loadLibrary } from "../../src/ffi/library.ts";
-import { type LayoutStruct, type Leaf, leaves, nativeLayouts, readLeaf } from "../../src/ffi/nativeLayout.ts";
+import { type LayoutStruct, nativeLayouts } from "../../src/ffi/nativeLayout.ts";
+import { type Leaf, leaves, readLeaf } from "./leaves.ts";
 
 const native = loadLibrary();
 /** The layouts that the compiled library measured. */

@@ -10,8 +10,8 @@ import {
 import { abiVersion } from "../../src/ffi/generated/symbols.ts";
 import { checkLayouts, layoutFaults } from "../../src/ffi/layoutCheck.ts";
 import { loadLibrary } from "../../src/ffi/library.ts";
-import { leaves } from "../../src/ffi/nativeLayout.ts";
 import { readDeviceInfo, readPassInfo } from "../../src/ffi/records.ts";
+import { leaves } from "../helpers/leaves.ts";
 import { isFloat, layouts, packedFaults, struct, write } from "../helpers/packed.ts";
 import { samples } from "./generated/samples.ts";
 
