@@ -149,9 +149,13 @@ export function symbolsModule(header: Header): string {
   ].join("\n\n");
 }
 
-/** `src/ffi/generated/codes.ts`: the values of every enumeration, by names such as `buffer-too-small`. */
+/** Enumerations that the library and its kernels alone use. */
+const nativeEnums = new Set(["MA_ATTN", "MA_DECODE"]);
+
+/** `src/ffi/generated/codes.ts`: the values of the other enumerations, by names such as `buffer-too-small`. */
 export function codesModule(header: Header): string {
-  const tables = header.enums.map(({ prefix, comment, values }) => {
+  const enums = header.enums.filter(({ prefix }) => !nativeEnums.has(prefix));
+  const tables = enums.map(({ prefix, comment, values }) => {
     const entries = values
       .filter(({ name }) => name.startsWith(`${prefix}_`))
       .map(
