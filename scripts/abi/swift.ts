@@ -15,7 +15,7 @@ const layoutTypes: Readonly<Record<string, string>> = {
   double: ".f64",
 };
 
-/** `Generated/LayoutTable+structs.swift`: each struct's fields by key path, so that the compiler measures them. */
+/** `Generated/Layout.swift`: each struct's fields by key path, so that the compiler measures them. */
 export function layoutSource(header: Header): string {
   const field = (struct: string, { name, type, pointer, count }: Field) => {
     const kind = pointer ? ".pointer" : (layoutTypes[type] ?? `.structure("${type}")`);

@@ -12,7 +12,7 @@ import { normalArray } from "../lib/random.ts";
 const modelDim = 256;
 /** Base of the rotary angles. */
 const ropeBase = 10_000;
-/** RoundTrip out of the root of a zero vector. */
+/** Added to the mean of squares: the root that a vector is divided by is not 0 for a zero vector. */
 const epsilon = 1e-6;
 
 /** Heads of the queries, heads of keys and values, size of each. */

@@ -45,7 +45,7 @@ export interface PlainKeyValue extends KeyValue<"f16" | "f32"> {
   readonly codes: undefined;
 }
 
-/** K and V of the prompt as they are roundTrip, read back, and attended again. */
+/** K and V of the prompt as they are kept, read back, and attended again. */
 export interface RoundTrip {
   readonly format: KvFormat;
   readonly cost: KvCacheBytes;
