@@ -1,9 +1,16 @@
-/** The clang that the software device takes where the PATH has it: the one that `SOFTMETAL_CLANG` names, or the newest known. */
+/** In the order in which the software device looks for them: the tested one first. */
+const versions = [19, 18, 20, 21, 22, 23, 24];
+
+/**
+ * The clang that the software device takes: the one that `SOFTMETAL_CLANG` names, else the first of `versions` on the PATH
+ * or in the folder of LLVM's own packages, else `clang`.
+ */
 export function clangPath(): string {
   const named = process.env["SOFTMETAL_CLANG"];
-  if (named !== undefined) return named;
-  for (const name of ["clang-19", "clang-18", "clang"]) {
-    const path = Bun.which(name);
+  if (named !== undefined && named !== "") return named;
+  const places = versions.flatMap((version) => [`clang-${version}`, `/usr/lib/llvm-${version}/bin/clang`]);
+  for (const place of [...places, "clang"]) {
+    const path = Bun.which(place);
     if (path !== null) return path;
   }
   throw new Error("no clang on the PATH; scripts/setup installs it");

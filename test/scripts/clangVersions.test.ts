@@ -21,6 +21,14 @@ test("the versions are the same wherever they stand", () => {
   expect([tested, oldest]).toEqual([19, 18]);
 });
 
+test("they are looked for in one order wherever that is done", () => {
+  const order = (path: string, pattern: RegExp) => pattern.exec(source(path))?.[1]?.split(/, ?/).map(Number);
+  const library = order("swift/Sources/SoftMetal/FrontEnd/Compile/Clang.swift", /for version in \[([\d, ]+)\]/);
+  expect(library?.[0]).toBe(19);
+  expect(order("scripts/lib/clang.ts", /versions = \[([\d, ]+)\]/)).toEqual(library);
+  expect(order("scripts/lib/swift.sh", /clang-\{([\d,]+)\}/)).toEqual(library);
+});
+
 /** What set-up says where `clang-19` is missing and `name` says that it is `version`. */
 async function setup(name: string, version: string) {
   const bin = join(folder, `${name}-${version}`);
