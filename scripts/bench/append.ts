@@ -61,8 +61,7 @@ function appendBenchmark(dtype: RopeDType, isTurned: boolean): Benchmark {
         secondsOf(() => {
           for (let i = 0; i < passes; i++) run(encode);
         });
-      const copy = (pass: Pass, src = k.src) =>
-        kvCacheCopySeq(pass, { k: { src, cache: k.cache }, v, seqPosStart: 0 } as never);
+      const copy = (pass: Pass, src = k.src) => kvCacheCopySeq(pass, { k: { src, cache: k.cache }, v, seqPosStart: 0 });
       return {
         measure: side((pass) => kvCacheAppend(pass, { k, v, start: 0, ...(isTurned && { rope }) })),
         baseline: side((pass) => copy(pass)),

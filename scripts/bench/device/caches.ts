@@ -47,7 +47,7 @@ function tokens(from: "f32" | "bf16", to: "f16" | "bf16"): DeviceRow {
       return {
         moved: source * (1 + dtypeSize(to) / dtypeSize(from)),
         work: source / giga,
-        encode: (pass) => kvCacheCopySeq(pass, { src, cache, seqPosStart: 0 } as never),
+        encode: (pass) => kvCacheCopySeq(pass, { src, cache, seqPosStart: 0 }),
       };
     },
   };

@@ -139,7 +139,7 @@ function useStream(
   prefix: string,
   hasPages: boolean,
 ): { src: TensorRange; cache: TensorRange } {
-  if (prefix !== "") copyStreamNames.check(stream as never, prefix);
+  if (prefix !== "") copyStreamNames.check(stream, prefix);
   const { src: givenSrc, cache: givenCache } = stream;
   const argument = `${prefix}cache`;
   const src = useBatched(givenSrc, device, `${prefix}src`, 3, "[nTokens, nHeads, headDim]");
