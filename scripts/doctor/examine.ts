@@ -28,6 +28,7 @@ export interface KernelResult {
 /** All that the doctor found out. */
 export interface Examination extends Installation {
   readonly kernels: readonly KernelResult[];
+  /** Those that ran by the kernels which the device leaves out too: behind the others, named `NAME (other form)`. */
   readonly cases: readonly CaseResult[];
 }
 
@@ -49,10 +50,11 @@ export function examine(cases: () => readonly Case[], watcher: Watcher): Examina
   watcher.found(installation);
   if (device === undefined) return { ...installation, kernels: [], cases: [] };
   const all = cases();
-  const results = runCases(device, all, watcher);
-  const others = device.info.backend === "SoftMetal" ? runOtherForms(all, results, watcher) : [];
-  const kernels = kernelResults(device.kernelNames.sort(), [...results, ...others]);
-  const problems = [...installation.problems, ...kernelProblems(kernels, [...results, ...others])];
+  const first = runCases(device, all, watcher);
+  const others = device.info.backend === "SoftMetal" ? runOtherForms(all, first, watcher) : [];
+  const results = [...first, ...others];
+  const kernels = kernelResults(device.kernelNames.sort(), results);
+  const problems = [...installation.problems, ...kernelProblems(kernels, results)];
   return { ...installation, kernels, cases: results, problems };
 }
 
@@ -66,7 +68,8 @@ function runOtherForms(
   if (results.every(({ fault }) => fault !== undefined)) return [];
   const byMatrices = results.some(({ kernels }) => kernels.some((kernel) => kernel.includes("_tq_matrices_")));
   using other = openWith({ SOFTMETAL_MATRIX_UNITS: byMatrices ? "0" : "1" });
-  return runCases(other, casesOfTwoForms(cases), watcher);
+  const others = casesOfTwoForms(cases).map((each) => ({ ...each, name: `${each.name} (other form)` }));
+  return runCases(other, others, watcher);
 }
 
 const runCases = (device: Device, cases: readonly Case[], watcher: Watcher): readonly CaseResult[] =>
