@@ -22,16 +22,15 @@ export {
   type TensorValues,
 } from "./device/convert.ts";
 export type { BufferRange, DispatchDescription } from "./device/describe.ts";
-export { Device, type DeviceOptions, type RecordOptions } from "./device/device.ts";
+export { Device, type DeviceOptions, type FileUrl, type RecordOptions } from "./device/device.ts";
 export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./device/dispatch.ts";
 export { type DType, type DTypeViews, dtypeSize } from "./device/dtypes.ts";
-export type { Pipeline, PipelineOptions, SourceOptions } from "./device/kernels.ts";
+export type { FunctionConstant, Pipeline, PipelineOptions, SourceOptions } from "./device/kernels.ts";
 export type { Pass, PassOptions } from "./device/pass.ts";
 export type { ParameterOptions, RecordedPass, RecordingPass, RunValues } from "./device/recording.ts";
 export type { SharedTensor } from "./device/share.ts";
 export type { Tensor, TensorOptions } from "./device/tensor.ts";
 export { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
-export type { ConstantDType, ConstantScalar, FunctionConstant } from "./ffi/constants.ts";
 export type {
   DeviceInfo,
   DispatchForm,
@@ -49,7 +48,7 @@ export {
   type FlashAttnPrefillSupport,
   flashAttnPrefillSupport,
 } from "./ops/attention/flashAttnPrefillSupport.ts";
-export type { CopyStream, CopyStreams } from "./ops/cacheCopy/copyStreams.ts";
+export type { CopyDType, CopyStream, CopyStreams } from "./ops/cacheCopy/copyStreams.ts";
 export { type KvCacheAppendArgs, kvCacheAppend } from "./ops/cacheCopy/kvCacheAppend.ts";
 export { type KvCacheCopyArgs, kvCacheCopy } from "./ops/cacheCopy/kvCacheCopy.ts";
 export { type KvCacheCopyBatchArgs, kvCacheCopyBatch } from "./ops/cacheCopy/kvCacheCopyBatch.ts";
@@ -68,6 +67,7 @@ export {
   type BuildSlidingWindowMaskArgs,
   buildCausalMask,
   buildSlidingWindowMask,
+  type MaskDType,
 } from "./ops/masks/buildMask.ts";
 export { type ClassifyMaskTilesArgs, classifyMaskTiles } from "./ops/masks/classifyMaskTiles.ts";
 export type { TileClasses } from "./ops/masks/tileClasses.ts";

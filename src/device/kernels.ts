@@ -1,7 +1,7 @@
 import { display, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
-import { type ConstantDType, type ConstantScalar, packConstants } from "../ffi/constants.ts";
+import { type ConstantScalar, packConstants } from "../ffi/constants.ts";
 import { mathCodes, optimizationCodes } from "../ffi/generated/codes.ts";
 import { packMAMacro, packMASourceOptions, readMAPipelineInfo, structSizes } from "../ffi/generated/structs.ts";
 import { holding } from "../ffi/memory.ts";
@@ -11,6 +11,7 @@ import { encodeText, readText } from "../ffi/text.ts";
 import { markVersion, notOurs, pipelineState } from "../identity.ts";
 import { didYouMean } from "../optionNames.ts";
 import type { Device } from "./device.ts";
+import type { DType } from "./dtypes.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
 import { checkMade, type DeviceLifetime, disposedError, net, PipelineLifetime } from "./lifetime.ts";
 import { parseOptions, pipelineOptions, sourceOptions } from "./options.ts";
@@ -21,12 +22,21 @@ type ConstantPlace =
   | { readonly name: string; readonly index?: undefined };
 
 /** A value of a type for a function constant, or the 2 to 4 values of a vector. */
-type ConstantOf<D extends ConstantDType, V extends ConstantScalar> = ConstantPlace & {
+type ConstantOf<D extends DType, V extends ConstantScalar> = ConstantPlace & {
   readonly dtype: D;
   readonly value: V | readonly V[];
 };
 
 type LongDType = "u64" | "i64";
+
+/**
+ * A value for `[[function_constant(index)]]`: its type by the name of a tensor's, its `value` a scalar or the 2 to 4
+ * components of a vector.
+ */
+export type FunctionConstant =
+  | ConstantOf<"bool", boolean>
+  | ConstantOf<LongDType, number | bigint>
+  | ConstantOf<Exclude<DType, "bool" | LongDType>, number>;
 
 /**
  * Options of `Device.pipeline`: `constants` lists values for `[[function_constant(index)]]`, each by its `index` or by
@@ -35,13 +45,7 @@ type LongDType = "u64" | "i64";
  * `builtIn` asks for the library's own kernel, also where a registered source has one of its name.
  */
 export interface PipelineOptions {
-  readonly constants?:
-    | readonly (
-        | ConstantOf<"bool", boolean>
-        | ConstantOf<LongDType, number | bigint>
-        | ConstantOf<Exclude<ConstantDType, "bool" | LongDType>, number>
-      )[]
-    | undefined;
+  readonly constants?: readonly FunctionConstant[] | undefined;
   readonly builtIn?: boolean | undefined;
 }
 

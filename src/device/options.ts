@@ -1,8 +1,9 @@
 import * as z from "zod/mini";
 import en from "zod/v4/locales/en.js";
 import { MetalAttentionError } from "../errors.ts";
-import type { ConstantDType, ConstantScalar } from "../ffi/constants.ts";
+import type { ConstantScalar } from "../ffi/constants.ts";
 import { unknownName } from "../optionNames.ts";
+import type { DType } from "./dtypes.ts";
 
 // Checks where a call crosses a construction boundary. Too slow for the hot path.
 
@@ -62,7 +63,7 @@ export const recordOptions = fields("Device.record", { mode });
 const index = z.int().check(z.gte(0), z.lte(0xffff));
 
 /** One type of function constant: a value for which `fits` holds, or a vector of 2 to 4 of them. */
-function constantOf<const D extends ConstantDType, V extends ConstantScalar>(
+function constantOf<const D extends DType, V extends ConstantScalar>(
   dtype: D,
   expected: string,
   fits: (value: unknown) => value is V,
@@ -78,13 +79,13 @@ function constantOf<const D extends ConstantDType, V extends ConstantScalar>(
   });
 }
 
-function integerConstant<const D extends ConstantDType>(dtype: D, min: number, max: number) {
+function integerConstant<const D extends DType>(dtype: D, min: number, max: number) {
   const fits = (value: unknown): value is number =>
     typeof value === "number" && Number.isInteger(value) && value >= min && value <= max;
   return constantOf(dtype, `an integer from ${min} to ${max}`, fits);
 }
 
-function longConstant<const D extends ConstantDType>(dtype: D, min: bigint, max: bigint) {
+function longConstant<const D extends DType>(dtype: D, min: bigint, max: bigint) {
   const fits = (value: unknown): value is number | bigint =>
     (typeof value === "bigint" || Number.isSafeInteger(value)) &&
     (value as number | bigint) >= min &&
@@ -93,7 +94,7 @@ function longConstant<const D extends ConstantDType>(dtype: D, min: bigint, max:
 }
 
 /** Infinities and NaN are values of a float type. */
-function floatConstant<const D extends ConstantDType>(dtype: D) {
+function floatConstant<const D extends DType>(dtype: D) {
   return constantOf(dtype, "a number", (value): value is number => typeof value === "number");
 }
 

@@ -1,27 +1,24 @@
 import { float32ToBfloat16 } from "../device/convert.ts";
-import { dtypes } from "../device/dtypes.ts";
+import { type DType, dtypes } from "../device/dtypes.ts";
 import { Block } from "./block.ts";
 import { dtypeCodes } from "./generated/codes.ts";
 import { packMAConstant, structSizes } from "./generated/structs.ts";
 import { encodeText } from "./text.ts";
 
-/** Types of function constants: those of tensors. */
-export type ConstantDType = keyof typeof dtypeCodes;
-
 /** One component of a function constant. */
 export type ConstantScalar = number | boolean | bigint;
 
-/** A value for `[[function_constant(index)]]`, by its index or by the constant's name. */
-export interface FunctionConstant {
+/** @internal A function constant that has been checked, by its index or by its name. */
+export interface CheckedConstant {
   readonly index?: number | undefined;
   readonly name?: string | undefined;
-  readonly dtype: ConstantDType;
+  readonly dtype: DType;
   /** A scalar, or the 2 to 4 components of a vector. */
   readonly value: ConstantScalar | readonly ConstantScalar[];
 }
 
 /** The components as they lie in memory. */
-function encode(dtype: ConstantDType, components: readonly ConstantScalar[]): ArrayBufferView<ArrayBuffer> {
+function encode(dtype: DType, components: readonly ConstantScalar[]): ArrayBufferView<ArrayBuffer> {
   switch (dtype) {
     case "i64":
       return BigInt64Array.from(components, BigInt);
@@ -44,8 +41,8 @@ export interface PackedConstants {
   readonly names: readonly Block[];
 }
 
-/** @internal Packs a list of `MAConstant`. The values have been checked against their types. */
-export function packConstants(constants: readonly FunctionConstant[]): PackedConstants {
+/** @internal Packs a list of `MAConstant`. */
+export function packConstants(constants: readonly CheckedConstant[]): PackedConstants {
   const names: Block[] = [];
   const size = structSizes.MAConstant;
   const block = new Block(Math.max(1, constants.length) * size);
