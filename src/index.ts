@@ -24,7 +24,7 @@ export {
 export type { BufferRange, DispatchDescription } from "./device/describe.ts";
 export { Device, type DeviceOptions, type FileUrl, type RecordOptions } from "./device/device.ts";
 export type { BufferAccess, BufferArgument, DispatchOptions, Extent } from "./device/dispatch.ts";
-export { type DType, type DTypeViews, dtypeSize } from "./device/dtypes.ts";
+export { type DType, type DTypeViews, dtypeSize, type FloatDType } from "./device/dtypes.ts";
 export type { FunctionConstant, Pipeline, PipelineOptions, SourceOptions } from "./device/kernels.ts";
 export type { Pass, PassOptions } from "./device/pass.ts";
 export type { ParameterOptions, RecordedPass, RecordingPass, RunValues } from "./device/recording.ts";

@@ -1,5 +1,5 @@
 import { display, refused } from "../checks.ts";
-import { dtypeSize } from "../device/dtypes.ts";
+import { dtypeSize, floatDTypes } from "../device/dtypes.ts";
 import type { Tensor } from "../device/tensor.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
 import {
@@ -30,7 +30,6 @@ export interface StreamFormat {
 }
 
 const formatNames = new OptionNames<QuantizedFormatArgs>("a format", { bits: true, packing: true });
-const dtypes = ["f32", "f16", "bf16"] as const;
 
 /** @internal Checks the format that a caller gave for K or V. */
 export function useKvFormat(value: unknown, argument: string, headDim: number): StreamFormat {
@@ -48,7 +47,7 @@ export function useKvFormat(value: unknown, argument: string, headDim: number): 
       text: `${codes.bits} bits ${codes.packing}`,
     };
   }
-  const dtype = dtypes.find((name) => name === value);
+  const dtype = floatDTypes.find((name) => name === value);
   if (dtype === undefined) {
     throw refused(argument, `expected "f32", "f16", "bf16" or { bits, packing }, got ${display(value)}`);
   }
@@ -64,7 +63,7 @@ export function useKvFormat(value: unknown, argument: string, headDim: number): 
 
 /** @internal Refuses rows of another dtype than an append or an attend takes. */
 export function checkRowDType(argument: string, { dtype }: Tensor): void {
-  if (!dtypes.some((each) => each === dtype)) {
+  if (!floatDTypes.some((each) => each === dtype)) {
     throw refused(argument, `expected f32, f16 or bf16, got ${dtype}`, "unsupported");
   }
 }

@@ -4,6 +4,12 @@ import { dtypeCodes } from "../ffi/generated/codes.ts";
 /** Element types of a tensor. `bool` is one byte, 0 or 1. */
 export type DType = "f32" | "f16" | "bf16" | "u8" | "i8" | "u16" | "i16" | "u32" | "i32" | "u64" | "i64" | "bool";
 
+/** Element types that a cache keeps rows in, and attention reads and writes. */
+export type FloatDType = "f32" | "f16" | "bf16";
+
+/** They, as a list for checks and messages. */
+export const floatDTypes: readonly FloatDType[] = ["f32", "f16", "bf16"];
+
 /**
  * The typed array that shows a tensor's memory. JavaScript has no bfloat16
  * array, so `bf16` shows its bit patterns; `bool` shows its bytes.

@@ -4,6 +4,7 @@ import {
   buildSlidingWindowMask,
   dequantizeKv,
   dtypeSize,
+  type FloatDType,
   hadamardQuantizeKvSeq,
   kvCacheAppend,
   kvCacheBytes,
@@ -14,8 +15,6 @@ import type { DeviceRow } from "./row.ts";
 
 const nKvHeads = 8;
 const giga = 1e9;
-
-type FloatDType = "f32" | "f16" | "bf16";
 
 function rows(dtype: FloatDType): DeviceRow {
   return {

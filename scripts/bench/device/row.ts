@@ -1,4 +1,4 @@
-import type { Device, DType, Pass, Pipeline, Tensor } from "../../../src/index.ts";
+import type { Device, DType, FloatDType, Pass, Pipeline, Tensor } from "../../../src/index.ts";
 import { normalArray } from "../../lib/random.ts";
 
 /** Sizes of the rows: those of a GPU, or a thousandth for a look at the table. */
@@ -59,7 +59,7 @@ export class DeviceRoom {
   }
 
   /** Normal values. */
-  normal<T extends "f32" | "f16" | "bf16">(dtype: T, shape: readonly number[]): Tensor<T> {
+  normal<T extends FloatDType>(dtype: T, shape: readonly number[]): Tensor<T> {
     return this.#filled(dtype, shape, (count) => normalArray(count, 1, 1));
   }
 

@@ -1,3 +1,4 @@
+import type { FloatDType } from "../../device/dtypes.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
@@ -5,7 +6,7 @@ import { useBatched } from "../shapes.ts";
 import type { OneOrBoth } from "../streams.ts";
 
 /** Element types that the copies move. */
-export type CopyDType = "f32" | "f16" | "bf16";
+export type CopyDType = FloatDType;
 
 /** A source and the cache it goes to. */
 export interface CopyStream {

@@ -1,4 +1,5 @@
 import { refused } from "../../checks.ts";
+import type { FloatDType } from "../../device/dtypes.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { isTensor, Tensor, type TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
@@ -13,7 +14,7 @@ import type { QuantizedCache } from "../quantizedCache/quantizedStreams.ts";
 import { checkAxis, checkPlanes, fromEnd } from "../shapes.ts";
 
 /** Element types of q, out and dense caches. */
-export type DecodeDType = "f32" | "f16" | "bf16";
+export type DecodeDType = FloatDType;
 
 /** K or V as Hadamard-quantized codes: what {@link hadamardQuantizeKv} wrote, with the format it was told. */
 export interface DecodeCodes extends QuantizedCache, QuantizedFormatArgs {}

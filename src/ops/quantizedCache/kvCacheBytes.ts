@@ -1,5 +1,5 @@
 import { checkLength, checkObject, display, refused } from "../../checks.ts";
-import { dtypeSize } from "../../device/dtypes.ts";
+import { dtypeSize, type FloatDType, floatDTypes } from "../../device/dtypes.ts";
 import { OptionNames } from "../../optionNames.ts";
 import {
   bytesPerRow,
@@ -21,7 +21,7 @@ export type KvCacheBytesArgs = {
   readonly nLayers?: number;
 } & (
   | { readonly bits: QuantizedBits; readonly packing?: QuantizedPacking; readonly dtype?: undefined }
-  | { readonly dtype: "f32" | "f16" | "bf16"; readonly bits?: undefined; readonly packing?: undefined }
+  | { readonly dtype: FloatDType; readonly bits?: undefined; readonly packing?: undefined }
 );
 
 /** What a cache costs; bytes, of K and V together and of all layers, unless said otherwise. */
@@ -51,8 +51,6 @@ const argNames = new OptionNames<KvCacheBytesArgs>("kvCacheBytes", {
   packing: true,
   dtype: true,
 });
-
-const plainDtypes = ["f32", "f16", "bf16"] as const;
 
 /**
  * What a K and V cache costs, before anyone allocates it.
@@ -107,11 +105,11 @@ function plainRow(headDim: number, dtype: unknown, bits: unknown, packing: unkno
   if (bits !== undefined || packing !== undefined) {
     throw refused("dtype", "expected either bits, or a dtype, got both");
   }
-  const known = plainDtypes.find((name) => name === dtype);
+  const known = floatDTypes.find((name) => name === dtype);
   if (known === undefined) {
     throw refused(
       "dtype",
-      `${display(dtype)} is no dtype of a cache; supported: ${plainDtypes.join(", ")}`,
+      `${display(dtype)} is no dtype of a cache; supported: ${floatDTypes.join(", ")}`,
       "unsupported",
     );
   }

@@ -1,4 +1,5 @@
 import { checkFlag, checkOptionalNumber, refused } from "../../checks.ts";
+import type { FloatDType } from "../../device/dtypes.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
@@ -26,7 +27,7 @@ export interface QuantizeStream extends QuantizedCache {
    * [nKvHeads, headDim] for one token, [nSrcTokens, nKvHeads, headDim] for a run, with a batch before it or not. f32, or
    * f16 or bf16, which are encoded as the f32 values that they are.
    */
-  readonly src: Tensor<"f32" | "f16" | "bf16">;
+  readonly src: Tensor<FloatDType>;
 }
 
 /** Head vectors of a run and the cache that they go to, whose `bits` and `packing` are those of the call unless given. */
@@ -35,7 +36,7 @@ export interface QuantizeRunStream extends QuantizeStream, Partial<QuantizedForm
 /** A cache and where its head vectors go. */
 export interface DequantizeStream extends QuantizedCache {
   /** [nKvHeads, nTokens, headDim] or with a batch before it, f32, f16 or bf16. */
-  readonly out: Tensor<"f32" | "f16" | "bf16">;
+  readonly out: Tensor<FloatDType>;
 }
 
 /** One stream to encode, or K and V of the same shapes and dtypes in one dispatch. */

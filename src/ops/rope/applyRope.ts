@@ -1,4 +1,5 @@
 import { checkObject, display, refused } from "../../checks.ts";
+import type { FloatDType } from "../../device/dtypes.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
@@ -14,7 +15,7 @@ import { isDual } from "../streams.ts";
 import { type RopeAngles, useAngles, usePositions } from "./ropeAngles.ts";
 
 /** Element types of head vectors. */
-export type RopeDType = "f32" | "f16" | "bf16";
+export type RopeDType = FloatDType;
 
 /** Head vectors and where they go once turned. */
 export interface RopeStream {
