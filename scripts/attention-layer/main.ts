@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { Device, MetalAttentionError } from "../../src/index.ts";
 import { type SafetensorsTensor, writeSafetensors } from "../../src/safetensors/index.ts";
+import { needsClang } from "../lib/clang.ts";
 import { runMain } from "../lib/command.ts";
 import { prepareFile } from "../lib/output.ts";
 import { Progress } from "../lib/progress.ts";
@@ -67,7 +68,7 @@ async function runRecallIfPossible(...call: Parameters<typeof runRecall>): Promi
   try {
     await runRecall(...call);
   } catch (error) {
-    if (!(error instanceof MetalAttentionError && error.message.includes("needs clang"))) throw error;
+    if (!(error instanceof MetalAttentionError && error.message.includes(needsClang))) throw error;
     console.log(`The language model is left out, since its kernels cannot be compiled:\n${error.message}\n`);
   }
 }

@@ -1,4 +1,4 @@
-import type { Device } from "../../src/index.ts";
+import type { Device, MetalAttentionErrorCode } from "../../src/index.ts";
 import type { Case } from "../fixtures/operation.ts";
 import { casesOfTwoForms } from "../fixtures/operations/all.ts";
 import { runFixture } from "../fixtures/run.ts";
@@ -13,6 +13,8 @@ export interface CaseResult {
   readonly kernels: readonly string[];
   /** Undefined where the result is right. */
   readonly fault: string | undefined;
+  /** Of the error that the fault is; undefined where the result is wrong. */
+  readonly code: MetalAttentionErrorCode | undefined;
   /** Compiling included. */
   readonly seconds: number;
 }
@@ -76,8 +78,7 @@ const runCases = (device: Device, cases: readonly Case[], watcher: Watcher): rea
   cases.map((each) => watcher.run(each.name, () => runCase(device, each)));
 
 function runCase(device: Device, each: Case): CaseResult {
-  const { fault, kernels, seconds } = runFixture(device, each.make(1));
-  return { name: each.name, kernels, fault, seconds };
+  return { name: each.name, ...runFixture(device, each.make(1)) };
 }
 
 /** The state of each kernel, by the cases in which it is one of the operation's own. */
@@ -94,9 +95,9 @@ function kernelResults(names: readonly string[], results: readonly CaseResult[])
 /** One problem for all cases with the same remedy: where the compiler is missing, every case says so. */
 function kernelProblems(kernels: readonly KernelResult[], results: readonly CaseResult[]): Problem[] {
   const faults = new Map<string, string[]>();
-  for (const { name, fault } of results) {
+  for (const { name, fault, code } of results) {
     if (fault === undefined) continue;
-    const mend = mendOf(fault);
+    const mend = mendOf(code);
     faults.set(mend, [...(faults.get(mend) ?? []), `${name}: ${fault}`]);
   }
   const problems = [...faults].map(([mend, lines]): Problem => {

@@ -17,7 +17,7 @@ const mends: Readonly<Partial<Record<MetalAttentionErrorCode, string>>> = {
   "library-not-found": `run scripts/setup in the folder of the package, or name a library in ${libraryVariable}`,
   "abi-mismatch": mendLayouts,
   "device-unavailable":
-    "on a Mac, run in a session that has the GPU (not in a sandbox); on Linux, see what the message says, and the line on standard error that begins with SoftMetal",
+    "on Linux, install clang 19 or name it in SOFTMETAL_CLANG where the message asks for it, else see the line on standard error that begins with SoftMetal; on a Mac, run in a session that has the GPU (not in a sandbox)",
   "shader-compilation":
     "on Linux, install clang 19 or name it in SOFTMETAL_CLANG; where it is in use, or on a Mac, report it",
   "out-of-memory": "free memory, or close what else uses the GPU",
@@ -26,11 +26,10 @@ const mends: Readonly<Partial<Record<MetalAttentionErrorCode, string>>> = {
 /** An error as a problem. */
 export function problemOf(error: unknown): Problem {
   const what = error instanceof Error ? error.message : String(error);
-  const mend = error instanceof MetalAttentionError ? mends[error.code] : undefined;
-  return { what, mend: mend ?? report };
+  return { what, mend: mendOf(error instanceof MetalAttentionError ? error.code : undefined) };
 }
 
-/** A result that is wrong can only be reported; a shader that did not compile may lack a compiler. */
-export function mendOf(fault: string): string {
-  return /clang|compil/i.test(fault) ? (mends["shader-compilation"] ?? report) : report;
+/** What to do about an error of this code; a result that is wrong, which has none, can only be reported. */
+export function mendOf(code: MetalAttentionErrorCode | undefined): string {
+  return (code === undefined ? undefined : mends[code]) ?? report;
 }

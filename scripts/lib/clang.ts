@@ -1,3 +1,6 @@
+/** In the message of an error that a missing compiler is the reason of; one of a lost device has the same code. */
+export const needsClang = "compiling shaders needs clang";
+
 /** In the order in which the software device looks for them: the tested one first. */
 const versions = [19, 18, 20, 21, 22, 23, 24];
 

@@ -18,6 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import manifest from "../../package.json";
+import { needsClang } from "../../scripts/lib/clang.ts";
 import { hasPlatformPackage, libraryFile, platformPackage } from "../../src/ffi/platformPackage.ts";
 import { pages, read } from "../docs/documents.ts";
 import { compilingEnvironment, plainEnvironment, runChecked } from "../helpers/run.ts";
@@ -151,7 +152,7 @@ describe.if(hasPlatformPackage)("installed beside its platform package", () => {
       // Its model has kernels of its own, and there is no compiler here.
       const isRefused = words[1] === "report" && isLinux;
       expect({ command, status, errors }).toEqual({ command, status: isRefused ? 1 : 0, errors });
-      if (isRefused) expect(errors).toContain("needs clang");
+      if (isRefused) expect(errors).toContain(needsClang);
     }
   }, 300_000);
 

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { needsClang } from "../../scripts/lib/clang.ts";
 import { run } from "../helpers/run.ts";
 
 const root = resolve(import.meta.dir, "../..");
@@ -19,6 +20,10 @@ test("the versions are the same wherever they stand", () => {
   const oldest = number(library, /minimumVersion = (\d+)/);
   expect([tested, oldest]).toEqual([number(setup, /clang_tested=(\d+)/), number(setup, /clang_minimum=(\d+)/)]);
   expect([tested, oldest]).toEqual([19, 18]);
+});
+
+test("the library says what scripts look for where it finds none", () => {
+  expect(source("swift/Sources/SoftMetal/FrontEnd/Compile/Clang.swift")).toContain(needsClang);
 });
 
 test("they are looked for in one order wherever that is done", () => {
