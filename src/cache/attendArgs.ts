@@ -2,7 +2,7 @@ import { checkFlag, checkLength, checkObject, checkPositive, refused } from "../
 import type { DeviceLifetime } from "../device/lifetime.ts";
 import { Tensor } from "../device/tensor.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
-import { checkApart } from "../ops/shapes.ts";
+import { checkApart, checkShapeIs } from "../ops/shapes.ts";
 import { OptionNames } from "../optionNames.ts";
 import type { AttendCall, ScoreOptions } from "./attend.ts";
 import { checkRowDType } from "./format.ts";
@@ -66,14 +66,14 @@ export function useAttendArgs(
   if (heads % nKvHeads !== 0) throw refused("q", `its ${heads} heads are no multiple of the ${nKvHeads} of the cache`);
   checkRowDType("q", q);
   const results = Tensor.use(out, device, "out");
-  checkShape("out", results.shape, shape);
+  checkShapeIs("out", results, shape);
   checkRowDType("out", out);
   checkApart("out", results, "q", queries);
   const use = (name: "lse" | "sinks" | "alibiSlopes", expected: readonly number[]) => {
     const tensor = args[name];
     if (tensor === undefined) return undefined;
     const range = Tensor.use(tensor, device, name);
-    checkShape(name, range.shape, expected);
+    checkShapeIs(name, range, expected);
     if (tensor.dtype !== "f32") throw refused(name, `expected f32, got ${tensor.dtype}`, "unsupported");
     checkApart("out", results, name, range);
     return range;
@@ -97,8 +97,4 @@ export function useAttendArgs(
     ...(alibiSlopes !== undefined && { alibiSlopes }),
   };
   return { q, out, lse, window: seen, scores, isPrompt: checkFlag(isPrompt, "isPrompt") === 1 };
-}
-
-function checkShape(argument: string, shape: readonly number[], expected: readonly number[]): void {
-  if (`${shape}` !== `${expected}`) throw refused(argument, `expected shape [${expected}], got [${shape}]`);
 }

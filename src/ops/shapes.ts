@@ -75,6 +75,13 @@ export function checkHeadAxis(
   );
 }
 
+/** Refuses a tensor whose shape is not `expected`; `which` says of what else it is, such as `, that of q.x`. */
+export function checkShapeIs(argument: string, { shape }: TensorRange, expected: readonly number[], which = ""): void {
+  if (shape.length !== expected.length || shape.some((extent, axis) => extent !== expected[axis])) {
+    throw refused(argument, `expected shape [${expected}]${which}, got [${shape}]`);
+  }
+}
+
 /** The argument `nTokens`; unless given, the tokens from `srcTokOffset`, given as `givenOffset`, to the end of the source. */
 export function checkTokens(nTokens: unknown, nSrcTokens: number, srcTokOffset: number, givenOffset: unknown): number {
   if (nTokens !== undefined) return checkU32(nTokens, "nTokens");

@@ -1,8 +1,8 @@
-import { checkFlag, checkObject, checkPositive, checkU32, checkWindow, refused } from "../../checks.ts";
+import { checkFlag, checkObject, checkPositive, checkU32, checkWindow } from "../../checks.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { OptionNames } from "../../optionNames.ts";
-import { batchOf, checkAxis, checkI32, fromEnd, useBatched, useTensor } from "../shapes.ts";
+import { batchOf, checkAxis, checkI32, checkShapeIs, fromEnd, useBatched, useTensor } from "../shapes.ts";
 import type { AttentionDType } from "./flashAttnPrefillSupport.ts";
 
 /**
@@ -167,8 +167,6 @@ export function checkOptionShapes(options: AttentionOptions, axes: OptionAxes): 
 }
 
 /** @internal Refuses `lse` unless it has the shape `expected`, that of the output without D. */
-export function checkLseShape({ shape }: TensorRange, expected: readonly number[]): void {
-  if (shape.length !== expected.length || shape.some((extent, axis) => extent !== expected[axis])) {
-    throw refused("lse", `expected shape [${expected}], that of out without D, got [${shape}]`);
-  }
+export function checkLseShape(lse: TensorRange, expected: readonly number[]): void {
+  checkShapeIs("lse", lse, expected, ", that of out without D");
 }

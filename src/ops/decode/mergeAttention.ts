@@ -1,10 +1,11 @@
 import { checkObject, display, refused } from "../../checks.ts";
 import { Pass } from "../../device/pass.ts";
-import { Tensor, type TensorRange } from "../../device/tensor.ts";
+import { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAMergeAttentionArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
+import { checkShapeIs } from "../shapes.ts";
 import type { DecodeDType } from "./decodeCache.ts";
 
 /** Arguments of {@link mergeAttention}. */
@@ -55,15 +56,15 @@ export function mergeAttention(pass: Pass, args: MergeAttentionArgs): void {
   const row_size = out.shape.at(-1) as number;
   const rows = out.shape.slice(0, -1).reduce((product, extent) => product * extent, 1);
   const lse = args.lse === undefined ? undefined : Tensor.use(args.lse, device, "lse");
-  if (lse !== undefined) checkShape("lse", lse, out.shape.slice(0, -1));
+  if (lse !== undefined) checkShapeIs("lse", lse, out.shape.slice(0, -1));
   const ranges = parts.map((part: AttentionPart, i) => {
     partNames.check(checkObject(part, `parts.${i}`), `parts.${i}.`);
     const ofPart = {
       out: Tensor.use(part.out, device, `parts.${i}.out`),
       lse: Tensor.use(part.lse, device, `parts.${i}.lse`),
     };
-    checkShape(`parts.${i}.out`, ofPart.out, out.shape);
-    checkShape(`parts.${i}.lse`, ofPart.lse, out.shape.slice(0, -1));
+    checkShapeIs(`parts.${i}.out`, ofPart.out, out.shape);
+    checkShapeIs(`parts.${i}.lse`, ofPart.lse, out.shape.slice(0, -1));
     return ofPart;
   });
   packMAMergeAttentionArgs(block, 0, {
@@ -88,10 +89,4 @@ export function mergeAttention(pass: Pass, args: MergeAttentionArgs): void {
     params: { rows, row_size },
   });
   checkStatus(native, native.ma_merge_attention(handle, block.address));
-}
-
-function checkShape(argument: string, { shape }: TensorRange, expected: readonly number[]): void {
-  if (shape.length !== expected.length || shape.some((extent, axis) => extent !== expected[axis])) {
-    throw refused(argument, `expected shape [${expected}], got [${shape}]`);
-  }
 }

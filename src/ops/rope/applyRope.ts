@@ -10,7 +10,7 @@ import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { Parameter } from "../../parameter.ts";
 import { type AttentionLayout, checkAxisOrder } from "../attention/attentionLayout.ts";
-import { batchOf, checkAxis, fromEnd, useBatched } from "../shapes.ts";
+import { batchOf, checkAxis, checkShapeIs, fromEnd, useBatched } from "../shapes.ts";
 import { isDual } from "../streams.ts";
 import { type RopeAngles, useAngles, usePositions } from "./ropeAngles.ts";
 
@@ -135,9 +135,7 @@ function useStream(stream: StreamFields, device: DeviceLifetime, prefix: string)
   const x = useBatched(givenX, device, `${prefix}x`, 3, "[nHeads, nTokens, headDim], or [nTokens, nHeads, headDim]");
   if (givenOut === undefined) return { x, out: x };
   const out = Tensor.use(givenOut, device, `${prefix}out`);
-  if (`${out.shape}` !== `${x.shape}`) {
-    throw refused(`${prefix}out`, `expected the shape [${x.shape}] of ${prefix}x, got [${out.shape}]`);
-  }
+  checkShapeIs(`${prefix}out`, out, x.shape, `, that of ${prefix}x`);
   return { x, out };
 }
 
