@@ -26,13 +26,6 @@ export function checkOptionalU32(value: unknown, fallback: number, argument: str
   return value === undefined ? fallback : checkU32(value, argument);
 }
 
-/** Returns `value`, or `fallback` where it is undefined, as a number of any kind. */
-export function checkOptionalNumber(value: unknown, fallback: number, argument: string): number {
-  if (value === undefined) return fallback;
-  if (typeof value !== "number") throw refused(argument, `expected a number, got ${display(value)}`);
-  return value;
-}
-
 /** Returns `value` when it is a number above 0 that is positive and finite as f32 too. */
 export function checkPositive(value: unknown, argument: string): number {
   if (typeof value !== "number" || !(Math.fround(value) > 0) || !Number.isFinite(Math.fround(value))) {

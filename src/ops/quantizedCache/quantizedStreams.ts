@@ -1,4 +1,4 @@
-import { checkFlag, checkOptionalNumber, refused } from "../../checks.ts";
+import { checkFlag, checkPositive, refused } from "../../checks.ts";
 import type { FloatDType } from "../../device/dtypes.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
@@ -154,7 +154,8 @@ export function useQuantizedCall(
   hasPages = false,
 ): QuantizedCall {
   const isSliding = checkFlag(args.isSliding, "isSliding");
-  const scaleFactorD512 = checkOptionalNumber(args.scaleFactorD512, 1, "scaleFactorD512");
+  const { scaleFactorD512: factor } = args;
+  const scaleFactorD512 = factor === undefined ? 1 : checkPositive(factor, "scaleFactorD512");
   // A field is read once, so that a getter can neither change it nor call in between.
   const { name } = argument;
   const { k, v, [name]: vectors, packed, norms, bits, packing } = args as Fields;
