@@ -56,6 +56,13 @@ const codes = {
   scale_factor_d512: "scaleFactorD512",
 } as const;
 
+/** `out0` and `lse0` to `out7` and `lse7`. */
+const parts = Object.fromEntries(
+  Array.from({ length: 8 }, (_, i) =>
+    ["out", "lse"].map((name) => [`${name}${i}`, `parts.${i}.${name}`] as const),
+  ).flat(),
+);
+
 /** What the operations call the arguments of the C functions, where it is not the C name. */
 const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<string, Name>> } = {
   ma_encode_kernel: {
@@ -115,22 +122,7 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
   ma_merge_attention: {
     rows: "out",
     row_size: "out",
-    out0: "parts.0.out",
-    lse0: "parts.0.lse",
-    out1: "parts.1.out",
-    lse1: "parts.1.lse",
-    out2: "parts.2.out",
-    lse2: "parts.2.lse",
-    out3: "parts.3.out",
-    lse3: "parts.3.lse",
-    out4: "parts.4.out",
-    lse4: "parts.4.lse",
-    out5: "parts.5.out",
-    lse5: "parts.5.lse",
-    out6: "parts.6.out",
-    lse6: "parts.6.lse",
-    out7: "parts.7.out",
-    lse7: "parts.7.lse",
+    ...parts,
   },
   ma_apply_rope: {
     q: ["x", "q.x"],
