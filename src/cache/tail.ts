@@ -1,6 +1,6 @@
 import type { Device } from "../device/device.ts";
 import type { Tensor } from "../device/tensor.ts";
-import { useKvFormat } from "./format.ts";
+import { type StreamFormat, useKvFormat } from "./format.ts";
 import { type KvCacheConfig, tailBytesPerToken } from "./options.ts";
 import { copyRuns, type Run } from "./runs.ts";
 import type { PageView, RingRows, StreamView } from "./store.ts";
@@ -21,6 +21,7 @@ export class Tail {
   /** Slots of a sequence. */
   readonly slots: number;
   readonly #config: KvCacheConfig;
+  readonly #format: StreamFormat;
   /** Slot of the first sequence. */
   readonly #first: number;
   readonly #layers: { readonly k: TailStream; readonly v: TailStream }[] = [];
@@ -36,6 +37,7 @@ export class Tail {
     this.#first = first;
     this.slots = config.tailSlots;
     const { layers, sequences, tailSlots, nKvHeads, headDim, tailDtype, storage } = config;
+    this.#format = useKvFormat(tailDtype, "tailDtype", headDim);
     const all = sequences * tailSlots;
     this.bytes = layers * all * tailBytesPerToken(config) + 8 * all;
     const allocate = (): TailStream => {
@@ -62,8 +64,7 @@ export class Tail {
 
   /** The pages of all sequences, of a token each; a sequence's slots are twice as many by {@link tables} as it has. */
   view(layer: number): PageView {
-    const { tailDtype, headDim } = this.#config;
-    const format = useKvFormat(tailDtype, "tailDtype", headDim);
+    const format = this.#format;
     const stream = ({ pages }: TailStream): StreamView => ({ rows: pages, norms: undefined, format, cache: pages });
     const { k, v } = this.layer(layer);
     return { k: stream(k), v: stream(v) };
