@@ -3,7 +3,8 @@
  * `src/reference/codebooks.ts` and `shaders/hadamard_codebooks.h`. With
  * `--check` it writes nothing and fails where a file differs.
  */
-import { type Codebook, lloydMax } from "./codebooks/lloyd-max.ts";
+import type { Codebook } from "../src/reference/codebooks.ts";
+import { lloydMax } from "./codebooks/lloyd-max.ts";
 
 const widths = [2, 3, 4, 5, 6, 8];
 
@@ -71,7 +72,7 @@ ${centroids.map((centroid) => `      ${centroid},`).join("\n")}
 
 /** The quantizer of N(0, 1) with the smallest mean squared error; its other half mirrors the centroids given. */
 export interface Codebook {
-  /** Positive centroids, ascending. */
+  /** Positive centroids, ascending: 2^(bits - 1) of them. */
   readonly centroids: readonly number[];
   /** Mean squared error. */
   readonly distortion: number;

@@ -3,14 +3,7 @@
  * for minimum distortion", 1960): each centroid is the mean of its cell, each
  * boundary the midpoint of two centroids. The optimum is symmetric and unique.
  */
-
-/** The optimum with 2^bits levels. Its other half mirrors the one given. */
-export interface Codebook {
-  /** Positive centroids, ascending: 2^(bits - 1) of them. */
-  readonly centroids: readonly number[];
-  /** Mean squared error. */
-  readonly distortion: number;
-}
+import type { Codebook } from "../../src/reference/codebooks.ts";
 
 /** Nodes and weights of the Gauss-Legendre rule on [-1, 1]. */
 function gaussLegendre(count: number): readonly { node: number; weight: number }[] {

@@ -3,7 +3,7 @@
 
 /** The quantizer of N(0, 1) with the smallest mean squared error; its other half mirrors the centroids given. */
 export interface Codebook {
-  /** Positive centroids, ascending. */
+  /** Positive centroids, ascending: 2^(bits - 1) of them. */
   readonly centroids: readonly number[];
   /** Mean squared error. */
   readonly distortion: number;
