@@ -155,6 +155,15 @@ describe("reading", () => {
     for (const bytes of hostile) expect(() => decodeSafetensors(bytes, "f")).toThrow(/^.{1,600}$/);
   });
 
+  test("a key given twice is found however long the strings are", () => {
+    const long = "x".repeat(3_000_000);
+    for (const json of [`{"${long}":{},"${long}":{}}`, `{"__metadata__":{"a":"${long}","b":"","b":""}}`]) {
+      expectRefusal(() => decodeSafetensors(file(json), "f"), "invalid-argument", "f", "twice");
+    }
+    const escapes = `{"__metadata__":{"a":"${'\\\\\\"'.repeat(500_000)}","a\\\\":"","\\"a":""}}`;
+    expect(decodeSafetensors(file(escapes)).metadata.size).toBe(3);
+  });
+
   test("any cut of a good file, and any flipped bit of its header, is refused or read: never a crash", () => {
     const good = encodeSafetensors({
       tensors: new Map([
