@@ -60,8 +60,15 @@ export function checkObject<T extends object>(value: T, argument: string): T {
 
 /** Refuses what is no path of a file. */
 export function checkPath(path: unknown): void {
-  if (typeof path === "string" && path !== "" && !path.includes("\0")) return;
-  throw refused("path", `expected that of a file, got ${display(path)}`);
+  if (typeof path !== "string" || path === "" || path.includes("\0")) {
+    throw refused("path", `expected that of a file, got ${display(path)}`);
+  }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(path)) {
+    throw refused(
+      "path",
+      `expected that of a file, got the URL ${display(path)}; fileURLToPath makes one of a file: URL`,
+    );
+  }
 }
 
 /** The error for `argument`; `invalid-argument` unless another code is given. */

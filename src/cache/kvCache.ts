@@ -259,7 +259,10 @@ export class KvCache {
    * Writes the sequences to a safetensors file: what is in use of codes, values and tails, with layout, formats, lengths,
    * how keys are turned, hashes of the codebooks and signs that codes mean, and a SHA-256 of it all.
    *
-   * Errors: `invalid-state` during a step; `invalid-argument` where the file cannot be written.
+   * The file takes the place of one that is there once it is whole.
+   *
+   * Errors: `invalid-state` during a step; `invalid-argument` where the file cannot be written; `unsupported` for more
+   * than 4 GiB.
    */
   async save(path: string): Promise<void> {
     this.#checkIdle("save");
@@ -271,7 +274,7 @@ export class KvCache {
    * given have to be those of the file, but for `storage`, which a file has not.
    *
    * Errors: `invalid-argument`, with both values, for a file of another version, other options, other codebooks or signs,
-   * or one that was changed.
+   * or one that was changed; `unsupported` for one of more than 4 GiB.
    *
    * @example
    * using cache = await KvCache.load(device, "prompt.safetensors", { headDim: 128 });

@@ -59,6 +59,9 @@ export interface SafetensorsHeader {
 /** Longest header that is read, in bytes: the limit of the format's own library. */
 export const maxHeaderLength = 100_000_000;
 
+/** Longest file that is read or written as a whole, in bytes: no ArrayBuffer holds more. */
+export const maxFileLength = 2 ** 32;
+
 /** Most axes of a tensor. */
 export const maxAxes = 32;
 
@@ -78,6 +81,12 @@ export function byteLengthOf(dtype: SafetensorsDType, shape: readonly number[]):
 export function quoted(name: string): string {
   const longest = 100;
   return JSON.stringify(name.length > longest ? `${name.slice(0, longest)}...` : name);
+}
+
+/** The error for a file that the system does not let be read or written; one of this package's own stays. */
+export function failed(path: string, error: unknown): MetalAttentionError {
+  if (error instanceof MetalAttentionError) return error;
+  return malformed(path, error instanceof Error ? error.message : String(error), error);
 }
 
 /** The error for a file or tensor that breaks the format. */

@@ -1,12 +1,15 @@
+import { constants } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import * as z from "zod";
 import { checkPath, display, refused } from "../checks.ts";
-import { MetalAttentionError } from "../errors.ts";
 import {
   byteLengthOf,
   elementSizes,
+  failed,
   lengthBytes,
   malformed,
   maxAxes,
+  maxFileLength,
   maxHeaderLength,
   metadataKey,
   quoted,
@@ -28,24 +31,28 @@ const tensorEntry = z.strictObject({
 const metadataEntries = z.map(z.string(), z.string());
 
 /**
- * Reads a safetensors file. The tensors' bytes are views into the file's.
+ * Reads a safetensors file, its header first. The tensors' bytes are views into one array.
  *
- * Errors: `invalid-argument` naming the path, for a file that cannot be read
- * or that {@link decodeSafetensors} refuses.
+ * Errors: `invalid-argument` naming the path, for a file that cannot be read, is no regular file, or that
+ * {@link decodeSafetensors} refuses; `unsupported` for one of more than 4 GiB.
  *
  * @example
  * const { tensors } = await readSafetensors("layer.safetensors");
  * console.log(tensors.get("q")?.shape);
  */
 export async function readSafetensors(path: string): Promise<Safetensors> {
-  checkPath(path);
-  let bytes: Uint8Array;
-  try {
-    bytes = await Bun.file(path).bytes();
-  } catch (error) {
-    throw malformed(path, error instanceof Error ? error.message : String(error), error);
-  }
-  return decodeSafetensors(bytes, path);
+  return await useFile(path, async (file, fileLength) => {
+    const header = await headerOf(file, fileLength, path);
+    if (fileLength > maxFileLength) {
+      throw refused(
+        path,
+        `the file has ${fileLength} bytes, and no more than ${maxFileLength} are read at once; read its tensors one by ` +
+          "one, from where readSafetensorsHeader says that they are",
+        "unsupported",
+      );
+    }
+    return contentOf(header, await bytesOf(file, header.dataStart, fileLength, path));
+  });
 }
 
 /**
@@ -60,20 +67,14 @@ export async function readSafetensors(path: string): Promise<Safetensors> {
 export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Safetensors {
   if (!(bytes instanceof Uint8Array)) throw refused("bytes", `expected a Uint8Array, got ${display(bytes)}`);
   const header = readHeader(bytes, bytes.length, label);
-  const data = bytes.subarray(lengthBytes + header.byteLength);
-  const { tensors: places, metadata } = placesOf(header.entries, data.length, label);
-  const tensors = new Map<string, SafetensorsTensor>();
-  for (const [name, { dtype, shape, start, end }] of places) {
-    tensors.set(name, { dtype, shape, bytes: data.subarray(start, end) });
-  }
-  return { tensors, metadata };
+  return contentOf(header, bytes.subarray(header.dataStart));
 }
 
 /**
  * Reads the header of a safetensors file and leaves the data where it is: for files that are larger than memory, or whose
  * tensors go elsewhere. `start` and `end` of a tensor are bytes of the file.
  *
- * Errors: as of {@link readSafetensors}.
+ * Errors: `invalid-argument` as of {@link readSafetensors}.
  *
  * @example
  * const { tensors } = await readSafetensorsHeader("model.safetensors");
@@ -81,25 +82,57 @@ export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Saf
  * const bytes = await Bun.file("model.safetensors").slice(start, end).bytes();
  */
 export async function readSafetensorsHeader(path: string): Promise<SafetensorsHeader> {
-  checkPath(path);
-  let bytes: Uint8Array;
-  let fileLength: number;
-  try {
-    const file = Bun.file(path);
-    fileLength = (await file.stat()).size;
-    const first = await file.slice(0, lengthBytes).bytes();
-    const declared = declaredLength(first, path);
-    bytes = await file.slice(0, Math.min(lengthBytes + declared, fileLength)).bytes();
-  } catch (error) {
-    if (error instanceof MetalAttentionError) throw error;
-    throw malformed(path, error instanceof Error ? error.message : String(error), error);
-  }
-  const header = readHeader(bytes, fileLength, path);
-  const dataStart = lengthBytes + header.byteLength;
-  const { tensors: places, metadata } = placesOf(header.entries, fileLength - dataStart, path);
+  const { dataStart, tensors: places, metadata } = await useFile(path, (file, length) => headerOf(file, length, path));
   const tensors = new Map<string, SafetensorsPlace>();
   for (const [name, { dtype, shape, start, end }] of places) {
     tensors.set(name, { dtype, shape, start: dataStart + start, end: dataStart + end });
+  }
+  return { tensors, metadata };
+}
+
+/** Calls `use` with an open file and its length; whatever goes wrong is an error that names the path. */
+async function useFile<T>(path: string, use: (file: FileHandle, length: number) => Promise<T>): Promise<T> {
+  checkPath(path);
+  try {
+    // Otherwise a FIFO is waited for until someone writes.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const status = await file.stat();
+      if (!status.isFile()) throw malformed(path, "it is no regular file");
+      return await use(file, status.size);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw failed(path, error);
+  }
+}
+
+async function headerOf(file: FileHandle, fileLength: number, path: string): Promise<Header> {
+  const first = await bytesOf(file, 0, Math.min(lengthBytes, fileLength), path);
+  const end = Math.min(lengthBytes + declaredLength(first, path), fileLength);
+  return readHeader(await bytesOf(file, 0, end, path), fileLength, path);
+}
+
+/** Bytes `start` to `end` of a file, which are there unless it becomes shorter meanwhile. */
+async function bytesOf(file: FileHandle, start: number, end: number, path: string): Promise<Uint8Array> {
+  const bytes = new Uint8Array(end - start);
+  let count = 0;
+  // The system reads 2 GiB at most at once.
+  while (count < bytes.length) {
+    const { bytesRead } = await file.read(bytes, count, bytes.length - count, start + count);
+    if (bytesRead === 0)
+      throw malformed(path, `it had more than ${start + count} bytes, and became shorter as it was read`);
+    count += bytesRead;
+  }
+  return bytes;
+}
+
+/** The tensors of a file whose data is `data`. */
+function contentOf({ tensors: places, metadata }: SafetensorsHeader, data: Uint8Array): Safetensors {
+  const tensors = new Map<string, SafetensorsTensor>();
+  for (const [name, { dtype, shape, start, end }] of places) {
+    tensors.set(name, { dtype, shape, bytes: data.subarray(start, end) });
   }
   return { tensors, metadata };
 }
@@ -157,12 +190,13 @@ function declaredLength(bytes: Uint8Array, label: string): number {
   return Number(declared);
 }
 
-/** The header of a file of `fileLength` bytes, of which `bytes` are the first. */
-function readHeader(
-  bytes: Uint8Array,
-  fileLength: number,
-  label: string,
-): { byteLength: number; entries: Record<string, unknown> } {
+/** What a header says, with places counted from where the data starts. */
+interface Header extends SafetensorsHeader {
+  readonly dataStart: number;
+}
+
+/** The header of a file of `fileLength` bytes, of which `bytes` are the first, checked against that length. */
+function readHeader(bytes: Uint8Array, fileLength: number, label: string): Header {
   const byteLength = declaredLength(bytes, label);
   const present = fileLength - lengthBytes;
   if (byteLength > present) {
@@ -183,7 +217,8 @@ function readHeader(
   }
   const repeated = repeatedKey(text);
   if (repeated !== undefined) throw malformed(label, `the header has the key ${quoted(repeated)} twice`);
-  return { byteLength, entries: value };
+  const dataStart = lengthBytes + byteLength;
+  return { dataStart, ...placesOf(value, fileLength - dataStart, label) };
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,11 +1,14 @@
-import { rename, rm } from "node:fs/promises";
-import { checkPath } from "../checks.ts";
+import { lstat, mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { checkObject, checkPath, display, refused } from "../checks.ts";
 import {
   byteLengthOf,
   elementSizes,
+  failed,
   lengthBytes,
   malformed,
   maxAxes,
+  maxFileLength,
   maxHeaderLength,
   metadataKey,
   type SafetensorsTensor,
@@ -23,33 +26,33 @@ export interface SafetensorsContent {
  * largest first, and then by name, so that each begins at a multiple of its
  * element size.
  *
- * Errors: `invalid-argument` for extents that are no whole numbers, more than 32
- * axes, bytes that do not fit the shape, a tensor named `__metadata__`, or a
- * header beyond 100 MB.
+ * Errors: `invalid-argument` for another type than is declared, extents that are
+ * no whole numbers, more than 32 axes, bytes that do not fit the shape, a tensor
+ * named `__metadata__`, or a header beyond 100 MB; `unsupported` for more than
+ * 4 GiB in all.
  */
-export function encodeSafetensors({ tensors, metadata }: SafetensorsContent): Uint8Array<ArrayBuffer> {
-  const sorted = [...tensors].sort(
-    ([nameA, a], [nameB, b]) => elementSizes[b.dtype] - elementSizes[a.dtype] || compare(nameA, nameB),
-  );
+export function encodeSafetensors(content: SafetensorsContent): Uint8Array<ArrayBuffer> {
+  const { tensors, metadata } = checkObject(content, "content");
+  const sorted = [...checkMap(tensors, "tensors")]
+    .map(([name, tensor]) => [name, useTensor(name, tensor)] as const)
+    .sort(([nameA, a], [nameB, b]) => elementSizes[b.dtype] - elementSizes[a.dtype] || compare(nameA, nameB));
   const entries: [string, unknown][] = [];
-  if (metadata !== undefined && metadata.size > 0) {
-    entries.push([metadataKey, Object.fromEntries([...metadata].sort(([a], [b]) => compare(a, b)))]);
-  }
+  if (metadata !== undefined && checkMap(metadata, "metadata").size > 0) entries.push([metadataKey, textsOf(metadata)]);
   let end = 0;
   for (const [name, { dtype, shape, bytes }] of sorted) {
-    if (name === metadataKey) throw malformed(name, "the name is taken by the file's metadata");
-    if (shape.length > maxAxes || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
-      throw malformed(name, `the shape [${shape}] is not at most ${maxAxes} whole numbers`);
-    }
-    const needed = byteLengthOf(dtype, shape);
-    if (needed !== bytes.length) {
-      throw malformed(name, `${dtype} [${shape}] takes ${needed ?? "too many"} bytes, got ${bytes.length}`);
-    }
     entries.push([name, { dtype, shape, data_offsets: [end, end + bytes.length] }]);
     end += bytes.length;
   }
   const header = headerBytes(entries);
-  const file = new Uint8Array(lengthBytes + header.length + end);
+  const length = lengthBytes + header.length + end;
+  if (length > maxFileLength) {
+    throw refused(
+      "tensors",
+      `the file would have ${length} bytes, and ${maxFileLength} are the most; write several files`,
+      "unsupported",
+    );
+  }
+  const file = new Uint8Array(length);
   new DataView(file.buffer).setBigUint64(0, BigInt(header.length), true);
   file.set(header, lengthBytes);
   let start = lengthBytes + header.length;
@@ -60,8 +63,48 @@ export function encodeSafetensors({ tensors, metadata }: SafetensorsContent): Ui
   return file;
 }
 
+function checkMap<T extends ReadonlyMap<unknown, unknown>>(value: T, argument: string): T {
+  if (!(value instanceof Map)) throw refused(argument, `expected a Map, got ${display(value)}`);
+  return value;
+}
+
+/** A tensor whose fields are what they are declared to be, each read once. */
+function useTensor(name: string, tensor: SafetensorsTensor): SafetensorsTensor {
+  if (typeof name !== "string") throw refused("tensors", `expected names that are strings, got ${display(name)}`);
+  if (name === metadataKey) throw malformed(name, "the name is taken by the file's metadata");
+  const { dtype, shape, bytes } = checkObject(tensor, name);
+  if (!Object.hasOwn(elementSizes, dtype)) {
+    throw malformed(name, `expected a dtype of ${Object.keys(elementSizes).join(", ")}, got ${display(dtype)}`);
+  }
+  if (!Array.isArray(shape)) throw malformed(name, `expected a shape that is an array, got ${display(shape)}`);
+  if (shape.length > maxAxes || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
+    throw malformed(name, `the shape [${shape}] is not at most ${maxAxes} whole numbers`);
+  }
+  if (!(bytes instanceof Uint8Array)) {
+    throw malformed(name, `expected bytes that are a Uint8Array, got ${display(bytes)}`);
+  }
+  const needed = byteLengthOf(dtype, shape);
+  if (needed !== bytes.length) {
+    throw malformed(name, `${dtype} [${shape}] takes ${needed ?? "too many"} bytes, got ${bytes.length}`);
+  }
+  return { dtype, shape, bytes };
+}
+
+/** Metadata as the header has it, sorted. */
+function textsOf(metadata: ReadonlyMap<string, string>): Record<string, string> {
+  for (const [key, text] of metadata) {
+    if (typeof key === "string" && typeof text === "string") continue;
+    throw refused("metadata", `expected strings by strings, got ${display(text)} by ${display(key)}`);
+  }
+  return Object.fromEntries([...metadata].sort(([a], [b]) => compare(a, b)));
+}
+
 /**
- * Writes a safetensors file, under a temporary name until it is whole.
+ * Writes a safetensors file, under a temporary name beside it until it is whole. A file that is there is replaced and
+ * its permissions stay; of a symbolic link, the file that it leads to. Missing folders are made.
+ *
+ * Errors: as of {@link encodeSafetensors}; `invalid-argument` naming the path, with the system's reason, where the file
+ * cannot be written, and where something else than a regular file is in its place.
  *
  * @example
  * const bytes = new Uint8Array(new Float32Array([1, 2]).buffer);
@@ -70,13 +113,46 @@ export function encodeSafetensors({ tensors, metadata }: SafetensorsContent): Ui
 export async function writeSafetensors(path: string, content: SafetensorsContent): Promise<void> {
   checkPath(path);
   const bytes = encodeSafetensors(content);
-  const temporary = `${path}.${process.pid}.tmp`;
   try {
-    await Bun.write(temporary, bytes);
-    await rename(temporary, path);
+    const { file, mode } = await placeOf(path);
+    await replace(file, mode, bytes);
   } catch (error) {
-    await rm(temporary, { force: true });
-    throw malformed(path, error instanceof Error ? error.message : String(error), error);
+    throw failed(path, error);
+  }
+}
+
+/** The file that `path` means, and its permissions where there is one. */
+async function placeOf(path: string): Promise<{ file: string; mode?: number }> {
+  const found = await lstat(path).catch((error) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+  if (found === undefined) {
+    await mkdir(dirname(path), { recursive: true });
+    return { file: path };
+  }
+  const file = await realpath(path);
+  const status = await stat(file);
+  if (!status.isFile()) throw malformed(path, "what is there is no regular file");
+  return { file, mode: status.mode & 0o777 };
+}
+
+async function replace(file: string, mode: number | undefined, bytes: Uint8Array): Promise<void> {
+  // Of each call its own, and short, since that of the file may be as long as the system allows.
+  const temporary = join(dirname(file), `.ma-${crypto.randomUUID()}.tmp`);
+  const handle = await open(temporary, "wx", mode);
+  try {
+    try {
+      // What the umask takes away.
+      if (mode !== undefined) await handle.chmod(mode);
+      await handle.writeFile(bytes);
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    // The reason is the first error.
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw error;
   }
 }
 

@@ -1,5 +1,16 @@
-import { describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { afterAll, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -8,6 +19,7 @@ import {
   floatValues,
   readSafetensors,
   readSafetensorsHeader,
+  type SafetensorsContent,
   type SafetensorsDType,
   type SafetensorsTensor,
   writeSafetensors,
@@ -266,6 +278,42 @@ describe("writing", () => {
     );
   });
 
+  test("refuses more than an ArrayBuffer holds", () => {
+    const half: SafetensorsTensor = { dtype: "U8", shape: [2 ** 31], bytes: new Uint8Array(2 ** 31) };
+    const halves = new Map(["a", "b", "c"].map((name) => [name, half]));
+    expectRefusal(() => encodeSafetensors({ tensors: halves }), "unsupported", "tensors", 3 * 2 ** 31 + 240, 2 ** 32);
+  });
+
+  const x = { dtype: "U8", shape: [3], bytes: new Uint8Array(3) };
+  const wrong: [what: string, content: unknown, argument: string, part: string][] = [
+    ["nothing", undefined, "content", "undefined"],
+    ["null", null, "content", "null"],
+    ["no tensors", {}, "tensors", "undefined"],
+    ["tensors in an object", { tensors: { x } }, "tensors", "an object"],
+    ["tensors in an array", { tensors: [["x", x]] }, "tensors", "an array"],
+    ["a name that is no string", { tensors: new Map([[3, x]]) }, "tensors", "3"],
+    ["a tensor that is null", { tensors: new Map([["x", null]]) }, "x", "null"],
+    ["no dtype", { tensors: new Map([["x", { ...x, dtype: undefined }]]) }, "x", "dtype"],
+    ["a dtype of objects", { tensors: new Map([["x", { ...x, dtype: "toString" }]]) }, "x", "dtype"],
+    ["no shape", { tensors: new Map([["x", { ...x, shape: undefined }]]) }, "x", "shape"],
+    ["a shape that is a number", { tensors: new Map([["x", { ...x, shape: 3 }]]) }, "x", "shape"],
+    ["no bytes", { tensors: new Map([["x", { ...x, bytes: undefined }]]) }, "x", "bytes"],
+    ["bytes in an array", { tensors: new Map([["x", { ...x, bytes: [1, 2, 3] }]]) }, "x", "an array"],
+    ["bytes of another type", { tensors: new Map([["x", { ...x, bytes: new Uint16Array(3) }]]) }, "x", "bytes"],
+    ["metadata that is null", { tensors: new Map(), metadata: null }, "metadata", "null"],
+    ["metadata in an object", { tensors: new Map(), metadata: { a: "b" } }, "metadata", "an object"],
+    ["a number in metadata", { tensors: new Map(), metadata: new Map([["a", 1]]) }, "metadata", "1"],
+    ["a number as a key of metadata", { tensors: new Map(), metadata: new Map([[2, "b"]]) }, "metadata", "2"],
+  ];
+  test.each(wrong)("refuses %s by name", async (_, content, argument, part) => {
+    expectRefusal(() => encodeSafetensors(content as SafetensorsContent), "invalid-argument", argument, part);
+    const folder = mkdtempSync(join(tmpdir(), "safetensors-"));
+    const path = join(folder, "x");
+    expect((await rejectionOf(writeSafetensors(path, content as SafetensorsContent))).argument).toBe(argument);
+    expect(readdirSync(folder)).toEqual([]);
+    rmSync(folder, { recursive: true });
+  });
+
   test("to a file and back; a failure leaves nothing behind and names the path", async () => {
     const folder = mkdtempSync(join(tmpdir(), "safetensors-"));
     try {
@@ -279,6 +327,126 @@ describe("writing", () => {
       expect(readdirSync(folder)).toEqual(["a.safetensors"]);
     } finally {
       rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe("a file in its place", () => {
+  const root = mkdtempSync(join(tmpdir(), "metal-attention-files-"));
+  afterAll(() => rmSync(root, { recursive: true }));
+  const contentOf = (value: number) => ({
+    tensors: new Map([["x", { dtype: "U8", shape: [1000], bytes: new Uint8Array(1000).fill(value) } as const]]),
+  });
+  const write = (path: string) => writeSafetensors(path, contentOf(1));
+  const firstOf = async (path: string) => (await readSafetensors(path)).tensors.get("x")?.bytes[0];
+  const folder = (name: string) => {
+    const path = join(root, name);
+    mkdirSync(path);
+    return path;
+  };
+  const fifo = (name: string) => {
+    const path = join(root, name);
+    expect(Bun.spawnSync(["mkfifo", path]).exitCode).toBe(0);
+    return path;
+  };
+
+  test("of several saves at once one stays whole, and none fails", async () => {
+    const inside = folder("at once");
+    const path = join(inside, "x.safetensors");
+    await Promise.all(Array.from({ length: 16 }, (_, i) => writeSafetensors(path, contentOf(i))));
+    expect(await firstOf(path)).toBeWithin(0, 16);
+    expect(readdirSync(inside)).toEqual(["x.safetensors"]);
+  });
+
+  test("a name may be as long as the system allows", async () => {
+    const path = join(root, "n".repeat(255));
+    await writeSafetensors(path, contentOf(3));
+    expect(await firstOf(path)).toBe(3);
+  });
+
+  test("what replaces a file has its permissions, and a new one those that files have", async () => {
+    const path = join(root, "permissions");
+    await writeSafetensors(path, contentOf(1));
+    writeFileSync(join(root, "any"), "");
+    expect(statSync(path).mode).toBe(statSync(join(root, "any")).mode);
+    for (const mode of [0o600, 0o666, 0o640]) {
+      chmodSync(path, mode);
+      await writeSafetensors(path, contentOf(2));
+      expect(statSync(path).mode & 0o777).toBe(mode);
+    }
+  });
+
+  test("a link stays one, and the file that it leads to is replaced", async () => {
+    const target = join(folder("elsewhere"), "target");
+    const link = join(root, "link");
+    writeFileSync(target, "before");
+    symlinkSync(target, link);
+    await writeSafetensors(link, contentOf(4));
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(await firstOf(target)).toBe(4);
+    rmSync(target);
+    expect((await rejectionOf(writeSafetensors(link, contentOf(5)))).message).toContain("ENOENT");
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  });
+
+  test("missing folders are made", async () => {
+    const path = join(root, "a/b/c");
+    await writeSafetensors(path, contentOf(6));
+    expect(await firstOf(path)).toBe(6);
+  });
+
+  test("what is no regular file is neither replaced nor read", async () => {
+    const device = join(root, "device");
+    // A link, so that a test which fails does not replace the device.
+    symlinkSync("/dev/null", device);
+    for (const path of [folder("in the way"), fifo("fifo"), device]) {
+      for (const call of [write, readSafetensors, readSafetensorsHeader]) {
+        const { code, argument, message } = await rejectionOf(call(path));
+        expect({ code, argument }).toEqual({ code: "invalid-argument", argument: path });
+        expect(message).toContain("no regular file");
+      }
+    }
+    expect(lstatSync(device).isSymbolicLink()).toBe(true);
+    expect(lstatSync(join(root, "fifo")).isFIFO()).toBe(true);
+  });
+
+  test("of more than 4 GiB, the header alone is read", async () => {
+    const path = join(root, "large");
+    const length = 5 * 2 ** 30;
+    const header = file({ x: { dtype: "U8", shape: [length], data_offsets: [0, length] } });
+    writeFileSync(path, header);
+    truncateSync(path, header.length + length);
+    const { code, argument, message } = await rejectionOf(readSafetensors(path));
+    expect({ code, argument }).toEqual({ code: "unsupported", argument: path });
+    expect(message).toContain(`${header.length + length} bytes`);
+    expect(message).toContain(`${2 ** 32}`);
+    const place = (await readSafetensorsHeader(path)).tensors.get("x");
+    expect([place?.start, place?.end]).toEqual([header.length, header.length + length]);
+  });
+
+  test("the system's reason is given, whatever it is", async () => {
+    const file = join(root, "file");
+    writeFileSync(file, "");
+    const cases: [path: string, reason: string][] = [
+      [join(file, "x"), "ENOTDIR"],
+      [join(root, "n".repeat(256)), "ENAMETOOLONG"],
+    ];
+    for (const [path, reason] of cases) {
+      for (const call of [write, readSafetensors, readSafetensorsHeader]) {
+        const { code, argument, message } = await rejectionOf(call(path));
+        expect({ code, argument }).toEqual({ code: "invalid-argument", argument: path });
+        expect(message).toContain(reason);
+      }
+    }
+  });
+
+  test("a URL is no path", async () => {
+    for (const path of ["s3://bucket/x", "file:///x", "https://example.com/x"]) {
+      for (const call of [write, readSafetensors, readSafetensorsHeader]) {
+        const { code, argument, message } = await rejectionOf(call(path));
+        expect({ code, argument }).toEqual({ code: "invalid-argument", argument: "path" });
+        expect(message).toContain("URL");
+      }
     }
   });
 });
