@@ -108,6 +108,11 @@ test("refusals", () => {
   refuse({ type: "dynamic" }, "type", "llama3", "dynamic");
   refuse({ type: "toString" }, "type", "toString");
   refuse({ rotaryDim: 7 }, "rotaryDim", 7);
+  for (const rotaryDim of [2050, 2 ** 28, 2 ** 40]) {
+    const args: RopeFrequenciesArgs = { type: "default", rotaryDim, theta: 10_000 };
+    expectRefusal(() => ropeFrequencies(args), "unsupported", "rotaryDim", rotaryDim, 2048);
+  }
+  expect(ropeFrequencies({ type: "default", rotaryDim: 2048, theta: 10_000 }).invFreq.length).toBe(1024);
   refuse({ theta: -1 }, "theta", -1);
   refuse({ factor: 2 }, "factor");
   refuse({ type: "linear" }, "factor", "undefined");

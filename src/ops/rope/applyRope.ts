@@ -69,7 +69,8 @@ const block = new Block(structSizes.MAApplyRopeArgs);
  *
  * Errors: `invalid-argument` when shapes disagree, tensors overlap (an output
  * may be its own input) or a size is odd; `overflow` for a position beyond 2^24;
- * `unsupported` for another dtype, or q and k of different dtypes.
+ * `unsupported` for another dtype, q and k of different dtypes, or more than
+ * 2048 coordinates that turn.
  *
  * @example
  * applyRope(pass, { q: { x: q }, k: { x: k }, start: 17, theta: 500_000, pairing: "half" });

@@ -3,7 +3,7 @@ import { OptionNames } from "../../optionNames.ts";
 
 /** What every kind of rotary embedding has. */
 interface RopeBase {
-  /** Coordinates that turn, an even number: headDim, or a part of it. */
+  /** Coordinates that turn, an even number up to 2048: headDim, or a part of it. */
   readonly rotaryDim: number;
   /** Base of the frequencies, for example 10,000 or 500,000. */
   readonly theta: number;
@@ -132,7 +132,9 @@ const argNames = {
  * The frequencies of a model's rotary embedding, by the published formulas, in
  * float64 rounded once to f32.
  *
- * Errors: `invalid-argument` for a type, size or factor outside its range.
+ * Errors: `invalid-argument` for a type, size or factor outside its range;
+ * `unsupported` for a `rotaryDim` beyond 2048, the most that {@link applyRope}
+ * takes.
  *
  * @example
  * const rope = ropeFrequencies({
@@ -261,10 +263,14 @@ function longropeScale({ factor, originalMaxPositions, attentionScale }: LongRop
   return Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
 }
 
+/** The most that an operation's table of frequencies has room for. */
+const mostRotaryDim = 2048;
+
 /** Coordinates that turn: an even number. */
 export function checkRotaryDim(value: unknown, argument = "rotaryDim"): number {
-  if (typeof value !== "number" || !Number.isInteger(value) || value < 2 || value % 2 !== 0 || value > 0xffff_fffe) {
-    throw refused(argument, `expected an even number from 2 on, got ${display(value)}`);
+  if (typeof value !== "number" || !Number.isInteger(value) || value < 2 || value % 2 !== 0) {
+    throw refused(argument, `expected an even number from 2 to ${mostRotaryDim}, got ${display(value)}`);
   }
+  if (value > mostRotaryDim) throw refused(argument, `${value} exceeds ${mostRotaryDim}`, "unsupported");
   return value;
 }
