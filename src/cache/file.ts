@@ -48,7 +48,7 @@ const savedSequences = z.array(
     denseFrom: count,
     pages: z.array(z.int().check(z.gte(-1))),
     released: count,
-    ids: z.array(z.number()),
+    ids: z.array(z.int()),
   }),
 );
 const savedNotes = z.array(z.nullable(z.string()));

@@ -286,6 +286,9 @@ export class KvCache {
     const { storage } = expected;
     const cache = new KvCache(device, storage === undefined ? saved.options : { ...saved.options, storage });
     try {
+      const { layers } = cache.#config;
+      const notes = saved.ropeNotes.length;
+      if (notes !== layers) throw unlike(path, "number of layers that have a rope", `${notes}`, `${layers}`);
       const states = saved.sequences.map((sequence) => {
         const state = cache.#sequences.restore(sequence);
         if (state === undefined)

@@ -4,7 +4,7 @@ import type { SavedSequence } from "./file.ts";
 import type { KvMemory } from "./memory.ts";
 import type { KvCacheConfig } from "./options.ts";
 import { PagePool } from "./pagePool.ts";
-import { cutTo, reasonAgainst, type SequenceState } from "./state.ts";
+import { cutTo, isPossible, reasonAgainst, type SequenceState } from "./state.ts";
 
 /** The sequences of a cache, and which pages each has. */
 export class Sequences {
@@ -137,11 +137,10 @@ export class Sequences {
 
   /** A sequence as a file has it; undefined where it cannot be one of this cache. */
   restore({ pages, ...saved }: SavedSequence): SequenceState | undefined {
-    const { kind, sequences, pageCount, pageTokens, capacity, tail } = this.#config;
-    const { slot, length, high, quantized, denseFrom, released, ids } = saved;
-    if (slot >= sequences || this.#states[slot] !== undefined || ids.length > length || length > high) return undefined;
-    if (kind !== "ring" && length > capacity) return undefined;
-    if (tail > 0 ? quantized > length || denseFrom > length : quantized > high) return undefined;
+    const { kind, sequences, pageCount, pageTokens } = this.#config;
+    const { slot, length, released } = saved;
+    if (slot >= sequences || this.#states[slot] !== undefined) return undefined;
+    if (!isPossible(this.#config, { pages, ...saved })) return undefined;
     const wanted = kind === "paged" ? Math.ceil(length / pageTokens) : 1;
     const own = pages.slice(released);
     const arePages = own.every((page) => (kind === "paged" ? page >= 0 && page < pageCount : page === slot));

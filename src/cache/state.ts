@@ -1,4 +1,4 @@
-import type { KvCacheConfig } from "./options.ts";
+import { type KvCacheConfig, mostPositions } from "./options.ts";
 
 /** @internal Where a sequence stands. */
 export interface SequenceState {
@@ -21,7 +21,11 @@ export interface SequenceState {
 }
 
 /** Tokens that are quantized in a sequence of `length`: a matter of the length alone, but that none comes back. */
-export function quantizedAt({ tail, tailBlock }: KvCacheConfig, { quantized }: SequenceState, length: number): number {
+export function quantizedAt(
+  { tail, tailBlock }: KvCacheConfig,
+  { quantized }: Pick<SequenceState, "quantized">,
+  length: number,
+): number {
   if (tail === 0) return length;
   return Math.max(quantized, Math.floor(Math.max(0, length - tail) / tailBlock) * tailBlock);
 }
@@ -40,7 +44,11 @@ export function staysFrom({ kind, pageTokens }: KvCacheConfig, from: number, to:
 }
 
 /** What of a sequence is in the way of having `length` tokens alone; undefined where nothing is. */
-export function reasonAgainst(config: KvCacheConfig, state: SequenceState, length: number): string | undefined {
+export function reasonAgainst(
+  config: KvCacheConfig,
+  state: Pick<SequenceState, "length" | "high" | "released">,
+  length: number,
+): string | undefined {
   const { kind, keep, window, pageTokens } = config;
   if (window === 0 || length <= keep) return undefined;
   const oldestSeen = Math.max(keep, length - window + 1);
@@ -61,12 +69,24 @@ export function reasonAgainst(config: KvCacheConfig, state: SequenceState, lengt
   );
 }
 
+/** Whether steps, trims and forks can lead to a state, its pages aside. */
+export function isPossible(config: KvCacheConfig, state: Omit<SequenceState, "isLive">): boolean {
+  const { kind, capacity, window, tail, tailBlock } = config;
+  const { length, high, quantized, denseFrom, released, ids } = state;
+  if (ids.length > length || length > high || high > (kind === "ring" ? mostPositions : capacity)) return false;
+  if (quantized > length || quantized < quantizedAt(config, { quantized: 0 }, length)) return false;
+  // What is not quantized by blocks was cut where the tail begins.
+  if (denseFrom > length || (tail > 0 && quantized % tailBlock > 0 && quantized > denseFrom)) return false;
+  if (released > 0 && (kind !== "paged" || window === 0)) return false;
+  return reasonAgainst(config, state, length) === undefined;
+}
+
 /** Makes a sequence one of its first `length` tokens; `reasonAgainst` has nothing against it. */
 export function cutTo(config: KvCacheConfig, state: SequenceState, length: number): void {
   const { kind, keep, tailSlots } = config;
   // Tokens whose slots of the tail were taken by others stay quantized.
   const denseFrom = Math.max(state.denseFrom, state.high - tailSlots);
-  const wanted = quantizedAt(config, { ...state, quantized: 0 }, length);
+  const wanted = quantizedAt(config, { quantized: 0 }, length);
   state.quantized = Math.min(length, state.quantized, Math.max(wanted, denseFrom));
   state.denseFrom = Math.min(length, denseFrom);
   state.length = length;

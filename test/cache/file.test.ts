@@ -180,6 +180,72 @@ describe("save and load", () => {
     expect((await rejectionOf(KvCache.load(device, other))).code).toBe("invalid-argument");
   });
 
+  /** A file with other metadata, and the hash that goes with it. */
+  async function forged(path: string, change: (texts: Record<string, string>) => void): Promise<string> {
+    const { tensors, metadata } = await readSafetensors(path);
+    const texts: Record<string, string> = Object.fromEntries(metadata);
+    change(texts);
+    const hash = new Bun.CryptoHasher("sha256");
+    for (const key of ["format", "version", "options", "codebooks", "signs", "rope", "sequences"]) {
+      hash.update(`${texts[key]}\0`);
+    }
+    for (const [name, { dtype, shape, bytes }] of [...tensors].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      hash.update(`${name} ${dtype} ${shape}\0`).update(bytes);
+    }
+    const other = join(folder, "forged.safetensors");
+    const changed = new Map(Object.entries({ ...texts, sha256: hash.digest("hex") }));
+    await writeSafetensors(other, { tensors, metadata: changed });
+    return other;
+  }
+
+  type Fields = Record<string, unknown> & { pages: number[]; released: number };
+  const pages = { tokens: 4, count: 20 };
+  // 30 tokens and 33, with a rollback of 3 and a window of 9: of the first, 4 pages are given back.
+  const windowed = { pages, window: 9, rollback: 3 };
+  const ring = { capacity: 18, window: 9, keep: 3, rollback: 2 };
+  const impossible: [what: string, options: Partial<KvCacheOptions>, change: (fields: Fields) => void][] = [
+    ["high beyond the capacity", {}, (fields) => Object.assign(fields, { high: 49 })],
+    ["high beyond 2^30", ring, (fields) => Object.assign(fields, { high: 2 ** 30 + 1 })],
+    ["high that a ring has not", ring, (fields) => Object.assign(fields, { high: 40 })],
+    ["fewer tokens quantized than there are", {}, (fields) => Object.assign(fields, { quantized: 29 })],
+    ["more tokens quantized than there are", { tail: 6 }, (fields) => Object.assign(fields, { quantized: 31 })],
+    ["a tail longer than it may be", { tail: 6 }, (fields) => Object.assign(fields, { quantized: 18 })],
+    ["part of a block quantized", { tail: 6 }, (fields) => Object.assign(fields, { quantized: 25 })],
+    ["a tail that begins behind the end", { tail: 6 }, (fields) => Object.assign(fields, { denseFrom: 31 })],
+    ["an id that is no integer", {}, (fields) => Object.assign(fields, { ids: [0.5] })],
+    ["pages given back without a window", { pages }, giveBack],
+    ["a page given back that is seen", windowed, giveBack],
+    ["the page of a line given back", {}, giveBack],
+    ["the page of a ring given back", ring, giveBack],
+  ];
+  function giveBack(fields: Fields): void {
+    fields.pages[fields.released++] = -1;
+    if (fields.pages.length > 1) fields.pages[fields.released++] = -1;
+  }
+  test.each(impossible)("%s is refused in a file whose hash is right", async (_, options, change) => {
+    const { cache, path } = await saved("impossible", options);
+    cache.dispose();
+    using same = await KvCache.load(device, await forged(path, () => undefined));
+    expect(same.sequences.length).toBe(2);
+    const other = await forged(path, (texts) => {
+      const sequences = JSON.parse(texts["sequences"] as string) as Fields[];
+      change(sequences[0] as Fields);
+      texts["sequences"] = JSON.stringify(sequences);
+    });
+    const { code, argument, message } = await rejectionOf(KvCache.load(device, other));
+    expect({ code, argument }).toEqual({ code: "invalid-argument", argument: other });
+    expect(message).toContain("sequence");
+  });
+
+  test("ropes of more layers than there are are refused in a file whose hash is right", async () => {
+    const { cache, path } = await saved("ropes", {});
+    cache.dispose();
+    const other = await forged(path, (texts) => {
+      texts["rope"] = JSON.stringify([...(JSON.parse(texts["rope"] as string) as unknown[]), null]);
+    });
+    expect((await rejectionOf(KvCache.load(device, other))).message).toMatch(/rope is 3, and here 2/);
+  });
+
   test("keys of another rope are refused after loading too", async () => {
     const { cache, path } = await saved("rope", {});
     cache.dispose();
