@@ -7,6 +7,7 @@ import { allCases, operations } from "./fixtures/operations/all.ts";
 import { runFixture } from "./fixtures/run.ts";
 import type { FileTensors } from "./fixtures/tensors.ts";
 import { command, printable, runProgram, UsageError } from "./lib/command.ts";
+import { prepareEmptyFolder } from "./lib/output.ts";
 import { formatBytes, formatTable } from "./lib/table.ts";
 
 const selection = {
@@ -64,7 +65,9 @@ const generate = command({
     const model = like === undefined ? undefined : readManifest(like);
     const given = seed === undefined ? (model?.seed ?? 1) : parseSeed(seed);
     const known = model === undefined ? allCases() : casesOf(model);
-    const files = makeFiles(select(known, chosen), given);
+    const selected = select(known, chosen);
+    prepareEmptyFolder(out);
+    const files = makeFiles(selected, given);
     await writeFolder(out, files);
     const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
     console.log(`${files.length - 1} fixtures and manifest.json in ${out}, ${formatBytes(bytes)}`);

@@ -95,9 +95,9 @@ async function runDevice(
     const known = deviceRows.map((row) => row.name).join(", ");
     throw new UsageError(`no row ${JSON.stringify(unknown)} of a device; there are ${known}`);
   }
-  if (json !== undefined) prepareFile(json, "--json");
   const { device, about } = openNamed(name);
   using _ = device;
+  if (json !== undefined) prepareFile(json, "--json");
   console.log(`${about}\n`);
   using progress = new Progress();
   const figures = measureDevice(device, { quick, names: only }, (row, action) => progress.run(row, action));

@@ -44,6 +44,7 @@ export function command<const O extends Options>(definition: CommandOf<O>): Comm
         console.log(`usage: ${program} ${helpOf(definition).trimStart()}`);
         return 0;
       }
+      if (args.includes("--version")) return showVersion(program);
       const { values, positionals } = parseArguments(args, options);
       if (positionals.length !== expected.length) {
         const needed = expected.length === 0 ? "no argument" : expected.join(" ");
@@ -94,7 +95,8 @@ export function printable(text: string): string {
 export async function runProgram(program: Program, args: readonly string[]): Promise<number> {
   const { name, commands } = program;
   const [first, ...rest] = args;
-  return runMain(name, args, async () => {
+  // What follows the command is for it to answer.
+  return runMain(name, args.slice(0, 1), async () => {
     if (first === "--help" || first === "-h") {
       const helps = commands.map((each) => each.help).join("\n\n");
       const about = `${program.summary} --version says which version this is.`;
@@ -110,6 +112,11 @@ export async function runProgram(program: Program, args: readonly string[]): Pro
   });
 }
 
+function showVersion(name: string): number {
+  console.log(`${name} ${version}`);
+  return 0;
+}
+
 /**
  * Runs a program and returns the exit status: that of `main`, 1 where it
  * throws, 2 for arguments that cannot be understood. Answers `--version`.
@@ -120,10 +127,7 @@ export async function runMain(
   main: (args: readonly string[]) => Promise<number>,
 ): Promise<number> {
   try {
-    if (args[0] === "--version") {
-      console.log(`${name} ${version}`);
-      return 0;
-    }
+    if (args.includes("--version")) return showVersion(name);
     return await main(args);
   } catch (error) {
     const message = printable(error instanceof Error ? error.message : String(error));

@@ -79,7 +79,8 @@ describe("bench --device", () => {
   test.each([
     [["--device", "cpu", "--only", "rope"], 2, 'no row "rope" of a device; there are copy-rows-f32'],
     [["--device", "cpu", "--peers"], 2, "--peers runs on the CPU"],
-    [["--device", "gpu"], 1, "device"],
+    [["--device", "gpu"], 2, '--device is "gpu"'],
+    [["--device", ""], 2, "--device"],
     [["--device", "99"], 1, "no device that can run kernels"],
   ])("%j is refused", (args, code, text) => {
     const { exitCode, stderr } = bench(...args);

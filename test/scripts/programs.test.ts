@@ -1,6 +1,6 @@
 /** What all programs do alike: `--version`, the status of wrong usage, and folders that results go to. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import manifest from "../../package.json";
@@ -38,6 +38,16 @@ describe.each(programs)("%s", (name, command) => {
     expect({ status, output }).toEqual({ status: 2, output: "" });
     expect(errors).toContain("frobnicate");
   });
+});
+
+test.each([
+  ["metal-attention.ts doctor", "metal-attention"],
+  ["metal-attention.ts bench --quick", "bench"],
+  ["metal-attention-fixtures.ts list", "metal-attention-fixtures"],
+  ["metal-attention-fixtures.ts verify x", "metal-attention-fixtures"],
+])("%s --version", async (command, name) => {
+  const { status, output, errors } = await run(bun(...(`scripts/${command} --version`.split(" ") as [string])));
+  expect({ status, output, errors }).toEqual({ status: 0, output: `${name} ${manifest.version}\n`, errors: "" });
 });
 
 test.each(["setup", "test", "package"])("scripts/%s refuses what it does not know with status 2", async (name) => {
@@ -86,6 +96,29 @@ describe("a folder that is missing is made, with a word", () => {
     },
     300_000,
   );
+
+  test.each([
+    ["metal-attention-fixtures.ts", "generate", "--out"],
+    ["metal-attention.ts", "doctor", "--report"],
+    ["metal-attention.ts", "bench", "--json"],
+    ["metal-attention.ts", "demo", "--output"],
+  ])("%s %s: an empty name is refused before the work", async (script, command, option) => {
+    const { status, output, errors } = await run(bun(`scripts/${script}`, command, option, ""));
+    expect({ status, output }).toEqual({ status: 2, output: "" });
+    expect(errors).toContain(option);
+  });
+
+  test("a file where the folder of fixtures should go is refused", async () => {
+    const file = join(folder, "in-the-way");
+    writeFileSync(file, "");
+    for (const out of [file, join(file, "below")]) {
+      const { status, output, errors } = await run(
+        bun("scripts/metal-attention-fixtures.ts", "generate", "--out", out),
+      );
+      expect({ status, output }).toEqual({ status: 1, output: "" });
+      expect(errors).toContain("in-the-way");
+    }
+  });
 
   test("a folder where a file should go is refused before the work", async () => {
     for (const args of [

@@ -1,5 +1,6 @@
 /** The table of a device: its kernels by the device's own clock, each beside a copy of the device's. */
-import { Device, type Pass, type Tensor } from "../../../src/index.ts";
+import { Device, MetalAttentionError, type Pass, type Tensor } from "../../../src/index.ts";
+import { UsageError } from "../../lib/command.ts";
 import { formatNumber, formatTable, formatTime } from "../../lib/table.ts";
 import { median } from "../benchmark.ts";
 import { attentionRows } from "./attention.ts";
@@ -122,8 +123,17 @@ export function formatDeviceTable(figures: readonly DeviceFigure[]): string {
 /** The device that `--device` names, and a line about it. */
 export function openNamed(name: string): { device: Device; about: string } {
   const which = /^\d+$/.test(name) ? Number(name) : (name as "cpu" | "nvidia");
-  const device = Device.open({ device: which });
+  const device = openDevice(which);
   const { info } = device;
   const about = `${info.name} (${info.backend}), ${process.platform} ${process.arch}, Bun ${Bun.version}; tensors in private storage, medians of ${rounds} rounds by the device's clock, each after a copy of the device's`;
   return { device, about };
+}
+
+function openDevice(device: number | "cpu" | "nvidia"): Device {
+  try {
+    return Device.open({ device });
+  } catch (cause) {
+    if (!(cause instanceof MetalAttentionError) || cause.argument !== "options.device") throw cause;
+    throw new UsageError(`--device is ${JSON.stringify(device)}; it is nvidia, cpu or an index`, { cause });
+  }
 }
