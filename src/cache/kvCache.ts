@@ -190,8 +190,8 @@ export class KvCache {
    * Begins a step to be done by a run of a recorded pass, and returns the values for that run: the pass must have
    * recorded `append` and `attend` of all layers, for 1 to 16 tokens of each sequence. `advance` ends the step when the run
    * has completed; `abandon`, or whatever comes next, forgets it when it has failed. A run without `prepare` is refused,
-   * and so is a second one of a step that has not failed. `nTokens` and `sequences` choose among several recorded passes;
-   * of those meant the newest that fits is taken.
+   * and so is a second one of a step that has not failed. `nTokens`, of all sequences together, and `sequences` choose
+   * among several recorded passes; of those meant the newest that fits is taken.
    *
    * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`. A run is refused
    * with the values of another `prepare`.
@@ -220,7 +220,7 @@ export class KvCache {
 
   /**
    * Ends a step whose passes have completed: its tokens belong to the sequences from now on. `nTokens`, where given, has
-   * to be their number; `tokens` are their ids, for `match`.
+   * to be their number in all; `tokens` are their ids, for `match`.
    *
    * Errors: `invalid-state` without a step, before all layers were appended to, and while a pass is not completed.
    */

@@ -59,8 +59,8 @@ export class RecordedSteps {
   }
 
   /**
-   * The newest whole step of so many tokens, or of any number, and of these sequences, or of any, that fits; where none
-   * does, throws why the newest does not.
+   * The newest whole step of so many tokens in all, or of any number, and of these sequences, or of any, that fits; where
+   * none does, throws why the newest does not.
    */
   find(nTokens: number | undefined, states: readonly SequenceState[] | undefined): RecordedStep {
     const { layers } = this.#memory.config;
@@ -85,9 +85,26 @@ export class RecordedSteps {
     const newest = meant.at(-1);
     const what =
       newest === undefined || newest.step.layers.size === layers
-        ? "nothing such"
-        : `${newest.step.layers.size} of ${layers} layers`;
-    throw invalidState(`${what} was recorded; append to all layers in device.record() first`);
+        ? `nothing such was recorded (${this.#choice(nTokens, states)})`
+        : `${newest.step.layers.size} of ${layers} layers was recorded`;
+    throw invalidState(`${what}; append to all layers in device.record() first`);
+  }
+
+  /** What was asked for, and what there is. */
+  #choice(nTokens: number | undefined, states: readonly SequenceState[] | undefined): string {
+    const { layers } = this.#memory.config;
+    const wanted = [
+      ...(nTokens === undefined ? [] : [`${nTokens} tokens in all`]),
+      ...(states === undefined ? [] : [`sequences ${states.map(({ slot }) => slot).join(", ")}`]),
+    ];
+    const whole = [...this.#whole].filter(({ step }) => step.layers.size === layers);
+    const known = whole.map(({ step: { rows, text, entries } }) => {
+      return `${rows} in all, ${text}${entries.every(({ state }) => state.isLive) ? "" : " (dropped)"}`;
+    });
+    return [
+      ...(wanted.length === 0 ? [] : [`asked for: ${wanted.join(" of ")}`]),
+      `recorded: ${known.length === 0 ? "none" : known.join("; ")}`,
+    ].join("; ");
   }
 
   /** Gives the memory of all of them back; runs in flight go on. */

@@ -1,6 +1,6 @@
 /** What becomes of a cache whose recorded step is run, fails, or is run out of turn. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { Device, KvCache, type KvCacheOptions } from "../../src/index.ts";
+import { Device, KvCache, type KvCacheOptions, type KvSequence } from "../../src/index.ts";
 import { expectRefusal } from "../helpers/errors.ts";
 import { normalDraws } from "../helpers/random.ts";
 
@@ -167,7 +167,29 @@ describe("a run of a recorded step", () => {
     // A sequence in the place of one that was dropped is another.
     sequences[0].drop();
     const next = cache.sequence();
-    expectRefusal(() => cache.prepare(1, [next]), "invalid-state", "cache", "nothing such was recorded");
+    expectRefusal(() => cache.prepare(1, [next]), "invalid-state", "cache", "nothing such was recorded", "(dropped)");
+  });
+
+  test("what was asked for and what there is, where the number is that of one sequence", () => {
+    using cache = new KvCache(device, { ...base, sequences: 2 });
+    const both = [cache.sequence(), cache.sequence()];
+    const k = device.tensor("f32", [2, 1, 64]);
+    expectRefusal(() => cache.prepare(1), "invalid-state", "cache", "asked for: 1 tokens in all; recorded: none");
+    using _ = device.record((pass) => {
+      cache.append(pass, 0, { k, v: k, sequences: both });
+    });
+    const refuse = (nTokens: number | undefined, sequences: KvSequence[] | undefined, asked: string) =>
+      expectRefusal(
+        () => cache.prepare(nTokens, sequences),
+        "invalid-state",
+        "cache",
+        "nothing such was recorded",
+        `asked for: ${asked}; recorded: 2 in all, 1 in sequence 0, 1 in sequence 1`,
+      );
+    refuse(1, both, "1 tokens in all of sequences 0, 1");
+    refuse(1, undefined, "1 tokens in all");
+    refuse(undefined, [both[1] as KvSequence], "sequences 1");
+    cache.prepare(2, both);
   });
 
   test("two caches in one recorded pass", () => {
