@@ -65,6 +65,7 @@ export class KvCache {
     this.#owner = {
       cache: this,
       sequences: this.#sequences,
+      checkUsable: () => this.#checkUsable(),
       checkIdle: (what) => this.#checkIdle(what),
       handle: (state) => this.#handle(state),
     };
@@ -86,6 +87,7 @@ export class KvCache {
 
   /** Tokens of its only sequence. Errors: `invalid-state` where there are several. */
   get length(): number {
+    this.#checkUsable();
     const { live } = this.#sequences;
     if (live.length > 1) throw invalidState(`it has ${live.length} sequences; ask one of \`sequences\` for its length`);
     return live[0]?.length ?? 0;
@@ -93,11 +95,13 @@ export class KvCache {
 
   /** The live sequences. */
   get sequences(): KvSequence[] {
+    this.#checkUsable();
     return this.#sequences.live.map((state) => this.#handle(state));
   }
 
   /** Pages of the pool that no sequence has; 0 where the cache has no pool. */
   get freePages(): number {
+    this.#checkUsable();
     this.#underWay.endDead();
     return this.#sequences.freePages;
   }

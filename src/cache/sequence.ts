@@ -8,6 +8,8 @@ import type { SequenceState } from "./state.ts";
 export interface SequenceOwner {
   readonly cache: KvCache;
   readonly sequences: Sequences;
+  /** Refuses whatever is wanted of a cache that is disposed. */
+  checkUsable(): void;
   /** Refuses `what` while a step is under way, or the cache is disposed. */
   checkIdle(what: string): void;
   handle(state: SequenceState): KvSequence;
@@ -57,7 +59,7 @@ export class KvSequence {
     return this.#live().length;
   }
 
-  /** Whether it was dropped. */
+  /** Whether it was dropped; of a disposed cache too. */
   get dropped(): boolean {
     return !this.#state.isLive;
   }
@@ -112,6 +114,7 @@ export class KvSequence {
   }
 
   #live(): SequenceState {
+    this.#owner.checkUsable();
     if (!this.#state.isLive) throw disposedError("the sequence");
     return this.#state;
   }

@@ -219,6 +219,29 @@ describe("a step", () => {
     cache.dispose();
     expectRefusal(() => cache.append(pass, 0, words(1)), "disposed", undefined, "cache");
   });
+
+  test("what a disposed cache, or one of a disposed device, had", () => {
+    using other = Device.open();
+    const caches = [new KvCache(device, base), new KvCache(other, base)];
+    const sequences = caches.map((cache) => cache.sequence());
+    caches[0]?.dispose();
+    other.dispose();
+    for (const [i, cache] of caches.entries()) {
+      const sequence = sequences[i] as KvSequence;
+      for (const read of [
+        () => cache.bytes,
+        () => cache.memory,
+        () => cache.length,
+        () => cache.sequences,
+        () => cache.freePages,
+        () => sequence.length,
+        () => sequence.fork(),
+      ]) {
+        expectRefusal(read, "disposed", undefined, "cache");
+      }
+      expect([cache.disposed, sequence.dropped]).toEqual([true, false]);
+    }
+  });
 });
 
 describe("a step that does not end well", () => {
