@@ -58,6 +58,12 @@ export function checkObject<T extends object>(value: T, argument: string): T {
   return value;
 }
 
+/** Returns `value` when it is a text: a C string ends at its first NUL, so one with a NUL inside would arrive cut. */
+export function checkText(value: unknown, argument: string): string {
+  if (typeof value === "string" && value !== "" && !value.includes("\0")) return value;
+  throw refused(argument, `expected a non-empty string without NUL, got ${display(value)}`);
+}
+
 /** Refuses what is no path of a file. */
 export function checkPath(path: unknown): void {
   if (typeof path !== "string" || path === "" || path.includes("\0")) {

@@ -1,4 +1,4 @@
-import { display, refused } from "../checks.ts";
+import { checkText, display, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { type ConstantScalar, packConstants } from "../ffi/constants.ts";
@@ -234,12 +234,4 @@ function pipelineError(device: DeviceLifetime, status: number, kernel: string): 
   const known = kernelNames(device);
   const message = `kernel: none is named ${display(kernel)}${didYouMean(kernel, known)}; known: ${known.join(", ")}`;
   return new MetalAttentionError("kernel-not-found", message, { argument: "kernel" });
-}
-
-/** A C string ends at its first NUL, so a text with one inside would arrive cut. */
-function checkText(value: string, argument: string): string {
-  if (typeof value !== "string" || value.length === 0 || value.includes("\0")) {
-    throw refused(argument, `expected a non-empty string without NUL, got ${display(value)}`);
-  }
-  return value;
 }

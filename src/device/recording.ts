@@ -1,4 +1,4 @@
-import { checkObject, checkU32, display, refused } from "../checks.ts";
+import { checkObject, checkText, checkU32, refused } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { packMARun, packMATensor, structSizes } from "../ffi/generated/structs.ts";
@@ -91,7 +91,7 @@ class Declarations implements Recorder {
     }
     const { native, handle } = this.lifetime;
     const out = new Block(8);
-    const label = encodeText(checkName(name)).block.bytes;
+    const label = encodeText(checkText(name, "name")).block.bytes;
     checkStatus(native, native.ma_record_scalar(handle, label, least, most, out.bytes));
     this.parameters.push({ name, value });
     return new Parameter(name, out.u32[0] as number, value ?? least, least, most, this);
@@ -105,7 +105,7 @@ class Declarations implements Recorder {
     packMATensor(packed, 0, range);
     checkStatus(
       native,
-      native.ma_record_tensor(handle, encodeText(checkName(name)).block.bytes, packed.bytes, out.bytes),
+      native.ma_record_tensor(handle, encodeText(checkText(name, "name")).block.bytes, packed.bytes, out.bytes),
     );
     this.named.set(name, { tensor, range });
   }
@@ -349,9 +349,4 @@ export class RecordedPass {
     const place = this.#named.findIndex((named) => named.tensor === tensor);
     return place >= 0 && this.#ranges.u32[(place * structSizes.MATensor) / 4] !== 0;
   }
-}
-
-function checkName(name: unknown): string {
-  if (typeof name === "string" && name !== "" && !name.includes("\0")) return name;
-  throw refused("name", `expected a non-empty string without NUL, got ${display(name)}`);
 }
