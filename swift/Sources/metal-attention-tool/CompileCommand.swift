@@ -54,12 +54,11 @@ struct CompileCommand: ParsableCommand {
 
     let device = try OpenDevice()
     let builtIn = Set(try device.kernelNames())
-    let shader = ShaderText(text: text)
     for included in try IncludedFiles(in: text, name: file).texts {
       // An empty one is no source, and a blank one is.
       try device.register(source: included.text.isEmpty ? "\n" : included.text, name: included.name)
     }
-    try device.register(source: shader.suffixed(Self.suffix), name: file)
+    try device.register(source: suffixed(text), name: file)
     try device.compileRegisteredSources()
     let kernels = try device.kernelNames().filter { !builtIn.contains($0) }
     guard !kernels.isEmpty else { throw ValidationError("\(file) has no kernel") }
@@ -86,6 +85,11 @@ struct CompileCommand: ParsableCommand {
 
   /// Tells the kernels of a file of the library from those that are built in.
   private static let suffix = "_of_this_file"
+
+  /// The text of a file with names of its own for the kernels that `common/instantiate.h` makes.
+  private func suffixed(_ text: String) -> String {
+    "#define KERNEL_SUFFIX \"\(Self.suffix)\"\n#line 1\n\(text)"
+  }
 
   /// The kernel's name in the file.
   private func original(_ kernel: String) -> String {

@@ -162,7 +162,6 @@ typedef struct SmPool SmPool;
 SmPool *sm_pool_create(uint32_t threads);
 /// Ends the workers. No dispatch may be running.
 void sm_pool_destroy(SmPool *pool);
-uint32_t sm_pool_threads(const SmPool *pool);
 
 enum {
   SM_RUN_OK = 0,

@@ -75,8 +75,6 @@ class Pool {
     for (auto &helper : helpers_) helper.join();
   }
 
-  uint32_t threads() const { return static_cast<uint32_t>(workers_.size()); }
-
   int32_t run(const SmDispatch &dispatch, double timeLimit) {
     const KernelThread thread(*workers_[0]);
     const Clock::time_point start = Clock::now();
@@ -215,8 +213,6 @@ SmPool *sm_pool_create(uint32_t threads) {
 }
 
 void sm_pool_destroy(SmPool *pool) { delete pool; }
-
-uint32_t sm_pool_threads(const SmPool *pool) { return pool->pool->threads(); }
 
 int32_t sm_pool_run(SmPool *pool, const SmDispatch *dispatch, double timeLimit) {
   return pool->pool->run(*dispatch, timeLimit);

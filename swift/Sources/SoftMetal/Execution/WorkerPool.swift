@@ -2,7 +2,6 @@ import CSoftMetal
 
 /// The worker threads of a device, shared by its queues.
 final class WorkerPool: @unchecked Sendable {
-  let threads: Int
   /// Seconds; 0 for none.
   let timeLimit: Double
   private let pool: OpaquePointer
@@ -14,7 +13,6 @@ final class WorkerPool: @unchecked Sendable {
       throw DeviceError("cannot start \(threads) worker threads; set SOFTMETAL_THREADS to fewer")
     }
     self.pool = pool
-    self.threads = threads
     self.timeLimit = timeLimit
   }
 

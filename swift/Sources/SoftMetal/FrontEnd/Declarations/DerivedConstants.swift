@@ -48,15 +48,14 @@ enum DerivedConstants {
     FunctionConstants.rewriteStorage(head, keyword, &context)
     context.insert(" SM_SYMBOL(derived, \(number)) = {}", before: dimensions)
     context.blank(dimensions..<end)
-    let target = name
     let statement: String
     if dimensionText.isEmpty {
       statement =
-        list.text(first) == "{" ? "\(target) = \(typeName)\(value);" : "\(target) = (\(value));"
+        list.text(first) == "{" ? "\(name) = \(typeName)\(value);" : "\(name) = (\(value));"
     } else {
       statement = """
         { \(typeName) values\(dimensionText) = \(value); \
-        for (unsigned long i = 0; i < sizeof(values) / sizeof(values[0]); ++i) \(target)[i] = values[i]; }
+        for (unsigned long i = 0; i < sizeof(values) / sizeof(values[0]); ++i) \(name)[i] = values[i]; }
         """
     }
     return DerivedConstant(

@@ -58,10 +58,4 @@ extension TokenList {
 
   /// Operators that assign; a shift to the right is several tokens.
   static let assignments: Set<String> = ["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<="]
-
-  /// Whether the parenthesis at `open` begins the condition of a statement.
-  func isCondition(_ open: Int) -> Bool {
-    if ["if", "for", "while", "switch"].contains(text(open - 1)) { return true }
-    return text(open - 1) == "constexpr" && text(open - 2) == "if"
-  }
 }
