@@ -15,17 +15,21 @@ struct Reachability {
     var optionalConstants: Set<String> = []
     /// Tokens of all that is reached.
     var size = 0
+
+    fileprivate mutating func formUnion(_ other: Facts) {
+      needsLanes = needsLanes || other.needsLanes
+      usesMatrices = usesMatrices || other.usesMatrices
+      hasLoops = hasLoops || other.hasLoops
+      hasArrays = hasArrays || other.hasArrays
+      constants.formUnion(other.constants)
+      optionalConstants.formUnion(other.optionalConstants)
+      size += other.size
+    }
   }
 
   private struct Node {
+    var facts = Facts()
     var successors: Set<Int> = []
-    var needsLanes = false
-    var usesMatrices = false
-    var hasLoops = false
-    var hasArrays = false
-    var constants: Set<String> = []
-    var optionalConstants: Set<String> = []
-    var size = 0
   }
 
   private let list: TokenList
@@ -46,10 +50,10 @@ struct Reachability {
       var node = isConstant ? Node() : scan(declaration.tokens)
       // Kernels alone have threadgroup memory: elsewhere the word stands in the types of pointers and objects.
       if kernels.contains(index), declaration.tokens.contains(where: { list.text($0) == "threadgroup" }) {
-        node.needsLanes = true
+        node.facts.needsLanes = true
       }
-      if declaration.kind == .function { noteLoops(declaration.tokens, in: &node) }
-      node.size = declaration.tokens.count
+      if declaration.kind == .function { noteLoops(declaration.tokens, in: &node.facts) }
+      node.facts.size = declaration.tokens.count
       // Operators are used without their name.
       if declaration.kind == .function { node.successors.formUnion(nodesByName["operator"] ?? []) }
       nodes.append(node)
@@ -64,21 +68,13 @@ struct Reachability {
   /// `tokens` reach.
   func facts(of root: Int, tokens: Range<Int> = 0..<0) -> Facts {
     let start = scan(tokens)
-    var facts = Facts(
-      needsLanes: start.needsLanes, usesMatrices: start.usesMatrices, constants: start.constants,
-      optionalConstants: start.optionalConstants)
+    var facts = start.facts
     var visited = [Bool](repeating: false, count: nodes.count)
     var pending = [root] + start.successors
     while let index = pending.popLast() {
       guard !visited[index] else { continue }
       visited[index] = true
-      facts.needsLanes = facts.needsLanes || nodes[index].needsLanes
-      facts.usesMatrices = facts.usesMatrices || nodes[index].usesMatrices
-      facts.hasLoops = facts.hasLoops || nodes[index].hasLoops
-      facts.hasArrays = facts.hasArrays || nodes[index].hasArrays
-      facts.constants.formUnion(nodes[index].constants)
-      facts.optionalConstants.formUnion(nodes[index].optionalConstants)
-      facts.size += nodes[index].size
+      facts.formUnion(nodes[index].facts)
       pending += nodes[index].successors
     }
     return facts
@@ -117,7 +113,7 @@ struct Reachability {
       if list.isIdentifier(position) {
         let next = list.text(position + 1)
         if list.text(position) == FunctionConstants.query, next == "(" {
-          node.optionalConstants.insert(list.text(list.after(position + 1) - 2))
+          node.facts.optionalConstants.insert(list.text(list.after(position + 1) - 2))
         }
         note(list.text(position), isUse: next == "(" || next == "<", in: &node)
       }
@@ -126,32 +122,32 @@ struct Reachability {
     return node
   }
 
-  private func noteLoops(_ range: Range<Int>, in node: inout Node) {
+  private func noteLoops(_ range: Range<Int>, in facts: inout Facts) {
     for position in range {
       let text = list.text(position)
-      node.hasLoops = node.hasLoops || text == "for" || text == "while" || text == "do"
+      facts.hasLoops = facts.hasLoops || text == "for" || text == "while" || text == "do"
       guard text == "[", position - 2 >= range.lowerBound, list.text(position + 1) != "[",
         list.isIdentifier(position - 1)
       else { continue }
       // A type, a name, a bracket.
       let before = list.text(position - 2)
       let isType = before == ">" || (list.isIdentifier(position - 2) && before != "return" && before != "else")
-      node.hasArrays = node.hasArrays || isType
+      facts.hasArrays = facts.hasArrays || isType
     }
   }
 
   /// - Parameter isUse: whether the name is called, not that of a variable.
   private func note(_ name: String, isUse: Bool, in node: inout Node) {
     node.successors.formUnion(nodesByName[name] ?? [])
-    if constants.contains(name) { node.constants.insert(name) }
+    if constants.contains(name) { node.facts.constants.insert(name) }
     let isMatrix = name == "make_filled_simdgroup_matrix" || (name.hasPrefix("simdgroup_") && name.hasSuffix("8x8"))
     if isMatrix || (isUse && name.hasPrefix("simdgroup_")) {
-      node.needsLanes = true
-      if name != "simdgroup_barrier" { node.usesMatrices = true }
+      node.facts.needsLanes = true
+      if name != "simdgroup_barrier" { node.facts.usesMatrices = true }
     } else if name == "threadgroup_barrier" {
-      node.needsLanes = true
+      node.facts.needsLanes = true
     } else if isUse, name.hasPrefix("simd_") || name.hasPrefix("quad_") {
-      node.needsLanes = true
+      node.facts.needsLanes = true
     }
   }
 }
