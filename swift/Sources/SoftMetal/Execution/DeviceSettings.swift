@@ -29,6 +29,15 @@ struct DeviceSettings {
   /// Reads the variables that `MTLCreateSystemDefaultDevice` lists.
   init(environment: (String) -> String?) throws(DeviceError) {
     self.init()
+    /// A variable that is 0 or 1; nil where it is not set.
+    func flag(_ name: String) throws(DeviceError) -> Bool? {
+      switch environment(name) {
+      case nil: return nil
+      case "0": return false
+      case "1": return true
+      case let text?: throw DeviceError("\(name) is \"\(text)\"; expected 0 or 1")
+      }
+    }
     if let text = environment("SOFTMETAL_THREADS") {
       guard let value = Int(text), 1...Self.maxThreads ~= value else {
         throw DeviceError("SOFTMETAL_THREADS is \"\(text)\"; expected a number from 1 to \(Self.maxThreads)")
@@ -68,35 +77,17 @@ struct DeviceSettings {
       guard text == "lockstep" else { throw DeviceError("SOFTMETAL_CHECK is \"\(text)\"; expected lockstep") }
       checksLockstep = true
     }
-    if let text = environment("SOFTMETAL_GUARD") {
-      guard text == "0" || text == "1" else {
-        throw DeviceError("SOFTMETAL_GUARD is \"\(text)\"; expected 0 or 1")
-      }
-      guardsBuffers = text == "1"
-    }
-    if let text = environment("SOFTMETAL_UNWRITTEN") {
-      guard text == "0" || text == "1" else {
-        throw DeviceError("SOFTMETAL_UNWRITTEN is \"\(text)\"; expected 0 or 1")
-      }
-      zeroesPrivate = text == "0"
-    }
-    if let text = environment("SOFTMETAL_ALIGNED_BARRIERS") {
-      guard text == "0" || text == "1" else {
-        throw DeviceError("SOFTMETAL_ALIGNED_BARRIERS is \"\(text)\"; expected 0 or 1")
-      }
-    }
+    if let value = try flag("SOFTMETAL_GUARD") { guardsBuffers = value }
+    if let value = try flag("SOFTMETAL_UNWRITTEN") { zeroesPrivate = !value }
+    // Checked here, as the cache's limit and the executor are, and read where shaders are compiled.
+    _ = try flag("SOFTMETAL_ALIGNED_BARRIERS")
     if let text = environment("SOFTMETAL_COUNTERS") {
       guard text == "stage" || text == "dispatch" else {
         throw DeviceError("SOFTMETAL_COUNTERS is \"\(text)\"; expected stage or dispatch")
       }
       samplesDispatches = text == "dispatch"
     }
-    if let text = environment("SOFTMETAL_MATRIX_UNITS") {
-      guard text == "0" || text == "1" else {
-        throw DeviceError("SOFTMETAL_MATRIX_UNITS is \"\(text)\"; expected 0 or 1")
-      }
-      matrixUnits = text == "1"
-    }
+    matrixUnits = try flag("SOFTMETAL_MATRIX_UNITS")
     if let text = environment("SOFTMETAL_FAIL") {
       guard let value = AllocationFailure(text) else {
         let kinds = AllocationFailure.Kind.allCases.map(\.rawValue).joined(separator: ", ")
