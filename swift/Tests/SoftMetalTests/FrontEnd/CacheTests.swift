@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 
 @testable import SoftMetal
@@ -246,15 +247,15 @@ import Testing
   @Test func locksExcludeEachOther() async throws {
     let path = folder.path + "/lock"
     let lock = try #require(EntryLock(path))
-    let released = Guarded(false)
+    let released = Atomic<Bool>(false)
     let waiter = Task.detached {
       let second = EntryLock(path)
-      let wasReleased = released.withLock { $0 }
+      let wasReleased = released.load(ordering: .acquiring)
       second?.release()
       return second != nil && wasReleased
     }
     usleep(50_000)
-    released.withLock { $0 = true }
+    released.store(true, ordering: .releasing)
     lock.release()
     #expect(await waiter.value)
     #expect(access(path, F_OK) != 0)

@@ -14,10 +14,10 @@ final class CudaContext: MemoryMapping, @unchecked Sendable {
   /// Why the context can do no more; nil as long as it can.
   private let end = Mutex<String?>(nil)
   /// Why drivers, by their library, open no GPU in this process any more.
-  private static let ended = Guarded<[UInt: String]>([:])
+  private static let ended = Mutex<[UInt: String]>([:])
 
   /// What gives back memory that is registered until the context is destroyed.
-  private let kept = Guarded<[() -> Void]>([])
+  private let kept = Mutex<[() -> Void]>([])
   /// Memory that others had registered, which stays so.
   private let foreign = Mutex<Set<UInt>>([])
 

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// The private folder of the cache.
 ///
@@ -86,12 +87,7 @@ struct CacheFolder {
     }
   }
 
-  private static let counter = Guarded(0)
+  private static let counter = Atomic<Int>(0)
 
-  private static func nextNumber() -> Int {
-    counter.withLock { value in
-      value += 1
-      return value
-    }
-  }
+  private static func nextNumber() -> Int { counter.add(1, ordering: .relaxed).newValue }
 }

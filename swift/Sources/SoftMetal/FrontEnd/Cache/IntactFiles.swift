@@ -1,8 +1,10 @@
+import Synchronization
+
 /// Files of the cache that clang reads, and that nothing in them tells to be whole: a cleaner may take one out of its
 /// folder, and a loss of power leave one empty or full of zeros.
 enum IntactFiles {
   /// What this process has found intact, by `Files.identity`.
-  private static let known = Guarded<Set<String>>([])
+  private static let known = Mutex<Set<String>>([])
 
   /// Whether the file is there with the bytes that it should have, as `isRight` says.
   static func contain(_ path: String, _ isRight: ([UInt8]) -> Bool) -> Bool {

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// Compiled shaders on disk, shared by the processes of one user.
 struct ShaderCache {
@@ -18,7 +19,7 @@ struct ShaderCache {
     return folder.map { ShaderCache(folder: $0, limit: settings.cacheLimit) }
   }
 
-  private static let opened = Guarded<[String: CacheFolder]>([:])
+  private static let opened = Mutex<[String: CacheFolder]>([:])
 
   /// The object that a source was compiled to, by the key of the source.
   func load(sourceKey: String) -> CacheEntry.Content? {

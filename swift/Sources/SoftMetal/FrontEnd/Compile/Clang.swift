@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// The compiler: clang 19, which the tests ran with; others from 18 on are taken, untested.
 struct Clang: Sendable {
@@ -22,7 +23,7 @@ struct Clang: Sendable {
     return clang
   }
 
-  private static let known = Guarded<[CompilerSettings: Clang]>([:])
+  private static let known = Mutex<[CompilerSettings: Clang]>([:])
 
   private static func search(_ settings: CompilerSettings) throws -> Clang {
     if let path = settings.clang {

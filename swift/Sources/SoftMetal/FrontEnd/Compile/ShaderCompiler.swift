@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Compiles MSL source into a shared object, by way of the cache.
 enum ShaderCompiler {
   /// Settings that change the code made from a source.
@@ -129,7 +131,7 @@ private struct Job {
   }
 
   /// The last programs: kernels that are compiled one by one share theirs.
-  private static let programs = Guarded<[(key: String, program: Program)]>([])
+  private static let programs = Mutex<[(key: String, program: Program)]>([])
   private static let programLimit = 4
 
   func program(_ work: WorkFolder) throws -> Program {
