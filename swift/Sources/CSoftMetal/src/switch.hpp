@@ -9,7 +9,7 @@ namespace softmetal {
 inline void *initialStack(void *top, void (*entry)()) {
   void **words = static_cast<void **>(top);
 #if defined(__x86_64__)
-  // `ret` leaves the stack pointer 8 below a multiple of 16, as a call does.
+  // A function begins with the stack pointer 8 below a multiple of 16, where a call leaves it.
   words -= 1;
 #endif
   words[-1] = reinterpret_cast<void *>(entry);

@@ -19,7 +19,7 @@ enum FlashAttnParams {
       "\(arg: "scale") is \(params.scale); it is finite and above 0, usually 1/sqrt(D)")
     try require(
       params.softcapping == 1, StatusCode.unsupported,
-      "\(arg: "softcapping") is \(params.softcapping); no kernel caps scores, so it is 1")
+      "\(arg: "softcapping") is \(params.softcapping); it is 1, and options.softcap caps scores")
     try require(
       params.qL_off >= 0, StatusCode.invalidArgument, "\(arg: "qL_off") is \(params.qL_off); it is at least 0")
     try require(

@@ -8,6 +8,7 @@ import Synchronization
 ///     locks/KEY        held while an object is compiled
 ///     headers-KEY/     the headers of the language
 ///     stubs-KEY/       what stands in for them while a source is preprocessed
+///     clang-KEY        the version of a compiler, from the key of its file
 ///     work-XXXXXX/     a compilation in progress
 struct CacheFolder {
   let path: String
@@ -47,6 +48,7 @@ struct CacheFolder {
   func object(_ key: String) -> String { path + "/objects/" + key }
   func sourceLink(_ key: String) -> String { path + "/sources/" + key }
   func lock(_ key: String) -> String { path + "/locks/" + key }
+  func clangNote(_ key: String) -> String { path + "/clang-" + key }
 
   /// Writes `bytes` so that others see the whole file or none.
   func store(_ bytes: [UInt8], at destination: String) -> Bool {

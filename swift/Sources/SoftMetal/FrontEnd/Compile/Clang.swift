@@ -59,7 +59,7 @@ struct Clang: Sendable {
     var hash = Hash128()
     hash.combine(identity)
     let cache = ShaderCache.open(settings)
-    let note = cache.map { $0.folder.path + "/clang-" + hash.name }
+    let note = cache.map { $0.folder.clangNote(hash.name) }
     if let note, let bytes = Files.read(note), let version = Int(String(decoding: bytes, as: UTF8.self)) {
       return Clang(path: path, version: version, identity: identity)
     }
