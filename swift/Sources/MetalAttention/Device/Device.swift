@@ -65,13 +65,18 @@ final class Device {
       )
     }
     guard let buffer = metal.makeBuffer(length: count, options: storage.options) else {
-      guard let reason = lossReason(of: metal) else {
-        throw StatusError(StatusCode.outOfMemory, "the device could not allocate a buffer of \(length) bytes")
-      }
-      throw StatusError(
-        StatusCode.deviceUnavailable, "the device could not allocate a buffer of \(length) bytes: \(reason)")
+      throw allocationError("a buffer of \(length) bytes")
     }
     return Buffer(device: self, metal: buffer, length: length, number: SharedMemory.nextNumber())
+  }
+
+  /// Why the device could not allocate `what`: it is lost, or its memory is used up, for which there may be a remedy.
+  func allocationError(_ what: Sentence, remedy: Sentence? = nil) -> StatusError {
+    guard let reason = lossReason(of: metal) else {
+      return StatusError(
+        StatusCode.outOfMemory, "the device could not allocate \(what)" + (remedy.map { "; \($0)" } ?? ""))
+    }
+    return StatusError(StatusCode.deviceUnavailable, "the device could not allocate \(what): \(reason)")
   }
 
   /// Opens a pass and gives its handle.

@@ -15,9 +15,10 @@ final class Scratch {
   var length: UInt64 { buffer?.length ?? 0 }
 
   /// At least `bytes` of it. What is in use by a pass stays until that ends.
-  func buffer(of bytes: UInt64, on device: Device) throws(StatusError) -> Buffer {
+  /// - Parameter purpose: what the dispatch keeps there, for messages.
+  func buffer(of bytes: UInt64, for purpose: StaticString, on device: Device) throws(StatusError) -> Buffer {
     if let buffer, buffer.length >= bytes { return buffer }
-    let larger = try make(bytes, on: device)
+    let larger = try make(bytes, for: purpose, on: device)
     buffer = larger
     return larger
   }
@@ -31,19 +32,17 @@ final class Scratch {
 
   @inline(never)
   private func makePlaceholder(on device: Device) throws(StatusError) -> Buffer {
-    let made = try make(Self.placeholderLength, on: device)
+    let made = try make(Self.placeholderLength, for: "absent arguments", on: device)
     absent = made
     return made
   }
 
-  private func make(_ bytes: UInt64, on device: Device) throws(StatusError) -> Buffer {
+  private func make(_ bytes: UInt64, for purpose: StaticString, on device: Device) throws(StatusError) -> Buffer {
     guard let count = Int(exactly: bytes), count <= device.maxBufferLength,
       let made = device.metal.makeBuffer(length: count, options: .storageModePrivate)
     else {
-      throw StatusError(
-        StatusCode.outOfMemory,
-        "the device could not allocate \(bytes) bytes for the states of attention's splits; attend to fewer sequences or rows at once"
-      )
+      throw device.allocationError(
+        "\(bytes) bytes of scratch for \(purpose)", remedy: "attend to fewer sequences or rows at once")
     }
     // Nothing shares it: memory that may be shared has numbers from 1 on.
     return Buffer(device: device, metal: made, length: bytes, number: 0)

@@ -75,7 +75,8 @@ struct FlashAttnCodes {
       !all.overflowed, StatusCode.overflow,
       "\(arg: "B") \(params.B) x \(arg: "nKvHeads") \(args.nKvHeads) x \(slots) slots x \(arg: "D") \(params.D) leave 64 bits"
     )
-    let scratch = Unmanaged.passUnretained(try pass.device.scratch.buffer(of: all.value, on: pass.device))
+    let memory = try pass.device.scratch.buffer(of: all.value, for: "decoded keys and values", on: pass.device)
+    let scratch = Unmanaged.passUnretained(memory)
     func place(_ name: TensorName, _ offset: UInt64) -> Tensor {
       Tensor(
         buffer: scratch, handle: Scratch.handle, dtype: tensors.q.dtype, name: name, offset: offset,

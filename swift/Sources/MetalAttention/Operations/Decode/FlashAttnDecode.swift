@@ -143,7 +143,7 @@ private struct States {
       "\(queries) queries x \(blocks) blocks of keys leave 64 bits; attend to fewer sequences at once")
     outputs = states.value * 8
     length = bytes.value
-    buffer = try device.scratch.buffer(of: length, on: device)
+    buffer = try device.scratch.buffer(of: length, for: "the states of blocks of keys", on: device)
   }
 
   func access(isWrite: Bool) -> Access { Scratch.access(0..<length, isWrite: isWrite) }
