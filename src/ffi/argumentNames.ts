@@ -35,7 +35,7 @@ const quantized = {
   n_src_tokens: "nSrcTokens",
   positions_per_batch: "positions",
   page_tokens: "blockTable",
-  n_pages: "blockTable",
+  n_pages: ["packed", "k.packed"],
 } as const;
 
 const turned = {
@@ -79,7 +79,7 @@ const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<str
     ...copies,
     positionsPerBatch: "positions",
     pageTokens: "blockTable",
-    nPages: "blockTable",
+    nPages: ["cache", "k.cache"],
     ...turned,
   },
   ma_hadamard_quantize_kv: quantized,

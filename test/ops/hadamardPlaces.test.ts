@@ -168,6 +168,8 @@ describe("hadamardQuantizeKvSeq by places in device memory", () => {
     refuse({ packed: device.tensor("u8", [heads, 8, 64]) }, "invalid-argument", "packed", "pages");
     refuse({ norms: device.tensor("f32", [5, heads, pageTokens, 1]) }, "invalid-argument", "norms", "nPages", 5, 6);
     refuse({ positions: undefined, writePosStart: 6 }, "overflow", "writePosStart", 6, 3, 8);
+    const none = { packed: packed.slice(0, 0), norms: norms.slice(0, 0) };
+    refuse(none, "invalid-argument", "packed", "pool", 0, 1);
   });
 });
 

@@ -55,8 +55,8 @@ const block = new Block(structSizes.MAKvCacheAppendArgs);
  * Appending no token does nothing.
  *
  * Errors: `overflow` when start + nTokens exceeds the capacity of a linear cache, nTokens without `positions` that of
- * a ring, or a position that turns 2^24; `invalid-argument` when shapes disagree or tensors overlap, and for an odd
- * headDim; `unsupported` for another dtype.
+ * a ring, or a position that turns 2^24; `invalid-argument` when shapes disagree or tensors overlap, for an odd
+ * headDim and a pool of no pages; `unsupported` for another dtype.
  *
  * @example
  * kvCacheAppend(pass, {

@@ -1,5 +1,15 @@
 /// The tokens that an operation writes or reads, by position before wrapping.
 enum CacheRange {
+  /// Positions that attention counts in 32 bits with room for sums.
+  static let mostPositions: UInt32 = 1 << 30
+
+  /// Checks a number of positions, or of the slots for them, that attention counts.
+  @inline(__always)
+  static func requirePositions(_ count: some FixedWidthInteger, _ name: Argument) throws(StatusError) {
+    try require(
+      count <= mostPositions, StatusCode.overflow, "\(name) \(count) exceeds \(mostPositions) positions")
+  }
+
   /// Checks a run of `count` tokens from position `start` against a cache of
   /// `capacity` slots.
   @inline(__always)

@@ -2,8 +2,7 @@ import CMetalAttention
 
 /// What a prefill has beside a mask: checks of `AttnOptionParams`, whose tensors are checked elsewhere.
 enum FlashAttnOptions {
-  /// Positions that kernels count in 32 bits with room for sums.
-  static let mostPositions: Int32 = 1 << 30
+  private static let mostPositions = CacheRange.mostPositions
 
   /// Whether there is anything that the kernels without options cannot do.
   @inline(__always)
@@ -27,9 +26,7 @@ enum FlashAttnOptions {
     try require(
       options.softcap.isFinite && options.softcap >= 0, StatusCode.invalidArgument,
       "\(arg: "softcap") is \(options.softcap); it is finite and above 0, or 0 for none")
-    try require(
-      params.kL <= mostPositions, StatusCode.overflow,
-      "\(arg: "kL") \(params.kL) exceeds \(mostPositions) positions")
+    try CacheRange.requirePositions(params.kL, "kL")
     try checkSequences(args, tensors)
     try checkCache(&args.options, kL: params.kL, hasTable: tensors.blockTable != nil)
     args.options.present = try Derived.fill(
@@ -70,31 +67,21 @@ enum FlashAttnOptions {
     try require(
       options.is_sliding == 0 || isRing, StatusCode.invalidArgument,
       "\(arg: "is_sliding") is \(options.is_sliding); it is 0 or 1")
-    try require(
-      (options.page_tokens != 0) == hasTable, StatusCode.invalidArgument,
-      "\(TensorName.blockTable) and \(arg: "page_tokens") \(options.page_tokens) go together: both, or neither")
+    try BlockTable.checkPages(
+      of: options.page_tokens, "page_tokens", pool: options.n_pages, "n_pages", capacity: options.capacity, "capacity",
+      hasTable: hasTable)
+    try BlockTable.requireNoRing(isRing, hasTable: hasTable)
     if !isRing && !hasTable {
       options.capacity = try Derived.fill(options.capacity, "capacity", kL, "kL where there are no ring and no pages")
       return
     }
     try require(
-      options.capacity > 0 && options.capacity <= mostPositions, StatusCode.invalidArgument,
-      "\(arg: "capacity") is \(options.capacity); a ring or the pages of a sequence have 1 to \(mostPositions) slots")
+      options.capacity > 0, StatusCode.invalidArgument,
+      "\(arg: "capacity") is \(options.capacity); a ring or the pages of a sequence have at least 1 slot")
+    try CacheRange.requirePositions(options.capacity, "capacity")
     try require(
       isRing || kL <= options.capacity, StatusCode.overflow,
       "\(arg: "kL") \(kL) exceeds \(arg: "capacity") \(options.capacity); only a ring goes on")
-    if !hasTable { return }
-    try require(
-      !isRing, StatusCode.unsupported, "\(arg: "is_sliding") is 1 with pages; a ring has none, a window ends the keys")
-    try require(
-      options.page_tokens > 0, StatusCode.invalidArgument,
-      "\(arg: "page_tokens") is \(options.page_tokens); it is at least 1")
-    try require(
-      options.capacity % options.page_tokens == 0, StatusCode.invalidArgument,
-      "\(arg: "capacity") \(options.capacity) is not a multiple of \(arg: "page_tokens") \(options.page_tokens)")
-    try require(
-      options.n_pages > 0 && options.n_pages <= mostPositions, StatusCode.invalidArgument,
-      "\(arg: "n_pages") is \(options.n_pages); a pool has 1 to \(mostPositions) pages")
   }
 
   /// MA_ATTN_*.

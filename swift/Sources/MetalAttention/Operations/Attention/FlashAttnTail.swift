@@ -51,7 +51,7 @@ struct FlashAttnTail {
   }
 
   private static func check(_ value: Int32, _ name: Argument, atLeast least: Int32) throws(StatusError) {
-    let most = FlashAttnOptions.mostPositions
+    let most = CacheRange.mostPositions
     try require(
       value >= least && value <= most, StatusCode.invalidArgument,
       "\(name) is \(value); it is \(least) to \(most)")

@@ -11,9 +11,9 @@ struct AppendLayout {
   init(
     _ params: KvCacheAppendParams, _ k: CopyStream, _ v: CopyStream?, hasPages: Bool, isFixed: Bool, isRing: Bool
   ) throws(StatusError) {
-    try require(
-      (params.pageTokens != 0) == hasPages, StatusCode.invalidArgument,
-      "\(TensorName.blockTable) and \(arg: "pageTokens") \(params.pageTokens) go together: both, or neither")
+    try BlockTable.checkPages(
+      of: params.pageTokens, "pageTokens", pool: params.nPages, "nPages", capacity: params.capacity, "capacity",
+      hasTable: hasPages)
     try require(
       isFixed || params.start == 0, StatusCode.invalidArgument,
       "\(arg: "start") is \(params.start), but \(TensorName.positions) say where tokens go; it is 0 then")
@@ -27,18 +27,10 @@ struct AppendLayout {
     }
     let heads = Count(params.batch) * params.nHeads
     source = heads * params.nTokens * params.headDim
-    if hasPages {
-      try require(
-        params.capacity % params.pageTokens == 0, StatusCode.invalidArgument,
-        "\(arg: "capacity") \(params.capacity) is no whole number of pages of \(arg: "pageTokens") \(params.pageTokens)"
-      )
-      cache = Count(params.nPages) * params.nHeads * params.pageTokens * params.headDim
-    } else {
-      try require(
-        params.nPages == 0, StatusCode.invalidArgument,
-        "\(arg: "nPages") is \(params.nPages), but \(TensorName.blockTable) is absent; it is 0 then")
-      cache = heads * params.capacity * params.headDim
-    }
+    cache =
+      hasPages
+      ? Count(params.nPages) * params.nHeads * params.pageTokens * params.headDim
+      : heads * params.capacity * params.headDim
     try CopyStream.requireRoom(
       in: k, v,
       source: source,

@@ -71,9 +71,6 @@ struct DecodeArguments {
   @inline(__always)
   func requireRoom(_ params: FlashAttnDecodeParams, batch: UInt32) throws(StatusError) {
     try require(
-      (params.page_tokens != 0) == hasPages, StatusCode.invalidArgument,
-      "\(TensorName.blockTable) and \(arg: "page_tokens") \(params.page_tokens) go together: both, or neither")
-    try require(
       (params.tree_columns != 0) == has(.treeMask), StatusCode.invalidArgument,
       "\(TensorName.treeMask) and \(arg: "tree_columns") \(params.tree_columns) go together: both, or neither")
     let queries = Count(batch) * params.n_heads * params.n_q

@@ -2,13 +2,17 @@ import CMetalAttention
 
 /// Checks of the numbers in `FlashAttnDecodeParams`, apart from any tensor.
 enum DecodeParams {
-  /// Positions that kernels count in 32 bits with room for sums.
-  static let mostPositions: UInt32 = 1 << 30
+  private static let mostPositions = CacheRange.mostPositions
   static let mostQueryRows: UInt32 = 16
   static let mostTreeColumns: UInt32 = 32
 
+  /// - Parameters:
+  ///   - hasLengths: whether the lengths are known to the device alone.
+  ///   - hasTable: whether the cache is pages.
   @inline(__always)
-  static func check(_ params: FlashAttnDecodeParams, batch: UInt32, hasLengths: Bool) throws(StatusError) {
+  static func check(
+    _ params: FlashAttnDecodeParams, batch: UInt32, hasLengths: Bool, hasTable: Bool
+  ) throws(StatusError) {
     try positive(batch, "batch")
     try positive(params.n_heads, "n_heads")
     try positive(params.n_kv_heads, "n_kv_heads")
@@ -19,21 +23,21 @@ enum DecodeParams {
     try require(
       params.n_q <= mostQueryRows, StatusCode.unsupported,
       "\(arg: "n_q") is \(params.n_q); decode takes 1 to \(mostQueryRows) query rows, ma_flash_attn_prefill any number")
-    try require(
-      params.capacity > 0 && params.capacity <= mostPositions, StatusCode.invalidArgument,
-      "\(arg: "capacity") is \(params.capacity); a cache has 1 to \(mostPositions) slots")
+    try positive(params.capacity, "capacity")
+    try CacheRange.requirePositions(params.capacity, "capacity")
     let isRing = try CacheRange.isRing(params.is_sliding, "is_sliding")
     if !hasLengths {
       try require(
         isRing || params.seq_len <= params.capacity, StatusCode.overflow,
         "\(arg: "seq_len") \(params.seq_len) exceeds \(arg: "capacity") \(params.capacity); a linear cache ends there, \(arg: "is_sliding") makes it a ring"
       )
-      try require(
-        params.seq_len <= mostPositions, StatusCode.overflow,
-        "\(arg: "seq_len") \(params.seq_len) exceeds \(mostPositions) positions")
+      try CacheRange.requirePositions(params.seq_len, "seq_len")
     }
     try checkScores(params)
-    try checkPages(params, isRing: isRing)
+    try BlockTable.checkPages(
+      of: params.page_tokens, "page_tokens", pool: params.n_pages, "n_pages", capacity: params.capacity, "capacity",
+      hasTable: hasTable)
+    try BlockTable.requireNoRing(isRing, hasTable: hasTable)
   }
 
   @inline(__always)
@@ -53,19 +57,6 @@ enum DecodeParams {
     try require(
       params.alibi_distance <= mostPositions, StatusCode.invalidArgument,
       "\(arg: "alibi_distance") is \(params.alibi_distance); it is at most \(mostPositions)")
-  }
-
-  @inline(__always)
-  private static func checkPages(_ params: FlashAttnDecodeParams, isRing: Bool) throws(StatusError) {
-    if params.page_tokens == 0 { return }
-    try require(
-      params.capacity % params.page_tokens == 0, StatusCode.invalidArgument,
-      "\(arg: "capacity") \(params.capacity) is not a multiple of \(arg: "page_tokens") \(params.page_tokens)")
-    try require(
-      !isRing, StatusCode.unsupported, "\(arg: "is_sliding") is 1 with pages; a ring has none, a window ends the keys")
-    try require(
-      params.n_pages > 0 && params.n_pages <= mostPositions, StatusCode.invalidArgument,
-      "\(arg: "n_pages") is \(params.n_pages); a pool has 1 to \(mostPositions) pages")
   }
 
   @inline(__always)

@@ -10,7 +10,7 @@ enum FlashAttnDecode {
     let absent = try pass.device.scratch.placeholder(on: pass.device)
     let tensors = try DecodeArguments(args, of: pass.deviceIdentity, or: absent)
     let hasLengths = tensors.has(.seqLens)
-    try DecodeParams.check(params, batch: args.batch, hasLengths: hasLengths)
+    try DecodeParams.check(params, batch: args.batch, hasLengths: hasLengths, hasTable: tensors.hasPages)
     if tensors.k.format.isCoded || tensors.v.format.isCoded {
       try require(
         params.scale_factor_d512.isFinite && params.scale_factor_d512 > 0, StatusCode.invalidArgument,

@@ -11,24 +11,14 @@ struct HadamardPages {
 
   /// nil where the cache is none; `hasTable` says whether the call has a block table.
   init?(_ params: HadamardQuantizeSeqParams, hasTable: Bool) throws(StatusError) {
-    try require(
-      (params.page_tokens != 0) == hasTable, StatusCode.invalidArgument,
-      "\(TensorName.blockTable) and \(arg: "page_tokens") \(params.page_tokens) go together: both, or neither")
-    guard hasTable else {
-      try require(
-        params.n_pages == 0, StatusCode.invalidArgument,
-        "\(arg: "n_pages") is \(params.n_pages), but \(TensorName.blockTable) is absent; it is 0 then")
-      return nil
-    }
-    try require(
-      params.cache_capacity % params.page_tokens == 0, StatusCode.invalidArgument,
-      "\(arg: "cache_capacity") \(params.cache_capacity) is no whole number of pages of \(arg: "page_tokens") \(params.page_tokens)"
-    )
+    try BlockTable.checkPages(
+      of: params.page_tokens, "page_tokens", pool: params.n_pages, "n_pages", capacity: params.cache_capacity,
+      "cache_capacity", hasTable: hasTable)
+    if !hasTable { return nil }
     let (heads, overflow) = params.n_pages.multipliedReportingOverflow(by: params.num_kv_heads)
     try require(
-      !overflow && params.n_pages > 0, StatusCode.overflow,
-      "\(arg: "n_pages") \(params.n_pages) x \(arg: "num_kv_heads") \(params.num_kv_heads) is not from 1 to \(UInt32.max)"
-    )
+      !overflow, StatusCode.overflow,
+      "\(arg: "n_pages") \(params.n_pages) x \(arg: "num_kv_heads") \(params.num_kv_heads) exceeds \(UInt32.max)")
     tokens = params.page_tokens
     self.heads = heads
     count = params.n_pages
