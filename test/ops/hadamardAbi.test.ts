@@ -142,7 +142,7 @@ const tensorCases = allCalls.flatMap((call): readonly HadamardRefusal[] => {
       call,
       "V of another type",
       both({ vectors: { ...v.vectors, dtype: f16 } }),
-      "invalidArgument",
+      "unsupported",
       nameV,
       "f16",
       `k.${nameK}`,

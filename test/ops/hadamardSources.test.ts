@@ -212,7 +212,7 @@ test("refusals", () => {
   refuse({ packing: "byte" }, "unsupported", "packing", "byte", 4);
   refuse({ v: { bits: 8 } }, "invalid-argument", "v.packed", 32, 64);
   refuse({ v: { bit: 8 } }, "invalid-argument", "v.bit", "bits");
-  refuse({ v: { src: src("bf16") } }, "invalid-argument", "v.src", "bf16", "k.src", "f16");
+  refuse({ v: { src: src("bf16") } }, "unsupported", "v.src", "bf16", "k.src", "f16");
   refuse({ k: { src: device.tensor("i32", [2, 1, 64]) } }, "unsupported", "k.src", "i32", "f32, f16 or bf16");
   refuse({ v: { packed: packed8, bits: 8 } }, "invalid-argument", "k.packed", "v.packed", "overlap");
 });

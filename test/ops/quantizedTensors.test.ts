@@ -186,7 +186,7 @@ const streamCases = allOps.flatMap((op): RefusalCase[] => {
       op,
       "V in another dtype",
       withV({ [name]: scene.tensor("f16", vectorShapes[op](2, 64)) }),
-      "invalid-argument",
+      "unsupported",
       `v.${name}`,
       "f16",
       `k.${name}`,

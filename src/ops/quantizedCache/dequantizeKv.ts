@@ -45,9 +45,9 @@ const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
  * Reading no token does nothing.
  *
  * Errors: `unsupported` for a width, packing, head size or dtype that no kernel
- * serves, with those that are; `overflow` when nTokens exceeds the capacity, a
- * linear cache ends before readPosStart + nTokens, or that sum leaves 32 bits
- * (wrap it first); `invalid-argument` when shapes or the dtypes of both results
+ * serves, with those that are, and for results of two dtypes; `overflow` when
+ * nTokens exceeds the capacity, a linear cache ends before readPosStart + nTokens,
+ * or that sum leaves 32 bits (wrap it first); `invalid-argument` when shapes
  * disagree, tensors overlap or the capacity is 0.
  *
  * @example

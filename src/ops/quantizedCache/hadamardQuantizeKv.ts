@@ -63,9 +63,9 @@ const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
  * as NaN; so is one of length 1e19 and more, whose squares leave f32.
  *
  * Errors: `unsupported` for a width, packing, head size or dtype that no kernel
- * serves, with those that are, and for `rmsScratch` beside K and V or with
- * another width than 4; `overflow` when a linear cache ends before writePos;
- * `invalid-argument` when shapes or the dtypes of both sources disagree, tensors overlap or the capacity is 0.
+ * serves, with those that are, for sources of two dtypes, and for `rmsScratch`
+ * beside K and V or with another width than 4; `overflow` when a linear cache ends
+ * before writePos; `invalid-argument` when shapes disagree, tensors overlap or the capacity is 0.
  *
  * @example
  * const { bytesPerRow, normsPerPos } = kvCacheBytes({ headDim: 128, nKvHeads: 8, capacity: 4096, bits: 4 });

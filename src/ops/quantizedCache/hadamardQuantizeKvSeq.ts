@@ -73,11 +73,12 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
  * Writing no token does nothing.
  *
  * Errors: `unsupported` for a width, packing, head size or dtype that no kernel
- * serves, with those that are; `overflow` when nTokens exceeds the capacity, a
- * linear cache ends before writePosStart + nTokens, or that sum leaves 32 bits
- * (wrap it first); `buffer-too-small` when the source ends before srcTokOffset +
- * nTokens; `invalid-argument` when shapes or the dtypes of both sources disagree or tensors overlap, and for a pool of
- * no pages. (The probe `rmsScratch` is of one token: {@link hadamardQuantizeKv}.)
+ * serves, with those that are, and for sources of two dtypes; `overflow` when
+ * nTokens exceeds the capacity, a linear cache ends before writePosStart +
+ * nTokens, or that sum leaves 32 bits (wrap it first); `buffer-too-small` when the
+ * source ends before srcTokOffset + nTokens; `invalid-argument` when shapes
+ * disagree or tensors overlap, and for a pool of no pages. (The probe `rmsScratch`
+ * is of one token: {@link hadamardQuantizeKv}.)
  *
  * @example
  * const cache = (bits: 4 | 8) => {

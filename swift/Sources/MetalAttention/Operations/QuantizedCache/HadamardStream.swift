@@ -40,7 +40,7 @@ struct HadamardStream {
       "\(values.name) is \(values.dtype); it is f32, f16 or bf16")
     if let other = second?.values {
       try require(
-        other.dtype == values.dtype, StatusCode.invalidArgument,
+        other.dtype == values.dtype, StatusCode.unsupported,
         "\(other.name) is \(other.dtype), \(values.name) is \(values.dtype); one dispatch has both in one dtype")
     }
     return (first, second)
