@@ -62,7 +62,7 @@ struct AppendLayout {
   /// The same, for the kernel of a plain copy.
   func extent(_ params: KvCacheAppendParams) -> CopyExtent {
     CopyExtent(
-      source: source.value, cache: cache.value, read: 0..<source.value, written: written.elements,
-      wrapped: written.wrapped, rowSize: params.headDim, rows: params.batch * params.nHeads, planes: params.nTokens)
+      source: source.value, cache: cache.value, read: 0..<source.value, written: written, rowSize: params.headDim,
+      rows: params.batch * params.nHeads, planes: params.nTokens)
   }
 }

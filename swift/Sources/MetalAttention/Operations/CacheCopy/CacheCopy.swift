@@ -49,8 +49,9 @@ enum CacheCopy {
     encoder.bind(stream.source.buffer, offset: stream.source.offset, at: sourceIndex)
     encoder.bind(stream.cache.buffer, offset: stream.cache.offset, at: cacheIndex)
     encoder.note(stream.source.access(extent.read, isWrite: false))
-    encoder.note(stream.cache.access(extent.written, isWrite: true))
-    if !extent.wrapped.isEmpty { encoder.note(stream.cache.access(extent.wrapped, isWrite: true)) }
+    let written = extent.written
+    encoder.note(stream.cache.access(written.elements, isWrite: true))
+    if !written.wrapped.isEmpty { encoder.note(stream.cache.access(written.wrapped, isWrite: true)) }
   }
 
   /// A cache must not overlap any other tensor of the dispatch.
@@ -80,9 +81,7 @@ struct CopyExtent {
   let source: UInt64
   let cache: UInt64
   let read: Range<UInt64>
-  let written: Range<UInt64>
-  /// A second range written, where a ring wraps; empty otherwise.
-  var wrapped: Range<UInt64> = 0..<0
+  let written: HeadMajor.Slots
 
   /// Elements that are contiguous in source and cache.
   let rowSize: UInt32

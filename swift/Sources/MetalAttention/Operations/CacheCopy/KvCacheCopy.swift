@@ -14,21 +14,16 @@ enum KvCacheCopy {
       of: params.nNew, "nNew", from: params.writePos, "writePos", capacity: params.cacheCap, "cacheCap", of: .cache,
       isRing: isRing, "isSliding")
     let source = Count(params.nNew) * params.rowSize
-    let cache = Count(params.cacheCap) * params.rowSize
+    let cache = HeadMajor(nHeads: 1, capacity: params.cacheCap, rowSize: params.rowSize)
+    let cacheElements = cache.elements
     try CopyStream.requireRoom(
       in: stream,
       source: source, "\(arg: "nNew") \(params.nNew) x \(arg: "rowSize") \(params.rowSize)",
-      cache: cache, "\(arg: "cacheCap") \(params.cacheCap) x \(arg: "rowSize") \(params.rowSize)")
+      cache: cacheElements, "\(arg: "cacheCap") \(params.cacheCap) x \(arg: "rowSize") \(params.rowSize)")
 
-    let rowSize = UInt64(params.rowSize)
-    let first = UInt64(params.writePos % params.cacheCap)
-    let last = first + UInt64(params.nNew)
-    let capacity = UInt64(params.cacheCap)
     let extent = CopyExtent(
-      source: source.value, cache: cache.value, read: 0..<source.value,
-      written: (first * rowSize)..<(min(last, capacity) * rowSize),
-      wrapped: 0..<((max(last, capacity) - capacity) * rowSize),
-      rowSize: params.rowSize, rows: params.nNew, planes: 1)
+      source: source.value, cache: cacheElements.value, read: 0..<source.value,
+      written: cache.slots(params.nNew, from: params.writePos), rowSize: params.rowSize, rows: params.nNew, planes: 1)
     return try CacheCopy.encode(.kvCacheCopy, kernel: kernel, into: pass, stream, nil, extent, params)
   }
 }

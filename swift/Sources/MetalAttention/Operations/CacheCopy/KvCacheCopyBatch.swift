@@ -13,21 +13,19 @@ enum KvCacheCopyBatch {
       params.seqPos, "seqPos", capacity: params.capacity, "capacity", of: copy.k.cache.name, isRing: copy.isRing,
       "isSliding")
     let source = Count(copy.nHeads) * params.headDim
-    let cache = source * params.capacity
+    let cache = HeadMajor(nHeads: copy.nHeads, capacity: params.capacity, rowSize: params.headDim)
+    let cacheElements = cache.elements
     try CopyStream.requireRoom(
       in: copy.k, copy.v,
       source: source, "\(copy.formula) x \(arg: "headDim") \(params.headDim)",
-      cache: cache,
+      cache: cacheElements,
       "\(copy.formula) x \(arg: "capacity") \(params.capacity) x \(arg: "headDim") \(params.headDim)")
 
     params.nHeads = copy.nHeads
     params.seqPos %= params.capacity
-    let lastRow = UInt64(copy.nHeads - 1) * UInt64(params.capacity) + UInt64(params.seqPos)
-    let headDim = UInt64(params.headDim)
     let extent = CopyExtent(
-      source: source.value, cache: cache.value, read: 0..<source.value,
-      written: (UInt64(params.seqPos) * headDim)..<((lastRow + 1) * headDim),
-      rowSize: params.headDim, rows: copy.nHeads, planes: 1)
+      source: source.value, cache: cacheElements.value, read: 0..<source.value,
+      written: cache.slots(1, from: params.seqPos), rowSize: params.headDim, rows: copy.nHeads, planes: 1)
     return try CacheCopy.encode(
       .kvCacheCopyBatch, kernel: copy.kernel, into: pass, copy.k, copy.v, extent, params)
   }

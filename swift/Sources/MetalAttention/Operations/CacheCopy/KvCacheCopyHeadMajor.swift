@@ -28,8 +28,8 @@ enum KvCacheCopyHeadMajor {
     let slots = cache.slots(params.nTokens, from: params.seqPosStart)
     let read = source.slots(params.nTokens, from: params.srcTokOffset).elements
     let extent = CopyExtent(
-      source: sourceElements.value, cache: cacheElements.value, read: read, written: slots.elements,
-      wrapped: slots.wrapped, rowSize: params.headDim, rows: copy.nHeads, planes: params.nTokens)
+      source: sourceElements.value, cache: cacheElements.value, read: read, written: slots,
+      rowSize: params.headDim, rows: copy.nHeads, planes: params.nTokens)
     return try CacheCopy.encode(.kvCacheCopyHeadMajor, kernel: copy.kernel, into: pass, copy.k, nil, extent, params)
   }
 }

@@ -27,8 +27,8 @@ enum KvCacheCopySeq {
     let skipped = UInt64(params.nSrcTokens - params.srcTokOffset - params.nTokens)
     let read = (UInt64(params.srcTokOffset) * token.value)..<(source.value - skipped * token.value)
     let extent = CopyExtent(
-      source: source.value, cache: cacheElements.value, read: read, written: slots.elements, wrapped: slots.wrapped,
-      rowSize: params.headDim, rows: copy.nHeads, planes: params.nTokens)
+      source: source.value, cache: cacheElements.value, read: read, written: slots, rowSize: params.headDim,
+      rows: copy.nHeads, planes: params.nTokens)
     return try CacheCopy.encode(.kvCacheCopySeq, kernel: copy.kernel, into: pass, copy.k, copy.v, extent, params)
   }
 }
