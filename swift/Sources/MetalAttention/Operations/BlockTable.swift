@@ -47,7 +47,6 @@ enum BlockTable {
     try tensor.requireDType(.i32)
     let elements = Count(batch) * pages
     try tensor.requireRoom(for: elements, "\(arg: "batch") \(batch) x \(pages) pages")
-    return TensorUse(
-      tensor: tensor, isWrite: false, elements: elements.value, touched: HeadMajor.Slots(elements: 0..<elements.value))
+    return .whole(tensor, isWrite: false, elements: elements.value)
   }
 }

@@ -7,6 +7,12 @@ struct TensorUse {
   /// Those of them that the dispatch touches.
   let touched: HeadMajor.Slots
 
+  /// Of a tensor all of whose `elements` are touched.
+  static func whole(_ tensor: Tensor, isWrite: Bool, elements: UInt64) -> TensorUse {
+    TensorUse(
+      tensor: tensor, isWrite: isWrite, elements: elements, touched: HeadMajor.Slots(elements: 0..<elements))
+  }
+
   func bind(in encoder: DispatchEncoder, at index: Int) {
     encoder.bind(tensor.buffer, offset: tensor.offset, at: index)
   }
@@ -20,10 +26,10 @@ struct TensorUse {
   static func requireApart(_ uses: [TensorUse]) throws(StatusError) {
     for (index, use) in uses.enumerated() {
       for other in uses[(index + 1)...] where use.isWrite || other.isWrite {
-        try use.whole.requireApart(use.tensor.name, from: other.whole, other.tensor.name)
+        try use.access.requireApart(use.tensor.name, from: other.access, other.tensor.name)
       }
     }
   }
 
-  private var whole: Access { tensor.access(0..<elements, isWrite: isWrite) }
+  private var access: Access { tensor.access(0..<elements, isWrite: isWrite) }
 }

@@ -52,9 +52,7 @@ struct AppendLayout {
   /// A stream's tensors in the order of the kernel's arguments.
   func uses(of stream: CopyStream) -> [TensorUse] {
     [
-      TensorUse(
-        tensor: stream.source, isWrite: false, elements: source.value,
-        touched: HeadMajor.Slots(elements: 0..<source.value)),
+      .whole(stream.source, isWrite: false, elements: source.value),
       TensorUse(tensor: stream.cache, isWrite: true, elements: cache.value, touched: written),
     ]
   }

@@ -58,9 +58,7 @@ enum HadamardQuantizeKv {
     let ofHead = args.rmsCoordinates == 0 ? cache.headDim : cache.norms.rowSize * args.rmsCoordinates
     let elements = Count(cache.heads) * ofHead
     try scratch.requireRoom(for: elements, "\(cache.headsFormula) x \(ofHead) coordinates")
-    return TensorUse(
-      tensor: scratch, isWrite: true, elements: elements.value,
-      touched: HeadMajor.Slots(elements: 0..<elements.value))
+    return .whole(scratch, isWrite: true, elements: elements.value)
   }
 
   /// The parameters that the packing selects, in the form that states the width.

@@ -25,7 +25,6 @@ struct TokenPositions {
       for: elements,
       perBatch == 1
         ? "\(arg: "batch") \(batch) x \(countName) \(nTokens)" : "\(countName) \(nTokens)")
-    use = TensorUse(
-      tensor: tensor, isWrite: false, elements: elements.value, touched: HeadMajor.Slots(elements: 0..<elements.value))
+    use = .whole(tensor, isWrite: false, elements: elements.value)
   }
 }
