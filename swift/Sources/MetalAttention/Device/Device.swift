@@ -109,7 +109,8 @@ final class Device {
       passesOpened += 1
       return passesOpened
     }
-    return try adopt(Pass(device: self, concurrent: concurrent, number: number), in: HandleSpace.passes)
+    let pass = Pass(device: self, recording: Recording(), concurrent: concurrent, number: number)
+    return try adopt(pass, in: HandleSpace.passes)
   }
 
   private func makePass(concurrent: Bool, profiled: Bool, number: UInt64) throws(StatusError) -> Pass {
@@ -117,14 +118,13 @@ final class Device {
     guard let commandBuffer = queue.makeCommandBuffer() else { throw failure }
     if profiled {
       return Pass(
-        device: self, commandBuffer: commandBuffer, encoder: nil, profile: try PassProfile(metal, commandBuffer),
+        device: self, commandBuffer: commandBuffer, profile: try PassProfile(metal, commandBuffer),
         concurrent: concurrent, number: number)
     }
     guard let encoder = commandBuffer.makeComputeCommandEncoder(dispatchType: concurrent ? .concurrent : .serial)
     else { throw failure }
     return Pass(
-      device: self, commandBuffer: commandBuffer, encoder: encoder, profile: nil, concurrent: concurrent,
-      number: number)
+      device: self, commandBuffer: commandBuffer, encoder: encoder, concurrent: concurrent, number: number)
   }
 
   /// Gives a handle to what the device owns from now on.

@@ -27,8 +27,7 @@ enum Copy {
     try require(
       from.length == to.length, StatusCode.invalidArgument,
       "\(from.name) has \(from.length) bytes, \(to.name) has \(to.length); a copy takes as many as it gives")
-    let read = Access(buffer: from.handle, isWrite: false, start: from.offset, end: from.offset + from.length)
-    let written = Access(buffer: to.handle, isWrite: true, start: to.offset, end: to.offset + to.length)
+    let (read, written) = (from.whole(isWrite: false), to.whole(isWrite: true))
     try written.requireApart(to.name, from: read, from.name)
     if from.length == 0 { return nil }
 

@@ -31,9 +31,10 @@ final class Pass {
   /// access at run time, on each use.
   let log: UnsafeMutablePointer<DispatchLog>
 
+  /// - Parameter recording: of a pass that is recorded, and has no command buffer.
   init(
-    device: Device, commandBuffer: any MTLCommandBuffer, encoder: (any MTLComputeCommandEncoder)?,
-    profile: PassProfile?, concurrent: Bool, number: UInt64
+    device: Device, commandBuffer: (any MTLCommandBuffer)? = nil, encoder: (any MTLComputeCommandEncoder)? = nil,
+    profile: PassProfile? = nil, recording: Recording? = nil, concurrent: Bool, number: UInt64
   ) {
     self.device = device
     deviceIdentity = ObjectIdentifier(device)
@@ -41,22 +42,7 @@ final class Pass {
     self.commandBuffer = commandBuffer
     self.encoder = encoder
     self.profile = profile
-    recording = nil
-    isConcurrent = concurrent
-    self.number = number
-    log = .allocate(capacity: 1)
-    log.initialize(to: device.logs.take())
-  }
-
-  /// A pass that is recorded, and never sent itself.
-  init(device: Device, concurrent: Bool, number: UInt64) {
-    self.device = device
-    deviceIdentity = ObjectIdentifier(device)
-    tileClasses = device.tileClasses
-    commandBuffer = nil
-    encoder = nil
-    profile = nil
-    recording = Recording()
+    self.recording = recording
     isConcurrent = concurrent
     self.number = number
     log = .allocate(capacity: 1)

@@ -93,4 +93,10 @@ struct Tensor {
       buffer: handle, isWrite: isWrite, start: offset + elements.lowerBound * UInt64(dtype.size),
       end: offset + elements.upperBound * UInt64(dtype.size))
   }
+
+  /// The same of all of it.
+  @inline(__always)
+  func whole(isWrite: Bool) -> Access {
+    Access(buffer: handle, isWrite: isWrite, start: offset, end: offset + length)
+  }
 }

@@ -114,7 +114,7 @@ struct DecodeArguments {
 
   /// Calls `body` with each tensor that is read.
   @inline(__always)
-  func forEachInput(_ body: (Tensor) throws(StatusError) -> Void) throws(StatusError) {
+  func forEachInput<Failure>(_ body: (Tensor) throws(Failure) -> Void) throws(Failure) {
     try body(q)
     try body(k.rows)
     if k.format.isCoded { try body(k.norms) }
@@ -157,13 +157,5 @@ struct DecodeArguments {
       tensor.dtype == .f32 || tensor.dtype == .f16 || tensor.dtype == .bf16, StatusCode.unsupported,
       "\(name) is \(tensor.dtype); it is f32, f16 or bf16")
     return tensor
-  }
-}
-
-extension Tensor {
-  /// All of it.
-  @inline(__always)
-  func whole(isWrite: Bool) -> Access {
-    Access(buffer: handle, isWrite: isWrite, start: offset, end: offset + length)
   }
 }

@@ -103,7 +103,7 @@ enum FlashAttnDecode {
 
   @inline(__always)
   private static func note(_ tensors: DecodeArguments, in encoder: DispatchEncoder, withOutputs: Bool = true) {
-    try? tensors.forEachInput { (input) throws(StatusError) in encoder.note(input.whole(isWrite: false)) }
+    tensors.forEachInput { encoder.note($0.whole(isWrite: false)) }
     if withOutputs { noteOutputs(tensors, in: encoder) }
   }
 

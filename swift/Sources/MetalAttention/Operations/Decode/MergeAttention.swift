@@ -8,7 +8,7 @@ enum MergeAttention {
     dtypes: [.f32, .f16, .bf16])
 
   private static let table = KernelTable(1) { _ in "merge_attention" }
-  private static let kernel = table.indices[0] ?? -1
+  private static let kernel = table.indices[0]
   private static let partNames: [(out: TensorName, lse: TensorName)] = [
     (.out0, .lse0), (.out1, .lse1), (.out2, .lse2), (.out3, .lse3), (.out4, .lse4), (.out5, .lse5), (.out6, .lse6),
     (.out7, .lse7),
@@ -27,6 +27,7 @@ enum MergeAttention {
     params.out_dtype = try Derived.fill(params.out_dtype, "out_dtype", out.dtype.rawValue, "the dtype of out")
     params.has_lse = try Derived.fill(params.has_lse, "has_lse", lse == nil ? 0 : 1, "1 with lse and 0 without")
 
+    guard let kernel else { throw StatusError(StatusCode.unsupported, "the library has no kernel that merges") }
     let slot = PipelineSlot(kernel: kernel, variant: 0)
     guard let pipeline = pass.device.registry.pipeline(slot) else { return slot }
     let encoder = pass.use(pipeline)
