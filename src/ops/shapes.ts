@@ -107,6 +107,12 @@ export function checkI32(value: number, argument: string, what: string): number 
   return value;
 }
 
+/** Refuses an extent of 0, and one that leaves the signed 32 bits of the kernels' parameters. */
+export function checkExtent(extent: number, argument: string, axis: string): number {
+  if (extent === 0) throw refused(argument, `${axis} is 0; it is at least 1`);
+  return checkI32(extent, argument, axis);
+}
+
 /** Refuses tensors that share bytes. */
 export function checkApart(argument: string, range: TensorRange, otherName: string, other: TensorRange): void {
   if (range.buffer !== other.buffer) return;

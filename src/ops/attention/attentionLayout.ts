@@ -1,5 +1,6 @@
 import { checkObject, checkU32, display, refused } from "../../checks.ts";
 import { OptionNames } from "../../optionNames.ts";
+import { checkExtent } from "../shapes.ts";
 
 /** Order of the axes: `head-major` [B, H, L, D] or `sequence-major` [B, L, H, D]. */
 export type AttentionLayout = "head-major" | "sequence-major";
@@ -73,24 +74,19 @@ export function checkLayout(layout: unknown): boolean | StridedLayout {
   }
   layoutNames.check(layout, "layout.");
   const { batch, heads, kvHeads, seqLenQ, headDim, q, k, v, out, mask } = layout as Partial<StridedLayout>;
+  const extent = (value: unknown, name: string) => checkExtent(checkU32(value, name), name, "the extent");
   return {
-    batch: checkExtent(batch, "layout.batch"),
-    heads: checkExtent(heads, "layout.heads"),
-    kvHeads: checkExtent(kvHeads, "layout.kvHeads"),
-    seqLenQ: checkExtent(seqLenQ, "layout.seqLenQ"),
-    headDim: checkExtent(headDim, "layout.headDim"),
+    batch: extent(batch, "layout.batch"),
+    heads: extent(heads, "layout.heads"),
+    kvHeads: extent(kvHeads, "layout.kvHeads"),
+    seqLenQ: extent(seqLenQ, "layout.seqLenQ"),
+    headDim: extent(headDim, "layout.headDim"),
     q: checkStrides(q, "layout.q"),
     k: checkStrides(k, "layout.k"),
     v: checkStrides(v, "layout.v"),
     out: checkStrides(out, "layout.out"),
     ...(mask === undefined ? {} : { mask: checkStrides(mask, "layout.mask") }),
   };
-}
-
-function checkExtent(value: unknown, argument: string): number {
-  const extent = checkU32(value, argument);
-  if (extent === 0 || extent > 0x7fff_ffff) throw refused(argument, `${extent} is not from 1 to ${0x7fff_ffff}`);
-  return extent;
 }
 
 function checkStrides(value: unknown, argument: string): AttentionStrides {

@@ -121,9 +121,9 @@ const block = new Block(structSizes.MAFlashAttnPrefillArgs);
  * is above 0 (from 0 on, queries may outnumber keys), an output that overlaps an
  * input, tile classes without a mask, of another one or of an earlier state of it,
  * a window of 0 or without `causal`, a softcap that is no positive number, codes at
- * an odd offset, a pool of no pages;
- * `overflow` for more than 2^30 positions; `unsupported` for another dtype or head
- * size, with those supported, and for a mask with sequences, a ring, pages or a tail;
+ * an odd offset, a pool of no pages; `overflow` for more than 2^30 positions and
+ * extents from 2^31 on; `unsupported` for another dtype or head size, with those
+ * supported, and for a mask with sequences, a ring, pages or a tail;
  * `buffer-too-small` for strides that leave a tensor.
  *
  * @example

@@ -3,7 +3,7 @@
 import { refused } from "../../checks.ts";
 import { noRange, type TensorRange } from "../../device/tensor.ts";
 import { checkSameRows, type DecodeStream } from "../decode/decodeCache.ts";
-import { batchOf, checkAxis, checkI32, checkPlanes, fromEnd } from "../shapes.ts";
+import { batchOf, checkAxis, checkExtent, checkI32, checkPlanes, fromEnd } from "../shapes.ts";
 import type { AttentionStrides, StridedLayout } from "./attentionLayout.ts";
 import { type AttentionOptions, checkLseShape, type TailOption } from "./attentionOptions.ts";
 
@@ -273,11 +273,6 @@ function fillTail(tail: TailOption | undefined): void {
   tailParams.tokens = tail?.tokens ?? 0;
   tailParams.block = tail?.block ?? 0;
   tailParams.quantized = tail?.quantized ?? 0;
-}
-
-function checkExtent(extent: number, argument: string, axis: string): number {
-  if (extent === 0) throw refused(argument, `${axis} is 0; it is at least 1`);
-  return checkI32(extent, argument, axis);
 }
 
 function checkSameShape(argument: string, range: TensorRange, other: TensorRange, where: string): void {
