@@ -1,10 +1,11 @@
 import * as z from "zod/mini";
 import { checkPath, display, refused } from "../checks.ts";
-import type { DType } from "../device/dtypes.ts";
-
+import { type DType, dtypeSize } from "../device/dtypes.ts";
+import { elementCount } from "../device/tensor.ts";
 import type { MetalAttentionError } from "../errors.ts";
 import { CODEBOOKS } from "../reference/codebooks.ts";
 import { hadamardSign } from "../reference/hadamard.ts";
+import { maxFileLength } from "../safetensors/format.ts";
 import {
   readSafetensors,
   type SafetensorsDType,
@@ -73,8 +74,18 @@ export async function saveCache(
   ropeNotes: readonly (string | undefined)[],
 ): Promise<void> {
   checkPath(path);
+  const wanted = savedTensors(memory, states);
+  const length = wanted.reduce((sum, { tensor, shape }) => sum + elementCount(shape) * dtypeSize(tensor.dtype), 0);
+  // Before all of it is copied.
+  if (length > maxFileLength) {
+    throw refused(
+      "cache",
+      `its sequences take ${length} bytes, and a file has ${maxFileLength} at most; drop or crop some first`,
+      "unsupported",
+    );
+  }
   const tensors = new Map<string, SafetensorsTensor>();
-  for (const { name, tensor, shape, runs } of savedTensors(memory, states)) {
+  for (const { name, tensor, shape, runs } of wanted) {
     const bytes = runs.length === 0 ? new Uint8Array(0) : readRuns(runs);
     tensors.set(name, { dtype: dtypes[tensor.dtype] as SafetensorsDType, shape, bytes });
   }

@@ -1,6 +1,6 @@
 /** Caches written to files and read again. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, KvCache, type KvCacheOptions, type KvSequence, MetalAttentionError } from "../../src/index.ts";
@@ -124,6 +124,25 @@ describe("save and load", () => {
     await empty.save(path);
     using loaded = await KvCache.load(device, path);
     expect(loaded.length).toBe(0);
+  });
+
+  test("more than a file holds is refused with both numbers, and nothing of it is copied", async () => {
+    // The page of one token is written whole, values of zeros that take no memory.
+    const tokens = 2 ** 18 + 1;
+    const large = { layers: 1, nKvHeads: 8, headDim: 512, capacity: tokens, k: "f16", v: "f16" } as const;
+    using cache = new KvCache(device, { ...large, pages: { tokens, count: 1 } });
+    using k = device.tensor("f16", [1, 8, 512]);
+    using pass = device.pass();
+    cache.append(pass, 0, { k, v: k });
+    pass.commitAndWait();
+    cache.advance();
+    const before = process.memoryUsage.rss();
+    const { code, argument, message } = await rejectionOf(cache.save(join(folder, "large.safetensors")));
+    expect({ code, argument }).toEqual({ code: "unsupported", argument: "cache" });
+    expect(message).toContain(`${tokens * 2 * 8 * 512 * 2} bytes`);
+    expect(message).toContain(`${2 ** 32}`);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(2 ** 30);
+    expect(existsSync(join(folder, "large.safetensors"))).toBe(false);
   });
 
   test("a path that is none", async () => {
