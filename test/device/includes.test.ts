@@ -231,6 +231,33 @@ describe("files are not read", () => {
   });
 });
 
+describe("headers of many layers that are included once", () => {
+  /** Each header includes all below it. */
+  const layers = (count: number, include: (j: number) => string) =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, i) => [
+        `h${i}.h`,
+        `#pragma once\n${Array.from({ length: i }, (_, j) => include(j)).join("")}int f${i}() { return ${i === 0 ? 1 : `f${i - 1}() + 1`}; }\n`,
+      ]),
+    );
+
+  test("40 layers are put in once each", () => {
+    using device = withSources({
+      ...layers(40, (j) => `#include "h${j}.h"\n`),
+      "a.metal": `#include "h39.h"\n#include "h0.h"\n${kernel("f39()")}`,
+    });
+    expect(resultOf(device)).toBe(40);
+  });
+
+  test("one that a condition leaves out is there behind it", () => {
+    using device = withSources({
+      ...layers(6, (j) => `#ifdef MISSING\n#include "h${j}.h"\n#endif\n#if 1\n#include "h${j}.h"\n#endif\n`),
+      "a.metal": `#ifdef MISSING\n#include "h5.h"\n#else\n#endif\n#include "h5.h"\n${kernel("f5()")}`,
+    });
+    expect(resultOf(device)).toBe(6);
+  });
+});
+
 describe("a source that is replaced", () => {
   test("changes those that include it", () => {
     using device = withSources({

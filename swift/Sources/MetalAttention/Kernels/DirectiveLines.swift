@@ -7,6 +7,9 @@ struct DirectiveLines: IteratorProtocol {
     case once
     /// `#line 12 "FILE"`: the number of the next line, and the file in its quotes.
     case line(Int, file: String?)
+    /// `#if`, `#ifdef` or `#ifndef`; and `#endif`
+    case condition
+    case conditionEnd
   }
 
   struct Line {
@@ -73,6 +76,8 @@ struct DirectiveLines: IteratorProtocol {
     if let rest = after(["#", "pragma", "once"], line) {
       return rest.first.map { isBlank($0) || $0 == UInt8(ascii: "/") } ?? true ? .once : nil
     }
+    if after(["#", "if"], line) != nil { return .condition }
+    if after(["#", "endif"], line) != nil { return .conditionEnd }
     guard let rest = after(["#", "line"], line) else { return nil }
     let words = Substring(rest).split(separator: " ", maxSplits: 1)
     guard let number = words.first.flatMap({ UInt32($0) }) else { return nil }

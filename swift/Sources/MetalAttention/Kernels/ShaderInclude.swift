@@ -2,7 +2,7 @@
 /// include path: of sources that the caller has registered, and of the library's own headers. No file is read.
 ///
 /// `#line` keeps the compiler's messages at the file and line of each. `#pragma once` has no meaning inside a file, so
-/// a guard does its work. A name that is not known is left for the compiler: it may be one of the language's headers.
+/// a guard does its work; behind a copy that no condition is around, further ones are left out. A name that is not known is left for the compiler: it may be one of the language's headers.
 package struct ShaderInclude {
   /// Names of sources that a text includes, directly or not.
   struct Names {
@@ -17,6 +17,10 @@ package struct ShaderInclude {
   private var open: [String] = []
   /// Numbers of the guards, by name.
   private var guards: [String: Int] = [:]
+  /// Conditions around the line that is expanded, but for the guards.
+  private var conditions = 0
+  /// Texts to be included once that stand under no condition.
+  private var placed: Set<String> = []
   private var size = 0
   private var isTooLarge = false
 
@@ -58,6 +62,12 @@ package struct ShaderInclude {
           result += line.text
         }
       case .once: break
+      case .condition:
+        conditions += 1
+        result += line.text
+      case .conditionEnd:
+        conditions -= 1
+        result += line.text
       case nil: result += line.text
       }
       result += "\n"
@@ -94,10 +104,13 @@ package struct ShaderInclude {
       // A guard of the text's own keeps the compiler from coming by.
       return DirectiveLines.guardMacro(of: text).map { "#ifndef \($0)\n\(error)#endif\n" } ?? error
     }
+    if isOnce, placed.contains(header) { return "" }
     if open.count >= Self.depthLimit { return Self.error("'\(header)' is included \(open.count) deep") }
     if size + text.utf8.count > Self.sizeLimit { isTooLarge = true }
     if isTooLarge { return "" }
     guard isOnce else { return expand(text, name: header) }
+    let isUnconditional = conditions == 0
+    defer { if isUnconditional { placed.insert(header) } }
     let number = guards[header] ?? guards.count
     guards[header] = number
     // A label of its own, so that a line number of `header` refers to one place.
