@@ -70,6 +70,32 @@ const refusals: readonly Refusal[] = [
     source: both("struct S { float f(float x) { static float §n = 0; n += x; return n; } };", "S s; out[i] = s.f(1);"),
     says: /constant address space/,
   },
+  // Of functions of SIMD and quad groups.
+  {
+    name: "a sum of 64 bits over lanes",
+    source: kernel("out[i] = §simd_sum(long(i));"),
+    says: /no matching function for call to 'simd_sum'[\s\S]*__is_valid_simdgroup_type<long>/,
+  },
+  {
+    name: "a bool of another lane",
+    source: kernel("out[i] = §simd_shuffle_xor(in[i] > 1, 1);"),
+    says: /no matching function for call to 'simd_shuffle_xor'/,
+  },
+  {
+    name: "a struct of another lane",
+    source: both("struct S { float x; };", "S s{in[i]}; out[i] = §quad_broadcast(s, 1).x;"),
+    says: /no matching function for call to 'quad_broadcast'/,
+  },
+  {
+    name: "the bits of floats over lanes",
+    source: kernel("out[i] = §simd_or(in[i]);"),
+    says: /no matching function for call to 'simd_or'/,
+  },
+  {
+    name: "a function by the name that C gives that of float",
+    source: kernel("out[i] = §cosf(in[i]);"),
+    says: /undeclared identifier 'cosf'/,
+  },
   // Behind macros.
   { name: "double by a macro", source: both("#define D double", "§D x = in[i]; out[i] = x;"), says: /double/ },
   {

@@ -123,6 +123,14 @@ for (const [, type] of types) {
   );
   for (const width of [2, 3, 4]) {
     uniform.push({
+      name: `functions of quad groups of ${type}${width}`,
+      code: `${type}${width} x = ${type}${width}(lane % 4); x[1] = ${type}(1);
+        out[i] = int(quad_sum(x)[0]) * 1000 + int(quad_product(x)[1]) * 100 + int(quad_max(x)[0]) * 10 +
+          int(quad_min(x)[0]) + int(quad_prefix_inclusive_sum(x)[0]) * 10000 + int(quad_prefix_exclusive_product(x)[1]);`,
+      out: "int",
+      expected: range(32, (k) => 6131 + 10000 * sum(range((k % 4) + 1, (q) => q))),
+    });
+    uniform.push({
       name: `simd_sum and simd_shuffle of ${type}${width}`,
       code: `${type}${width} x = ${type}${width}(lane % 4); x[1] = ${type}(1);
         out[i] = int(simd_sum(x)[0]) * 100 + int(simd_sum(x)[1]) + int(simd_shuffle(x, ushort(3))[0]);`,
