@@ -44,6 +44,53 @@ statementSuite("furtherNames", [
     expected: [-32768, 1, 12, 1, 1],
   },
   {
+    name: "limits of a type of the file's own, by the name of Apple's headers",
+    before:
+      "template <typename T> struct Indexed { uint i; T x; }; namespace metal { template <typename T> struct _numeric_limits_impl<Indexed<T>> { static constexpr Indexed<T> lowest() { return Indexed<T>{7, numeric_limits<T>::lowest()}; } }; }",
+    code: "const Indexed<char> a = numeric_limits<Indexed<char>>::lowest(); out[0] = a.i; out[1] = a.x; out[2] = _numeric_limits_impl<short>::max();",
+    out: "int",
+    threads: 1,
+    expected: [7, -128, 32767],
+  },
+  {
+    name: "types that functions of the SIMD group take",
+    before: "template <typename T> constexpr constant bool kIsTaken = __is_valid_simdgroup_type<T>::value;",
+    code: "out[0] = kIsTaken<float>; out[1] = kIsTaken<long>; out[2] = kIsTaken<bool>; out[3] = kIsTaken<bfloat>; out[4] = kIsTaken<ulong2>; out[5] = kIsTaken<uchar4>;",
+    out: "int",
+    threads: 1,
+    expected: [1, 0, 0, 1, 0, 1],
+  },
+  {
+    name: "metal::nullptr_t",
+    before:
+      "struct Maybe { int n; Maybe(thread const metal::nullptr_t &) : n(5) {} Maybe(int n) : n(n) {} }; static int f(nullptr_t) { return 2; }",
+    code: "Maybe a(nullptr), b(3); out[0] = a.n + b.n + f(nullptr); out[1] = is_same_v<metal::nullptr_t, decltype(nullptr)>;",
+    out: "int",
+    threads: 1,
+    expected: [10, 1],
+  },
+  {
+    name: "functions by the names that C gives those of float",
+    before:
+      "float sinf(float x) { return x + 1; } static float powf(float x, float y) { return x * y; } inline int ilogbf(float) { return 9; }",
+    code: "out[0] = sinf(2) + powf(3, 4) + ilogbf(8.0f); out[1] = pow(2.0f, 10.0f) + sin(0.0f) + ilogb(8.0f); out[2] = sin(100000.0f) > 0.0357 && sin(100000.0f) < 0.0358;",
+    out: "float",
+    threads: 1,
+    expected: [24, 1027, 1],
+  },
+  {
+    name: "saturated sums and differences with a number of known sign",
+    code: "const int x = int(a[i]); out[4 * i] = subsat(5, x); out[4 * i + 1] = addsat(x & 255, 2147483647 - x); out[4 * i + 2] = addsat(char(100), char(x)); out[4 * i + 3] = subsat(uchar(7), uchar(x));",
+    out: "int",
+    inputs: [floats([90, -2, 3, 9])],
+    expected: [90, -2, 3, 9].flatMap((x) => [
+      5 - x,
+      Math.min(2 ** 31 - 1, (x & 255) + 2 ** 31 - 1 - x),
+      Math.min(127, 100 + x),
+      Math.max(0, 7 - (x & 255)),
+    ]),
+  },
+  {
     name: "limits of vectors by an alias and in a macro",
     before: "#define LIMIT(T, which) (numeric_limits<T>::which())\nusing V = vec<int, 3>;",
     code: "out[0] = LIMIT(V, min).x; out[1] = LIMIT(uchar2, max).y; out[2] = metal::numeric_limits<V>::max()[2];",

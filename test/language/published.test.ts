@@ -52,6 +52,10 @@ statementSuite("publishedLiterals", [
 
 /** What a file may define itself in namespace metal, by the names that Apple's headers are written with. */
 const overloads = `typedef bfloat bfloat16_t;
+#define ELEMENTARY(mode) \\
+  METAL_FUNC bfloat16_t fma(bfloat16_t x, bfloat16_t y, bfloat16_t z) { return static_cast<bfloat16_t>(__metal_fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z), mode)); } \\
+  METAL_FUNC bfloat16_t ldexp(bfloat16_t x, int k) { return static_cast<bfloat16_t>(__metal_ldexp(static_cast<float>(x), k, mode)); } \\
+  METAL_FUNC bfloat16_t frexp(bfloat16_t x, thread int &e) { return static_cast<bfloat16_t>(__metal_frexp(static_cast<float>(x), &e)); }
 #define OVERLOADS(mode) \\
   METAL_FUNC bfloat16_t abs(bfloat16_t x) { return static_cast<bfloat16_t>(__metal_fabs(static_cast<float>(x), mode)); } \\
   METAL_FUNC bfloat16_t floor(bfloat16_t x) { return static_cast<bfloat16_t>(__metal_floor(static_cast<float>(x), mode)); } \\
@@ -59,6 +63,9 @@ const overloads = `typedef bfloat bfloat16_t;
   METAL_FUNC bfloat16_t exp2(bfloat16_t x) { return static_cast<bfloat16_t>(__metal_exp2(static_cast<float>(x), mode)); }
 namespace metal {
 OVERLOADS(__METAL_MAYBE_FAST_MATH__)
+ELEMENTARY(__METAL_MAYBE_FAST_MATH__)
+namespace fast { ELEMENTARY(__METAL_FAST_MATH__) }
+namespace precise { ELEMENTARY(__METAL_PRECISE_MATH__) }
 namespace fast { OVERLOADS(__METAL_FAST_MATH__) }
 namespace precise { OVERLOADS(__METAL_PRECISE_MATH__) }
 METAL_FUNC bfloat16_t simd_max(bfloat16_t x) { return static_cast<bfloat16_t>(__metal_simd_max(static_cast<float>(x))); }
@@ -75,6 +82,14 @@ statementSuite("publishedNames", [
     out: "float",
     inputs,
     expected: values.map((x) => Math.abs(x) + Math.floor(x) + Math.max(x, 1) + 8),
+  },
+  {
+    name: "overloads of fma, ldexp and frexp for bfloat, which the language has already",
+    before: overloads,
+    code: "int e; out[0] = float(fma(bfloat16_t(2), bfloat16_t(3), bfloat16_t(1))) + float(fast::fma(bfloat16_t(1), bfloat16_t(1), bfloat16_t(1))); out[1] = float(ldexp(bfloat16_t(3), 2)); out[2] = float(precise::frexp(bfloat16_t(12), e)); out[3] = e;",
+    out: "float",
+    threads: 1,
+    expected: [9, 12, 0.75, 4],
   },
   {
     name: "overloads of functions of the SIMD group for bfloat",
