@@ -10,7 +10,7 @@ const used = /already used|is used by/;
 const refusals: readonly Refusal[] = [
   {
     name: "an index in ten thousand parentheses",
-    source: `kernel void k(device float *out [[buffer(${"(".repeat(255)}§${"(".repeat(9745)}0${")".repeat(10000)})]]) { out[0] = 1; }\n`,
+    source: `kernel void k(device float *out [[§buffer(${"(".repeat(10000)}0${")".repeat(10000)})]]) { out[0] = 1; }\n`,
     says: /bracket nesting level exceeded maximum of 256/,
   },
   // From one address space to another.
