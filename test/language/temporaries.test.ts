@@ -1,5 +1,5 @@
 /** Temporaries as operands of operators, and as arguments, that take a constant reference to `thread` memory. */
-import { range } from "./harness.ts";
+import { floats, range } from "./harness.ts";
 import { both, refusalSuite } from "./refused.ts";
 import { statementSuite } from "./separate.ts";
 
@@ -118,6 +118,88 @@ static bool operator==(const thread M &a, const thread M &b) { return &a == &b; 
     code: "P p{3}; out[i] = f(int(i) - 1) + h(p) + h(P{int(i)});",
     out: "int",
     expected: range(3, (i) => Math.abs(i - 1) + i - 1 + Math.max(i - 1, 1) + 3 + i),
+  },
+]);
+
+const kinds =
+  "template <typename T> struct Kind { static constant constexpr int v = 7; }; template <> struct Kind<float> { static constant constexpr int v = 1; }; template <> struct Kind<int> { static constant constexpr int v = 2; };";
+
+statementSuite("deducedReferences", [
+  {
+    name: "the type of a variable, of a constant, of a temporary and of what lies in other memory",
+    before: `${kinds} template <typename T> static int kind(thread const T &x) { return Kind<T>::v; }
+template <typename T, typename U> static int kinds(const thread T &x, U y) { return 10 * Kind<T>::v + Kind<U>::v; }`,
+    code: "float x = a[0]; const int n = i; threadgroup int t[2]; t[i & 1] = 1; out[0] = kind(x); out[1] = kind(n); out[2] = kind(x + 1) + 10 * kind(n + 1); out[3] = kind(a[0]) + 10 * kind(t[0]); out[4] = kind(2.0h) + kinds(x, n); out[5] = kinds(n * 2, a[0]);",
+    out: "int",
+    threads: 1,
+    inputs: [floats([3])],
+    expected: [1, 2, 21, 21, 7 + 12, 21],
+  },
+  {
+    name: "parameters of one type, variables beside temporaries",
+    before: `template <typename T> static T sum(thread const T &x, thread const T &y) { return x + y; }
+template <typename T> static void add(thread T &to, thread const T &x) { to += x; }
+template <typename T> static T mix3(thread const T &x, T w, thread const T &y, const thread T &z) { T r[2] = {x * w, y}; return r[0] + r[1] * z; }`,
+    code: "float x = a[0], y = 2; out[0] = sum(x, y); out[1] = sum(x, 2.5f); out[2] = sum(a[0] * 2, y); out[3] = sum(1.0f, 2.0f); add(x, y); add(x, y + 1); out[4] = x; out[5] = mix3(x, 2.0f, y, y + 1); out[6] = mix3(1.0f, y, 3.0f, 4.0f); out[7] = sum(a[0], x);",
+    out: "float",
+    threads: 1,
+    inputs: [floats([3])],
+    expected: [5, 5.5, 8, 3, 8, 22, 14, 11],
+  },
+  {
+    name: "a type that the call names, to which arguments are converted",
+    before:
+      "template <typename T> static T half_of(thread const T &x) { return x / 2; } template <typename T> static T quotient(thread const T &x, thread const T &y) { return x / y; }",
+    code: "int n = 3; float x = 5; out[0] = half_of<float>(n); out[1] = half_of<float>(5) + half_of<float>(x) + half_of<int>(7.5f); out[2] = quotient<float>(n, 2) + quotient<float>(x, 2) + quotient<float>(1, x); out[3] = half_of<float>(a[0]) + half_of<int>(a[0]);",
+    out: "float",
+    threads: 1,
+    inputs: [floats([3])],
+    expected: [1.5, 2.5 + 2.5 + 3, 1.5 + 2.5 + 1 / 5, 2.5].map(Math.fround),
+  },
+  {
+    name: "functions that are chosen by the type, by its traits and by the memory",
+    before: `template <typename T> static enable_if_t<is_floating_point_v<T>, int> kind(thread const T &x) { return 1; }
+template <typename T> static enable_if_t<is_integral_v<T>, int> kind(thread const T &x) { return 2; }
+template <typename T> static int place(thread const T &x) { return 1; } template <typename T> static int place(device const T &x) { return 2; }
+template <typename T> static int shape(thread const T &x) { return 1; } template <typename T> static int shape(thread const vec<T, 4> &x) { return 4; } static int shape(thread const float2 &x) { return 2; }
+template <typename T> static int change(thread const T &x) { return 1; } template <typename T> static int change(thread T &x) { x += 1; return 2; }
+template <typename T> static int count(thread const T &x) { return sizeof(x) / sizeof(x[0]); }`,
+    code: "float x = 1; int n = 2; float4 v = 3; float2 w = 1; float list[5] = {}; const float c = 4; out[0] = kind(x) + 10 * kind(n) + 100 * kind(2u) + 1000 * kind(1.5f); out[1] = place(x) + 10 * place(out[0]) + 100 * place(x + 1); out[2] = shape(x) + 10 * shape(v) + 100 * shape(v + 1) + 1000 * shape(2.0f) + 10000 * shape(w) + 100000 * shape(w + 1); out[3] = change(x) + 10 * change(c) + 100 * change(x + 1) + 1000 * int(x); out[4] = count(list) + 10 * count(v);",
+    out: "int",
+    threads: 1,
+    expected: [1221, 121, 221441, 2112, 5 + 40],
+  },
+  {
+    name: "methods, static functions, constructors, tags without a name, defaults and packs",
+    before: `${kinds} template <typename T> struct W { T v; }; struct Yes {}; struct No {};
+struct H { float x; template <typename T> H(thread const T &from, int by) : x(from * by) {} template <typename T> int kind(thread const T &y) const { return Kind<T>::v; } template <typename T> static T twice(thread const T &y) { return y + y; } template <typename T> thread H &add(const thread T &y) { x += y; return *this; } };
+template <typename T> static W<T> wrapped(thread const T &x) { return W<T>{x}; } template <typename T> static int tagged(thread const T &, Yes) { return Kind<T>::v; } template <typename T> static int tagged(thread const T &, No) { return -Kind<T>::v; }
+template <typename T, int N = 3> static T scaled(thread const T &x, T by = T(2)) { return x * by * N; } template <typename T, typename... R> static T first(thread const T &x, R... rest) { return x + sizeof...(rest); }
+static float halved(float x) { return x / 2; } template <float (*F)(float), typename T> static float through(thread const T &x) { return F(x); }`,
+    code: "float x = 3; int n = 2; H h(x, 2), g(n + 1, 3); h.add(x).add(0.5f); out[0] = h.x; out[1] = g.x + 100 * h.kind(x) + 10 * h.kind(n) + h.kind(1.5f); out[2] = H::twice(x) + H::twice(4) + wrapped(x).v + wrapped(1.5f).v; out[3] = tagged(x, Yes{}) + 10 * tagged(n + 1, No{}); out[4] = scaled(x) + scaled(2.0f, 5.0f) + scaled<int, 4>(n); out[5] = first(x, 1, 2) + first(2.5f) + first(n + 1, x); out[6] = through<halved>(x) + through<halved>(n + 3);",
+    out: "float",
+    threads: 1,
+    expected: [9.5, 9 + 121, 6 + 8 + 3 + 1.5, 1 - 20, 18 + 30 + 16, 5 + 2.5 + 4, 1.5 + 2.5],
+  },
+  {
+    name: "the memory of an argument: compared, given out and kept in the body",
+    before:
+      "template <typename T> static bool is(thread const T &x, thread const T &y) { return &x == &y; } template <typename T> static const thread T &larger(thread const T &x, thread const T &y) { if (x < y) return y; return x; } template <typename T> static T second(thread const T *p) { return p[1]; } template <typename T> static T last(thread const T (&x)[2]) { return second(x); } template <typename T> static constexpr T squared(thread const T &x) { return x * x; } constant constexpr int kNine = squared(3);",
+    code: "int x = 1, y = 5; const thread int &r = larger(x, y); y = 7; int list[2] = {3, 4}; out[0] = is(x, x) + 10 * is(x, y); out[1] = r; out[2] = last(list); out[3] = squared(x + 1) + squared(y) + kNine;",
+    out: "int",
+    threads: 1,
+    expected: [1, 7, 4, 4 + 49 + 9],
+  },
+  {
+    name: "explicit specialisations, with and without their arguments",
+    before: `template <typename T> static T op(thread const T &x) { return x; } template <> float2 op<float2>(thread const float2 &x) { return x * x; } template <> int op(const thread int &x) { return -x; }
+template <typename V, typename Q> inline V conv(const thread Q &, float s) { return -1; } template <> inline float conv<float, uchar>(const thread uchar &q, float s) { return q * s; }
+template <typename T> static float len(thread const vec<T, 2> &v) { return 0; } template <> float len<float>(thread const float2 &v) { return v.x + v.y; }`,
+    code: "float2 v = a[0]; uchar q = 4; int n = 6; out[0] = op<float2>(v).x + op(v + 1).y; out[1] = op(n) + op(n + 1) + op(0.5f); out[2] = conv<float, uchar>(q, 2.5f) + conv<float, uchar>(3, 2) + conv<float, int>(n, 1); out[3] = len<float>(v) + len(v * 2);",
+    out: "float",
+    threads: 1,
+    inputs: [floats([3])],
+    expected: [9 + 16, -6 - 7 + 0.5, 10 + 6 - 1, 6 + 12],
   },
 ]);
 

@@ -63,6 +63,7 @@ enum Lowering {
     Step(name: "LoopPragmas", run: LoopPragmas.lower),
     Step(name: "LoopExits", run: LoopExits.lower),
     Step(name: "Literals", run: Literals.lower),
+    Step(name: "DeducedReferences", run: DeducedReferences.lower),
     Step(name: "Preprocessing", run: Preprocessing.restoreDirectives),
   ]
 

@@ -7,17 +7,30 @@ struct ConstantReferenceParameter {
   let name: Int?
   /// What is before the type and the name of the function.
   let head: Range<Int>
-  /// Such as `operator+`.
+  /// Such as `operator+`; without template arguments.
   let function: String
   /// With the parentheses.
   let parameters: Range<Int>
+  /// Among the parameters.
+  let index: Int
   let isOfConstantMethod: Bool
+  /// Whether the type is what clang finds from the argument, and would have its memory in it.
+  let isDeduced: Bool
+  /// Whether the type names a parameter of the function's template.
+  let isDependent: Bool
+  /// Whether the function is the explicit specialisation of a template, `template <> void f<float>(...)`.
+  let isOfSpecialization: Bool
   /// The opening brace; nil for a friend that is only declared.
   let body: Int?
 
   var reference: Int { type.upperBound }
   var isOfOperator: Bool { function.hasPrefix("operator") }
   var isOfLoop: Bool { TokenList.statementWords.contains(function) }
+
+  /// The functions other than operators of which one is a template that finds its arguments from such a parameter.
+  static func deducing(_ parameters: [ConstantReferenceParameter]) -> Set<String> {
+    Set(parameters.filter { $0.isDependent && !$0.isOfOperator }.map(\.function))
+  }
 
   static func all(_ list: TokenList) -> [ConstantReferenceParameter] {
     list.indices.compactMap { list.text($0) == "thread" ? ConstantReferenceParameter($0, list) : nil }
@@ -36,12 +49,19 @@ struct ConstantReferenceParameter {
     self.type = type
     name = list.isIdentifier(type.upperBound + 1) ? type.upperBound + 1 : nil
     head = Self.statementStart(start, list)..<start
-    function = span(start, open).map { list.text($0) }.joined()
+    let isOperator = list.text(start) == "operator"
+    function = span(start, isOperator ? open : start + 1).map { list.text($0) }.joined()
     parameters = open..<list.after(open)
+    index = list.splitAtCommas(parameters.dropFirst().dropLast()).firstIndex { $0.contains(space) } ?? 0
     isOfConstantMethod = list.text(parameters.upperBound) == "const"
     var brace = parameters.upperBound
     while list.text(brace) == "const" || AddressSpace.all.contains(list.text(brace)) { brace += 1 }
     body = list.text(brace) == "{" ? brace : nil
+    let template = Self.templateParameters(head, list)
+    let names = Set((template ?? []).map(\.name))
+    isDependent = type.contains { names.contains(list.text($0)) }
+    isDeduced = type.count == 1 && isDependent
+    isOfSpecialization = template?.isEmpty ?? false
     let isFriend = head.contains { list.text($0) == "friend" }
     guard body != nil || isFriend else { return nil }
   }
@@ -59,6 +79,14 @@ struct ConstantReferenceParameter {
     return position > start && list.text(position) == "&" ? start..<position : nil
   }
 
+  /// Nil for what is no template.
+  private static func templateParameters(_ head: Range<Int>, _ list: TokenList) -> [TemplateParameter]? {
+    guard let open = head.first(where: { list.text($0) == "<" }), list.text(open - 1) == "template",
+      let close = list.closingAngle(open)
+    else { return nil }
+    return TemplateParameter.parse(open, close, of: list)
+  }
+
   private static func parenthesis(around token: Int, _ list: TokenList) -> Int? {
     var open = token - 1
     while open > 0, list.text(open) != "(" {
@@ -71,7 +99,9 @@ struct ConstantReferenceParameter {
   /// The first token of the function's name that ends before `open`.
   private static func nameStart(before open: Int, _ list: TokenList) -> Int? {
     if let length = (2...4).first(where: { list.text(open - $0) == "operator" }) { return open - length }
-    return list.isIdentifier(open - 1) ? open - 1 : nil
+    var name = open - 1
+    if list.text(name) == ">", let angle = list.openingAngle(name) { name = angle - 1 }
+    return list.isIdentifier(name) ? name : nil
   }
 
   private static func statementStart(_ token: Int, _ list: TokenList) -> Int {

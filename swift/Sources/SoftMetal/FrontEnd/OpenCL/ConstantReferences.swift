@@ -1,7 +1,7 @@
 /// `const thread T &x` as `const T &x`: the argument may be a temporary, whose memory has no name for clang. In the body
 /// the name is one of `thread` memory again, so that its address may be taken and functions may get it.
 ///
-/// Functions that are declared without a body stay. Of those that are evaluated at compile time, where no cast between
+/// Functions that are declared without a body stay, and those that `DeducedReferences` is about. Of those that are evaluated at compile time, where no cast between
 /// memories can be, and of loops, the names stay that need their memory.
 struct ConstantReferences {
   private let list: TokenList
@@ -11,18 +11,18 @@ struct ConstantReferences {
 
   static func lower(_ context: inout LoweringContext) {
     let references = ConstantReferences(context)
+    let deducing = ConstantReferenceParameter.deducing(references.parameters)
     var named: [Int: [ConstantReferenceParameter]] = [:]
     for parameter in references.parameters {
-      guard let body = parameter.body, !references.declared.contains(parameter.function) else { continue }
-      let isDeduced = references.isDeduced(parameter)
+      guard let body = parameter.body, !references.declared.contains(parameter.function),
+        !deducing.contains(parameter.function)
+      else { continue }
       let isConstant = parameter.head.contains { context.list.text($0) == "constexpr" }
-      if isDeduced || isConstant || parameter.isOfLoop {
-        if isDeduced, parameter.isOfOperator {
-          guard references.mayBeValue(parameter) else { continue }
-          context.blank(parameter.reference..<parameter.reference + 1)
-        } else if references.needsMemory(parameter, body) {
-          continue
-        }
+      if parameter.isDeduced {
+        guard references.mayBeValue(parameter) else { continue }
+        context.blank(parameter.reference..<parameter.reference + 1)
+      } else if isConstant || parameter.isOfLoop {
+        guard !references.needsMemory(parameter, body) else { continue }
       } else if parameter.name != nil {
         named[body, default: []].append(parameter)
       }
@@ -57,15 +57,6 @@ struct ConstantReferences {
     }
     context.insert(outer + " {" + inner, after: body)
     context.insert("} ", before: list.after(body) - 1)
-  }
-
-  /// Whether the type is what clang finds from the argument, and would have its memory in it.
-  private func isDeduced(_ parameter: ConstantReferenceParameter) -> Bool {
-    guard parameter.type.count == 1, let open = parameter.head.first(where: { list.text($0) == "<" }),
-      list.text(open - 1) == "template", let close = list.closingAngle(open)
-    else { return false }
-    let name = list.text(parameter.type.lowerBound)
-    return TemplateParameter.parse(open, close, of: list).contains { $0.name == name }
   }
 
   /// Whether nothing that the operator does can change the argument, and no operator of the same name takes another
