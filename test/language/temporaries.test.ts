@@ -191,6 +191,17 @@ static float halved(float x) { return x / 2; } template <float (*F)(float), type
     expected: [1, 7, 4, 4 + 49 + 9],
   },
   {
+    name: "array parameters and the type of a parenthesis",
+    before: `${kinds} template <typename T> static void powers(T to[4], T x) { to[0] = Kind<T>::v; for (int k = 1; k < 4; k++) to[k] = to[k - 1] * x; }
+template <typename T> static T sum(const T list[4], T from = 0) { for (int k = 0; k < 4; k++) from += list[k]; return from; } template <typename T> static T front(T list[]) { return list[0]; }
+static float at(thread const float *p, int k) { return p[k]; } struct P { float of(float list[2]) const { return at(list, 1); } }; static float whole(float list[2][2]) { return list[1][0] + P().of(list[1]); }`,
+    code: "float list[4]; powers(list, 2.0f); out[0] = list[3]; out[1] = sum(list, 0.5f) + front(list); float m[2][2] = {{1, 2}, {3, 4}}; out[2] = whole(m); out[3] = Kind<remove_reference_t<decltype((list[0]))>>::v; powers(list, a[0]); out[4] = list[2]; float x = 2; float y = metal::move(x); out[5] = y;",
+    out: "float",
+    threads: 1,
+    inputs: [floats([3])],
+    expected: [8, 15.5 + 1, 7, 1, 9, 2],
+  },
+  {
     name: "explicit specialisations, with and without their arguments",
     before: `template <typename T> static T op(thread const T &x) { return x; } template <> float2 op<float2>(thread const float2 &x) { return x * x; } template <> int op(const thread int &x) { return -x; }
 template <typename V, typename Q> inline V conv(const thread Q &, float s) { return -1; } template <> inline float conv<float, uchar>(const thread uchar &q, float s) { return q * s; }

@@ -51,6 +51,7 @@ enum Lowering {
     Step(name: "ScalarCasts", run: ScalarCasts.lower),
     Step(name: "ReferenceCasts", run: ReferenceCasts.lower),
     Step(name: "FunctionParameters", run: FunctionParameters.lower),
+    Step(name: "ArrayParameters", run: ArrayParameters.lower),
     Step(name: "QualifiedConstructors", run: QualifiedConstructors.lower),
     Step(name: "ThreadMethods", run: ThreadMethods.lower),
     Step(name: "StaticDefinitions", run: StaticDefinitions.lower),
