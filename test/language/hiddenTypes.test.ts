@@ -117,6 +117,16 @@ statementSuite("hiddenNames", [
     expected: [22, 15, 21, 21],
   },
   {
+    name: "references with the names of template parameters and of structs, multiplied",
+    before:
+      "template <typename T, typename C> static T same(T x, C c) { thread T *p = &x; return *p * c; } struct B { int v; }; static int volume(const device int &B, thread int &T, const thread int &C) { int n = B * T * C; return n + B % (T * T) + 100 * (n % (T * C)); }",
+    code: "int x = 3; out[0] = volume(a[0], x, 4) + 1000 * same(x, 2);",
+    out: "int",
+    threads: 1,
+    inputs: [ints([5])],
+    expected: [60 + 5 + 6000],
+  },
+  {
     name: "variables with the names of types of other scopes",
     before: "namespace one { struct Tile { int v; }; typedef float Real; } struct Box { typedef int Count; Count c; };",
     code: "int Tile = 2, Real = 3, Count = 4, y = 5; out[0] = Tile * y; out[1] = Real * y + (Count) * y; out[2] = (Tile) - y; out[3] = (Real) & y; { one::Tile Tile{6}; out[4] = Tile.v * y; }",

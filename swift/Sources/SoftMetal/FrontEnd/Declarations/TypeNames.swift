@@ -1,10 +1,10 @@
 /// The names that stand for types in a source, whatever the place: built-in
-/// ones, the source's own and the type parameters of its templates.
+/// ones and the source's own, but for the parameters of its templates.
 struct TypeNames {
   private let names: Set<String>
 
   init(_ list: TokenList) {
-    var own = TemplateParameter.types(of: list)
+    var own: Set<String> = []
     var declared: Set<Int> = []
     for token in list.indices {
       guard let name = Self.declaredName(at: token, list) else { continue }
@@ -55,6 +55,8 @@ struct TypeNames {
   private static func isVariable(_ token: Int, _ list: TokenList) -> Bool {
     guard ["=", ";", ",", ")", "[", "{"].contains(list.text(token + 1)) else { return false }
     let before = list.text(token - 1)
+    // `constant uint &name [[buffer(0)]]`
+    if ["&", "*"].contains(before) { return list.isIdentifier(token - 2) || list.text(token - 2) == ">" }
     // `int n = 1, name = 2`
     if before == ",", list.text(token + 1) == "=" { return true }
     return list.isIdentifier(token - 1) ? !otherWords.contains(before) : before == ">"

@@ -10,8 +10,13 @@ struct AddressSpaceRefusals {
   static func check(_ context: inout LoweringContext) {
     let spaces = AddressSpaceRefusals(context)
     let parameters = context.declarations.filter { Kernels.isKernel($0, context.list) }.map(\.parameters)
+    var scopes = TemplateScopes()
     for token in context.list.indices {
-      guard let error = spaces.pointerError(at: token) else { continue }
+      scopes.advance(to: token, context.list)
+      let name = context.list.text(token)
+      guard spaces.types.contains(name) || scopes.contains(name), let error = spaces.pointerError(at: token) else {
+        continue
+      }
       // The arguments of kernels are checked with their attributes, but for what a pointer points to.
       if error.isNested || !parameters.contains(where: { $0.contains(token) }) {
         context.report(error.message, at: error.token)
@@ -45,7 +50,6 @@ struct AddressSpaceRefusals {
 
   /// The error of the pointer or reference to the type at `token`: of a declarator, or in a cast or template argument.
   private func pointerError(at token: Int) -> PointerError? {
-    guard types.contains(list.text(token)) else { return nil }
     var sign = token + 1
     if list.text(sign) == "<" {
       guard let close = list.closingAngle(sign) else { return nil }
