@@ -107,6 +107,50 @@ statementSuite("bracedVectors", [
   },
 ]);
 
+const typed = "constant float *in [[buffer(1)]], uint i [[thread_position_in_grid]]";
+const shared = `template <typename T> static T scale(T x) { return x + T(1); }
+template <typename T, typename U> void kernel scale(constant T *in [[buffer(1)]], device U *out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = scale(static_cast<U>(in[i])); }
+template [[host_name("scale_f")]] void kernel scale<float, float>(constant float *, device float *, uint);
+static float next(float x) { return x * 2; }
+kernel void next(device float *out [[buffer(0)]], ${typed}) { threadgroup float t[4]; t[i] = next(in[i]); threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = t[3 - i]; }
+template <typename T> kernel void fill(device T *out [[buffer(0)]], constant T *in [[buffer(1)]], uint i [[thread_position_in_grid]]) { threadgroup T t[4]; t[i] = in[i]; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = t[3 - i]; }
+template <typename T> kernel void fill(device T *out [[buffer(0)]], constant T *in [[buffer(1)]], constant float &m [[buffer(2)]], uint i [[thread_position_in_grid]]) { out[i] = in[i] + m; }
+template <typename T> T fill(T x) { return x + 1; }
+template [[host_name("fill_2")]] kernel void fill<float>(device float *, constant float *, uint);
+template [[host_name("fill_3")]] kernel void fill<float>(device float *out [[buffer(0)]], constant float *in [[buffer(1)]], constant float &m [[buffer(2)]], uint i);`;
+const named = { source: shared, out: "float", grid: 4, threads: 4 } as const;
+const four = floats([1, 2, 3, 4]);
+sourceSuite("sharedNames", [
+  {
+    ...named,
+    name: "an instance of a kernel template beside a template that it calls",
+    kernel: "scale_f",
+    inputs: [four],
+    expected: [2, 3, 4, 5],
+  },
+  {
+    ...named,
+    name: "a kernel beside the function that it calls",
+    kernel: "next",
+    inputs: [four],
+    expected: [8, 6, 4, 2],
+  },
+  {
+    ...named,
+    name: "instances of two kernel templates of one name: the first",
+    kernel: "fill_2",
+    inputs: [four],
+    expected: [4, 3, 2, 1],
+  },
+  {
+    ...named,
+    name: "instances of two kernel templates of one name: the second",
+    kernel: "fill_3",
+    inputs: [four, floats([10])],
+    expected: [11, 12, 13, 14],
+  },
+]);
+
 const loop = { kernel: "k", out: "float", grid: 4, threads: 4 } as const;
 sourceSuite("unusualDeclarations", [
   {

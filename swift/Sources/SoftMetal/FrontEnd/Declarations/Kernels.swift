@@ -43,6 +43,24 @@ enum Kernels {
     return result
   }
 
+  /// Gives a kernel that shares its name with another function a name of ours: an overload cannot be an argument of a
+  /// template, as it is in the object's table.
+  static func rename(_ kernels: Set<Int>, _ context: inout LoweringContext) {
+    let declarations = context.declarations
+    let functions = declarations.indices.filter { declarations[$0].kind == .function }
+    let byName = Dictionary(grouping: functions) { declarations[$0].name }
+    for index in kernels.sorted() {
+      let kernel = declarations[index]
+      let same = byName[kernel.name] ?? []
+      guard kernel.body != nil, !same.contains(where: { declarations[$0].isExplicitSpecialization }),
+        same.contains(where: { $0 != index && (!kernels.contains($0) || declarations[$0].body != nil) })
+      else { continue }
+      let name = "sm_overload_\(index)_\(kernel.name)"
+      context.kernelNames[index] = name
+      context.edits.replace(context.list.tokens[kernel.nameToken].range, with: name)
+    }
+  }
+
   static func lower(_ context: inout LoweringContext, _ reachability: Reachability) -> [KernelEntry] {
     let list = context.list
     var entries: [KernelEntry] = []
@@ -57,7 +75,7 @@ enum Kernels {
         entries.append(
           KernelEntry(
             hostName: hostName(declaration, &context) ?? declaration.name,
-            expression: expression(declaration, list), signature: KernelSignature(declaration, &context),
+            expression: expression(index, context), signature: KernelSignature(declaration, &context),
             maxThreads: maxThreads([declaration], list), facts: reachability.facts(of: index),
             token: declaration.nameToken, templateArguments: [:]))
       }
@@ -72,10 +90,11 @@ enum Kernels {
     context.insert("static ", before: declaration.headStart)
   }
 
-  private static func expression(_ declaration: Declaration, _ list: TokenList) -> String {
+  private static func expression(_ index: Int, _ context: LoweringContext) -> String {
+    let (declaration, list) = (context.declarations[index], context.list)
     let arguments = span(declaration.nameToken + 1, declaration.parameters.lowerBound - 1)
     // The whole name: of a function of the library with the same one clang would not know which.
-    let name = "::\(declaration.qualifier)\(declaration.name)"
+    let name = "::\(declaration.qualifier)\(context.kernelNames[index] ?? declaration.name)"
     return list.text(arguments.lowerBound) == "<" ? name + list.joined(arguments) : name
   }
 
@@ -121,32 +140,54 @@ enum Kernels {
         position = list.after(position)
         continue
       }
-      if list.isIdentifier(position), list.text(position + 1) == "<",
-        let function = template(named: list.text(position), context), let close = list.closingAngle(position + 1)
-      {
-        return Target(
-          function: function, name: position, arguments: span(position + 2, close),
-          parameters: list.text(close + 1) == "(" ? span(close + 1, list.after(close + 1)) : nil)
+      if list.isIdentifier(position), list.text(position + 1) == "<", let close = list.closingAngle(position + 1) {
+        let parameters = list.text(close + 1) == "(" ? span(close + 1, list.after(close + 1)) : nil
+        if let function = template(named: list.text(position), parameters, context) {
+          return Target(
+            function: function, name: position, arguments: span(position + 2, close), parameters: parameters)
+        }
       }
-      if list.isIdentifier(position), list.text(position + 1) == "(",
-        let function = template(named: list.text(position), context)
-      {
-        return Target(
-          function: function, name: position, arguments: position..<position,
-          parameters: span(position + 1, list.after(position + 1)))
+      if list.isIdentifier(position), list.text(position + 1) == "(" {
+        let parameters = span(position + 1, list.after(position + 1))
+        if let function = template(named: list.text(position), parameters, context) {
+          return Target(
+            function: function, name: position, arguments: position..<position, parameters: parameters)
+        }
       }
       position += 1
     }
     return nil
   }
 
-  private static func template(named name: String, _ context: LoweringContext) -> Int? {
-    let candidates = context.declarations.indices.filter { index in
+  /// The template of that name that an instantiation with these parameters means: before others one that is marked as
+  /// a kernel, and one with parameters of the same memory.
+  private static func template(
+    named name: String, _ parameters: Range<Int>?, _ context: LoweringContext
+  ) -> Int? {
+    let list = context.list
+    var candidates = context.declarations.indices.filter { index in
       let declaration = context.declarations[index]
       return declaration.kind == .function && declaration.name == name
         && !(declaration.templateParameters ?? []).isEmpty
     }
+    prefer { isKernel(context.declarations[$0], list) }
+    if let parameters {
+      let wanted = memory(parameters.dropFirst().dropLast(), list)
+      prefer { memory(context.declarations[$0].parameters, list) == wanted }
+    }
     return candidates.first { context.declarations[$0].body != nil } ?? candidates.first
+
+    func prefer(_ isPreferred: (Int) -> Bool) {
+      guard candidates.count > 1 else { return }
+      let preferred = candidates.filter(isPreferred)
+      if !preferred.isEmpty { candidates = preferred }
+    }
+  }
+
+  /// For each parameter the words that say to which memory it points or refers.
+  private static func memory(_ parameters: Range<Int>, _ list: TokenList) -> [[String]] {
+    let words = AddressSpace.all.union(["*", "&"])
+    return list.splitAtCommas(parameters).map { $0.map { list.text($0) }.filter { words.contains($0) } }
   }
 
   private static func instantiation(
@@ -175,10 +216,11 @@ enum Kernels {
         "the argument '\(missing.name)' of '\(function.name)' cannot be deduced here: name it", at: target.name)
       return nil
     }
+    let name = "::\(function.qualifier)\(context.kernelNames[target.function] ?? function.name)"
     let arguments = deduced == nil ? given : parameters.lazy.filter { !$0.isPack }.compactMap { values[$0.name] }
     return KernelEntry(
       hostName: hostName(declaration, &context) ?? "\(function.name)<\(given.joined(separator: ", "))>",
-      expression: "::\(function.qualifier)\(function.name)<\(arguments.joined(separator: ", "))>",
+      expression: "\(name)<\(arguments.joined(separator: ", "))>",
       signature: signature, maxThreads: maxThreads([declaration, function], list),
       facts: reachability.facts(of: target.function, tokens: target.arguments), token: target.name,
       templateArguments: values, deduced: deduced)

@@ -22,8 +22,11 @@ enum Lowering {
     let reachability = Reachability(context, constants: Set(constants.map(\.name)))
     context.edits.step = "DerivedConstants"
     let derived = DerivedConstants.lower(&context, reachability)
+    let kernels = Kernels.functions(context)
+    context.edits.step = "Kernels"
+    Kernels.rename(kernels, &context)
     context.edits.step = "ThreadgroupVariables"
-    ThreadgroupVariables.lower(&context, kernels: Kernels.functions(context))
+    ThreadgroupVariables.lower(&context, kernels: kernels)
     context.edits.step = "Kernels"
     let entries = Kernels.lower(&context, reachability)
     Refusals.check(entries, &context)

@@ -5,6 +5,8 @@ struct LoweringContext {
   let declarations: [Declaration]
   var edits = EditList()
   var diagnostics: [SourceDiagnostic] = []
+  /// Names of ours for kernels that share theirs with another function, by declaration.
+  var kernelNames: [Int: String] = [:]
 
   init(_ source: SourceText) {
     list = TokenList(source)

@@ -9,7 +9,7 @@ struct ThreadgroupVariables {
     var variables = ThreadgroupVariables()
     for (index, declaration) in context.declarations.enumerated() {
       if declaration.kind == .function, let body = declaration.body {
-        let owner = kernels.contains(index) ? selfExpression(declaration, context.list) : nil
+        let owner = kernels.contains(index) ? selfExpression(index, context) : nil
         for token in body where context.list.text(token) == "threadgroup" {
           variables.lower(token, in: body, owner: owner, &context)
         }
@@ -25,12 +25,14 @@ struct ThreadgroupVariables {
   }
 
   /// The kernel's own specialization, as its body can name it.
-  private static func selfExpression(_ declaration: Declaration, _ list: TokenList) -> String {
-    guard let parameters = declaration.templateParameters else { return declaration.name }
+  private static func selfExpression(_ index: Int, _ context: LoweringContext) -> String {
+    let (declaration, list) = (context.declarations[index], context.list)
+    let name = context.kernelNames[index] ?? declaration.name
+    guard let parameters = declaration.templateParameters else { return name }
     if parameters.isEmpty {
-      return declaration.name + list.joined(span(declaration.nameToken + 1, declaration.parameters.lowerBound - 1))
+      return name + list.joined(span(declaration.nameToken + 1, declaration.parameters.lowerBound - 1))
     }
-    return declaration.name + "<" + parameters.map { $0.name + ($0.isPack ? "..." : "") }.joined(separator: ", ") + ">"
+    return name + "<" + parameters.map { $0.name + ($0.isPack ? "..." : "") }.joined(separator: ", ") + ">"
   }
 
   private mutating func reportOutside(_ token: Int, _ context: inout LoweringContext) {

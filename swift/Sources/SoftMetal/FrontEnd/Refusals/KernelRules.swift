@@ -3,7 +3,8 @@ enum KernelRules {
   static func check(_ context: inout LoweringContext) {
     let list = context.list
     let kernels = context.declarations.filter { $0.kind == .function && Kernels.isKernel($0, list) }
-    let names = Set(kernels.map(\.name))
+    let names = Set(kernels.map(\.name)).subtracting(
+      context.declarations.filter { $0.kind == .function && !Kernels.isKernel($0, list) }.map(\.name))
     for declaration in context.declarations where declaration.kind == .function {
       for token in declaration.body ?? 0..<0 where names.contains(list.text(token)) && isCall(token, list) {
         context.report("kernel '\(list.text(token))' cannot be called: it runs when it is dispatched", at: token)

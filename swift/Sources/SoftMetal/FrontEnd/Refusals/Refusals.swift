@@ -24,7 +24,8 @@ enum Refusals {
     Recursion.check(&context)
     KernelRules.check(&context)
     for declaration in context.declarations where declaration.kind == .function && Kernels.isKernel(declaration, list) {
-      let before = declaration.nameToken - 1
+      var before = declaration.nameToken - 1
+      while list.text(before) == "kernel" { before -= 1 }
       if list.text(before) != "void" {
         context.report("kernel '\(declaration.name)' must return void", at: declaration.nameToken)
       }
