@@ -87,6 +87,29 @@ const fraction = `struct Q { int n, d; };
 static Q operator+(Q x, Q y) { return {x.n * y.d + y.n * x.d, x.d * y.d}; } static Q operator-(Q x) { return {-x.n, x.d}; } static Q operator*(Q x, int k) { return {x.n * k, x.d}; } static Q operator*(int k, Q x) { return x * k; }
 static bool operator==(Q x, Q y) { return x.n * y.d == y.n * x.d; } static bool operator<(Q x, Q y) { return x.n * y.d < y.n * x.d; } static bool operator!(Q x) { return x.n == 0; }
 static thread Q &operator+=(thread Q &x, Q y) { x = x + y; return x; } static thread Q &operator++(thread Q &x) { x.n += x.d; return x; } static Q operator++(thread Q &x, int) { Q old = x; ++x; return old; }`;
+statementSuite("memberDeclarations", [
+  {
+    name: "calls in the template arguments of members and of their results",
+    before: `template <typename T> constexpr bool wide() { return sizeof(T) > 4; } struct A { template <typename T> static constexpr bool ok() { return true; } }; constexpr int n() { return 4; } template <int N> struct Row { float x[N]; };
+struct S { float p; Row<n()> row; template <typename V> enable_if_t<wide<V>(), float> get(int k) const { return p + k; } template <typename V> enable_if_t<A::ok<V>(), float> next() { return p += 1; } Row<n()> both(int k) { row.x[k] = p; return row; } void set(float x) { p = x; row.x[0] = x; } };`,
+    code: "S s; s.set(a[0]); out[0] = s.get<float4>(2); out[1] = s.next<int>(); out[2] = s.both(3).x[3] + s.row.x[0];",
+    out: "float",
+    threads: 1,
+    inputs: [floats([1.5])],
+    expected: [3.5, 2.5, 4],
+  },
+  {
+    name: "constructors that cast to the type of a conversion operator",
+    before:
+      "struct F { float x; template <typename T> F(T value) : x(float(value)) {} operator float() const { return x; } }; struct G { float x; G(int value) : x(abs(float(value))) {} G(uint value) { x = float(value) + 0.5f; } operator float() const { return x; } operator int() const { return int(x) + 1; } int whole() const { return int(*this); } };",
+    code: "out[0] = F(a[0]) + 1; out[1] = float(G(-3)) + float(G(i + 2)); out[2] = G(4).whole();",
+    out: "float",
+    threads: 1,
+    inputs: [floats([1.5])],
+    expected: [2.5, 5.5, 5],
+  },
+]);
+
 statementSuite("ownOperators", [
   {
     name: "arithmetic of a struct beside arithmetic of vectors and numbers",

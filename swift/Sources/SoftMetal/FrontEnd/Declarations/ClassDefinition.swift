@@ -79,6 +79,8 @@ struct ClassDefinition {
         }
         position = list.after(position) - 1
       case "[": position = list.after(position) - 1
+      case "<" where list.isIdentifier(position - 1) && list.text(position - 1) != "operator":
+        position = list.closingAngle(position) ?? position
       case "{":
         let close = list.after(position) - 1
         if let name = function {
@@ -112,8 +114,8 @@ struct ClassDefinition {
 
   private mutating func addFunction(_ name: Int, _ start: Int, _ list: TokenList) {
     let words = Set(span(start, name).map { list.text($0) })
-    guard list.isIdentifier(name), list.text(name) != "operator", list.text(name) != self.name,
-      !words.contains("friend")
+    guard list.isIdentifier(name), list.text(name) != self.name,
+      words.isDisjoint(with: ["friend", "operator"]), list.text(name) != "operator"
     else { return }
     if words.contains("static") {
       staticFunctions.insert(list.text(name))

@@ -27,6 +27,8 @@ struct MemberFunction {
       case "template" where list.text(position + 1) == "<":
         position = list.closingAngle(position + 1) ?? position
       case "[": position = list.after(position) - 1
+      case "<" where list.isIdentifier(position - 1) && list.text(position - 1) != "operator":
+        position = list.closingAngle(position) ?? position
       case "=" where list.text(position - 1) != "operator":
         position = min(list.statementEnd(position), definition.close) - 1
       case "(":
