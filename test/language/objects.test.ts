@@ -108,6 +108,15 @@ struct S { float p; Row<n()> row; template <typename V> enable_if_t<wide<V>(), f
     inputs: [floats([1.5])],
     expected: [2.5, 5.5, 5],
   },
+  {
+    name: "static constants whose memory stands first",
+    before:
+      "template <int N> struct S { constant static constexpr int n = N; }; struct P { constant static const int n = 3; constant constexpr static float x = 0.5f; }; template <int N> struct Q { constant static const int n = N + P::n; };",
+    code: "out[0] = S<4>::n + 10 * P::n + P::x; out[1] = Q<5>::n;",
+    out: "float",
+    threads: 1,
+    expected: [34.5, 8],
+  },
 ]);
 
 statementSuite("ownOperators", [

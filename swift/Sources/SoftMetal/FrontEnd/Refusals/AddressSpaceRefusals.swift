@@ -111,9 +111,11 @@ struct AddressSpaceRefusals {
   private func checkStatics(_ declaration: Declaration, _ context: inout LoweringContext) {
     guard declaration.kind == .function || declaration.kind == .type else { return }
     for token in declaration.body ?? declaration.tokens where list.text(token) == "static" {
+      var start = token
+      while Self.qualifiers.contains(list.text(start - 1)) || list.text(start - 1) == "constant" { start -= 1 }
       var end = token + 1
       while end < declaration.tokens.upperBound, !["=", ";", "(", "[", "{"].contains(list.text(end)) { end += 1 }
-      let words = Set((token..<end).map { list.text($0) })
+      let words = Set((start..<end).map { list.text($0) })
       guard list.text(end) != "(", !words.contains("constant") else { continue }
       context.report("static variable must reside in constant address space", at: end - 1)
     }
