@@ -117,6 +117,16 @@ struct S { float p; Row<n()> row; template <typename V> enable_if_t<wide<V>(), f
     threads: 1,
     expected: [34.5, 8],
   },
+  {
+    name: "references and pointers to dependent templates in threadgroup memory",
+    before: `template <typename T, int N> struct Part { typedef T type; T data[N]; template <int M> using sub = Part<T, M>; template <typename U, int M> using as = Part<U, M>; };
+template <int M, typename P> static METAL_FUNC threadgroup typename P::template sub<M> &part(threadgroup P &p, int k) { return *(threadgroup typename P::template sub<M> *)(&p.data[k * M]); }
+template <int M, typename P> static typename enable_if<true, threadgroup typename P::template as<typename P::type, M> &>::type other(threadgroup P &p, int k) { threadgroup typename P::template as<typename P::type, M> *q = (threadgroup typename P::template as<typename P::type, M> *)(&p.data[k * M]); return *q; }`,
+    code: "threadgroup Part<float, 32> p; p.data[i] = a[i]; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = part<2>(p, 1).data[i % 2] + other<1>(p, 3 - int(i)).data[0];",
+    out: "float",
+    inputs: [floats([1, 2, 3, 4])],
+    expected: [7, 7, 5, 5],
+  },
 ]);
 
 statementSuite("ownOperators", [

@@ -81,6 +81,8 @@ struct AddressSpaceRefusals {
   private func hasSpace(before token: Int) -> Bool {
     var start = token
     while true {
+      // `typename S::template sub<M> &`
+      if list.text(start - 1) == "template", list.text(start - 2) == "::" { start -= 1 }
       if list.text(start - 1) == "::" {
         start -= 1
         if list.text(start - 1) == ">", let open = list.openingAngle(start - 1) { start = open }
