@@ -1,5 +1,5 @@
 /** Temporaries as operands of operators, and as arguments, that take a constant reference to `thread` memory. */
-import { floats, range } from "./harness.ts";
+import { floats, ints, range } from "./harness.ts";
 import { both, refusalSuite } from "./refused.ts";
 import { statementSuite } from "./separate.ts";
 
@@ -211,6 +211,19 @@ template <typename T> static float len(thread const vec<T, 2> &v) { return 0; } 
     threads: 1,
     inputs: [floats([3])],
     expected: [9 + 16, -6 - 7 + 0.5, 10 + 6 - 1, 6 + 12],
+  },
+]);
+
+statementSuite("constructors", [
+  {
+    name: "constant references of constructors with initialisers, given temporaries",
+    before:
+      "struct Reader { uint v; Reader(thread const uint &x) : v(x) {} }; struct Layout { Reader r; int n; Layout(size_t x) : r(x), n{int(x) + 1} {} }; struct Held { thread const int &x; Held(thread const int &from) : x(from) {} }; struct Box { int v; Box(thread const int &x, thread const int &y) : v{x} { v += y; thread const int *p = &y; v += *p; } };",
+    code: "Reader r(3u), q(i + 1); Layout l(a[0]); int n = 4; Held h(n); n = 6; Box b(n, 2), c(n + 1, n); out[0] = r.v + 10 * q.v; out[1] = l.r.v + 10 * l.n; out[2] = h.x; out[3] = b.v + 100 * c.v;",
+    out: "int",
+    threads: 1,
+    inputs: [ints([5])],
+    expected: [13, 65, 6, 10 + 1900],
   },
 ]);
 

@@ -20,6 +20,8 @@ struct ConstantReferenceParameter {
   let isDependent: Bool
   /// Whether the function is the explicit specialisation of a template, `template <> void f<float>(...)`.
   let isOfSpecialization: Bool
+  /// From the `:` to the body of a constructor; empty without them.
+  let initialisers: Range<Int>
   /// The opening brace; nil for a friend that is only declared.
   let body: Int?
 
@@ -56,7 +58,9 @@ struct ConstantReferenceParameter {
     isOfConstantMethod = list.text(parameters.upperBound) == "const"
     var brace = parameters.upperBound
     while list.text(brace) == "const" || AddressSpace.all.contains(list.text(brace)) { brace += 1 }
-    body = list.text(brace) == "{" ? brace : nil
+    let end = list.text(brace) == ":" ? Self.end(ofInitialisers: brace, list) : brace
+    initialisers = brace..<end
+    body = list.text(end) == "{" ? end : nil
     let template = Self.templateParameters(head, list)
     let names = Set((template ?? []).map(\.name))
     isDependent = type.contains { names.contains(list.text($0)) }
@@ -85,6 +89,17 @@ struct ConstantReferenceParameter {
       let close = list.closingAngle(open)
     else { return nil }
     return TemplateParameter.parse(open, close, of: list)
+  }
+
+  /// The index behind `: a(1), B<T>{2}`.
+  private static func end(ofInitialisers colon: Int, _ list: TokenList) -> Int {
+    var position = colon
+    while [":", ","].contains(list.text(position)) {
+      while position < list.count, !["(", "{", ";"].contains(list.text(position)) { position += 1 }
+      guard position < list.count, list.text(position) != ";" else { return position }
+      position = list.after(position)
+    }
+    return position
   }
 
   private static func parenthesis(around token: Int, _ list: TokenList) -> Int? {

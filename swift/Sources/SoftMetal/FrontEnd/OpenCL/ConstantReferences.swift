@@ -23,6 +23,8 @@ struct ConstantReferences {
         context.blank(parameter.reference..<parameter.reference + 1)
       } else if isConstant || parameter.isOfLoop {
         guard !references.needsMemory(parameter, body) else { continue }
+      } else if references.initialisersNeedMemory(parameter) {
+        continue
       } else if parameter.name != nil {
         named[body, default: []].append(parameter)
       }
@@ -73,6 +75,40 @@ struct ConstantReferences {
         let words = Set(part.map { list.text($0) })
         return words.isDisjoint(with: ["&", "*"]) || words.isSuperset(of: ["const", "thread"])
       }
+    }
+  }
+
+  /// Whether a constructor gives the parameter to its base, to a member that is a reference, or within an expression to a
+  /// function: there its name is not one of `thread` memory.
+  private func initialisersNeedMemory(_ parameter: ConstantReferenceParameter) -> Bool {
+    guard let name = parameter.name.map({ list.text($0) }), !parameter.initialisers.isEmpty,
+      let brace = list.enclosingBrace(parameter.space)
+    else { return false }
+    var position = parameter.initialisers.lowerBound
+    while parameter.initialisers.contains(position) {
+      let member = list.text(position + 1)
+      while !["(", "{"].contains(list.text(position)) { position += 1 }
+      let value = span(position + 1, list.after(position) - 1)
+      position = list.after(position)
+      guard value.contains(where: { list.text($0) == name }) else { continue }
+      if value.count > 1 {
+        let isGiven = value.contains {
+          list.text($0) == name && ["&", "(", "{", ","].contains(list.text($0 - 1))
+            && [",", ")", "}"].contains(list.text($0 + 1))
+        }
+        if isGiven { return true }
+      } else if !hasMember(member, in: span(brace, list.after(brace))) {
+        return true
+      }
+    }
+    return false
+  }
+
+  /// Whether a class declares a data member of that name that is no reference.
+  private func hasMember(_ name: String, in members: Range<Int>) -> Bool {
+    members.contains {
+      list.text($0) == name && (list.isIdentifier($0 - 1) || list.text($0 - 1) == ">")
+        && [";", "=", "{", ","].contains(list.text($0 + 1))
     }
   }
 
