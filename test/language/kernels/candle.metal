@@ -70,16 +70,13 @@ constexpr METAL_FUNC bool operator<(indexed<T> lhs, indexed<T> rhs) { return lhs
 template<typename T>
 constexpr METAL_FUNC bool operator>(indexed<T> lhs, indexed<T> rhs) { return lhs.val > rhs.val || (lhs.val == rhs.val && lhs.i < rhs.i); }
 
-template<typename T>
-struct _numeric_limits_impl {
-    static constexpr METAL_FUNC T lowest() { return metal::numeric_limits<T>::lowest(); }
-    static constexpr METAL_FUNC T max() { return metal::numeric_limits<T>::max(); }
-};
+namespace metal {
 template<typename T>
 struct _numeric_limits_impl<indexed<T>> {
     static constexpr METAL_FUNC indexed<T> lowest() { return indexed<T>{ 0, numeric_limits<T>::lowest() }; }
     static constexpr METAL_FUNC indexed<T> max() { return indexed<T>{ 0, numeric_limits<T>::max() }; }
 };
+}
 
 METAL_FUNC int64_t simd_shuffle_down(int64_t data, uint16_t delta) { return as_type<int64_t>(simd_shuffle_down(as_type<uint2>(data), delta)); }
 METAL_FUNC bool simd_shuffle_down(bool data, uint16_t delta) { return simd_shuffle_down(static_cast<uint32_t>(data), delta); }
@@ -97,7 +94,7 @@ struct Sum {
 };
 template<typename T>
 struct Max {
-    static constexpr METAL_FUNC T init() { return _numeric_limits_impl<T>::lowest(); }
+    static constexpr METAL_FUNC T init() { return numeric_limits<T>::lowest(); }
     static METAL_FUNC T simd_op(T a) { return a; }
     template<typename V, metal::enable_if_t<not_indexed_t<V>, bool> _E = true>
     METAL_FUNC V operator()(V a, V b) { return max(a, b); }
