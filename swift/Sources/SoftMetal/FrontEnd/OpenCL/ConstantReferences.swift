@@ -1,8 +1,8 @@
 /// `const thread T &x` as `const T &x`: the argument may be a temporary, whose memory has no name for clang. In the body
 /// the name is one of `thread` memory again, so that its address may be taken and functions may get it.
 ///
-/// Functions that are declared without a body stay, and those that `DeducedReferences` is about. Of those that are evaluated at compile time, where no cast between
-/// memories can be, and of loops, the names stay that need their memory.
+/// Functions that are declared without a body stay, and those that `DeducedReferences` is about. Of those that are
+/// evaluated at compile time, where no cast between memories can be, and of loops, the names stay that need their memory.
 struct ConstantReferences {
   private let list: TokenList
   private let parameters: [ConstantReferenceParameter]
