@@ -186,7 +186,9 @@ class KernelGenerator {
   private laneFunction(): Statement {
     const x = this.integer(2);
     const integer = this.pick(["a", "b", "c", "d", "e", "f", "g", "h"]);
-    const [, type] = variables.find(([name]) => name === integer) ?? ["", "uint"];
+    const [, own] = variables.find(([name]) => name === integer) ?? ["", "uint"];
+    // Lanes exchange no numbers of 64 bits.
+    const type = own === "ulong" ? "uint" : own === "long" ? "int" : own;
     const value = `(${type})${x}`;
     switch (this.below(12)) {
       case 0:
