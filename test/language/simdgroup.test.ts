@@ -123,6 +123,15 @@ for (const [, type] of types) {
   );
   for (const width of [2, 3, 4]) {
     uniform.push({
+      name: `${type}${width} of other lanes, written by index and kept in arrays`,
+      code: `${type}${width} x = ${type}${width}(${type}(lane % 4)), r = ${type}${width}(${type}(0)), list[4]; x[1] = ${type}(1);
+        for (uint k = 0; k < 4; k++) list[k] = simd_shuffle(x, ushort(k));
+        for (uint k = 0; k < 4; k++) r += list[(k + lane) % 4];
+        out[i] = int(r[0]) * 10 + int(r[1]);`,
+      out: "int",
+      expected: range(32, () => 64),
+    });
+    uniform.push({
       name: `functions of quad groups of ${type}${width}`,
       code: `${type}${width} x = ${type}${width}(lane % 4); x[1] = ${type}(1);
         out[i] = int(quad_sum(x)[0]) * 1000 + int(quad_product(x)[1]) * 100 + int(quad_max(x)[0]) * 10 +

@@ -37,6 +37,8 @@ enum CompilerFlags {
       // Where LLVM 19 first computes something without the frame, the loop that touches the pages of a large one
       // overwrites a register that it needs.
       "-mllvm", "-enable-shrink-wrap=false",
+      // Else clang stores vectors of three with a fourth component that makes undefined whatever is read with it.
+      "-Xclang", "-fpreserve-vec3-type",
       // GPUs read and write a float4 that lies where a float may, and published kernels rely on it.
       "-fmax-type-align=8",
     ]
