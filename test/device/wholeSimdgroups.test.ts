@@ -20,7 +20,7 @@ kernel void square(device float *out [[buffer(0)]], const device float *in [[buf
 `,
 );
 
-const attention = "flash_attn_vec_reduce_d64";
+const attention = "flash_attn_vec_reduce_d128";
 
 type Extent = readonly [number, number, number];
 
