@@ -68,7 +68,7 @@ import Testing
     var info = MAPipelineInfo()
     expectOK(ma_pipeline_info(pipeline, &info))
     #expect(info.threadExecutionWidth == 32)
-    // Attention declares as many threads as leave each its registers.
+    // Attention of prompts declares the threads that run, that of tokens as many as leave each its registers.
     let isAttention =
       kernel.name.hasPrefix("flash_attn_prefill") && !kernel.name.hasPrefix("flash_attn_prefill_decode")
     let isOfTokens = kernel.name.hasPrefix("flash_attn_vec") && !kernel.name.contains("_reduce")
@@ -77,7 +77,9 @@ import Testing
       names(["_matrices_d128"]) && !names(["_tq_"])
       || names(["_matrices_d64"]) && !names(["_tq_", "_hb_", "_hybrid_k_"])
     let ofTokens: UInt32 = isLarge ? 384 : 512
-    let threads: UInt32 = isOfTokens ? ofTokens : isAttention ? 512 : 1024
+    // The joining of blocks has a lane for each coordinate.
+    let joined = kernel.name.hasPrefix("flash_attn_vec_reduce_d") ? UInt32(kernel.name.split(separator: "_d")[1]) : nil
+    let threads = joined.map { ($0 + 31) / 32 * 32 } ?? (isOfTokens ? ofTokens : isAttention ? 128 : 1024)
     #expect(info.maxTotalThreadsPerThreadgroup == threads)
     #expect(info.staticThreadgroupMemoryLength <= 32768)
     expectOK(ma_pipeline_release(pipeline))
