@@ -196,7 +196,9 @@ final class CudaRunner: CommandRunner, @unchecked Sendable {
   func finish() throws(MTLCommandBufferError) -> ClosedRange<Double> {
     try requireContext()
     defer {
-      if context.lossReason == nil { context.perform { for sample in samples { _ = driver.destroyEvent(sample.event) } } }
+      if context.lossReason == nil {
+        context.perform { for sample in samples { _ = driver.destroyEvent(sample.event) } }
+      }
       samples.removeAll()
     }
     try check(context.perform { driver.recordEvent(end, stream) }, "cuEventRecord", nil)
