@@ -338,8 +338,9 @@ export class KvCache {
       lifetime.isWatched = true;
       step.passes.add(lifetime);
       using views = new Views(undefined);
-      if (step.long === undefined) appendStep(this.#memory, { ...call, views }, step);
-      else step.long.append({ ...call, views }, step);
+      const encoded = { ...call, views };
+      if (step.long === undefined) appendStep(this.#memory, encoded, step);
+      else step.long.append(encoded, step);
       step.layers.add(layer);
     } catch (error) {
       if (before === undefined) this.#underWay.end();
