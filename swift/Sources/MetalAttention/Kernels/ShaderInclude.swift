@@ -2,7 +2,8 @@
 /// include path: of sources that the caller has registered, and of the library's own headers. No file is read.
 ///
 /// `#line` keeps the compiler's messages at the file and line of each. `#pragma once` has no meaning inside a file, so
-/// a guard does its work; behind a copy that no condition is around, further ones are left out. A name that is not known is left for the compiler: it may be one of the language's headers.
+/// a guard does its work; behind a copy that no condition is around, further ones are left out. A name that is not known
+/// is left for the compiler: it may be one of the language's headers.
 package struct ShaderInclude {
   /// Names of sources that a text includes, directly or not.
   struct Names {
