@@ -18,7 +18,7 @@ struct ConditionalArms {
     let (first, second) = (question + 1..<colon, span(colon + 1, end))
     guard !second.isEmpty, !(isLiteral(first) && isLiteral(second)) else { return }
     if isChanged(question), isName(first), isName(second) { return }
-    for arm in [first, second] where !isThrowing(arm) { context.wrap(arm, "sm_value(", ")") }
+    for arm in [first, second] where !isBracedList(arm) { context.wrap(arm, "sm_value(", ")") }
   }
 
   private func isLiteral(_ arm: Range<Int>) -> Bool {
@@ -27,8 +27,8 @@ struct ConditionalArms {
     }
   }
 
-  /// Whether an arm is a braced list or an assignment, which are no arguments of a function.
-  private func isThrowing(_ arm: Range<Int>) -> Bool {
+  /// Whether an arm is a braced list, which is no argument of a function.
+  private func isBracedList(_ arm: Range<Int>) -> Bool {
     list.text(arm.lowerBound) == "{"
   }
 
@@ -160,7 +160,7 @@ struct ConditionalArms {
     while let open = brace {
       var close = open - 1
       while list.isIdentifier(close) { close -= 1 }
-      if list.text(close) == ")", list.partner[close] > 0, let name = functionName(before: list.partner[close]) {
+      if list.text(close) == ")", list.partner[close] > 0, let name = qualifiedName(before: list.partner[close]) {
         return list.text(name - 1) == "&"
       }
       brace = list.enclosingBrace(open)
@@ -168,11 +168,12 @@ struct ConditionalArms {
     return false
   }
 
-  /// The first token of the function's name whose parameters begin at `open`; nil for a statement's parentheses.
-  private func functionName(before open: Int) -> Int? {
-    if let name = (open - 3..<open).first(where: { list.text($0) == "operator" }) { return name }
-    guard list.isIdentifier(open - 1), !TokenList.statementWords.contains(list.text(open - 1)) else { return nil }
-    var name = open - 1
+  /// The first token of the qualified name of the function whose parameters begin at `open`; nil for a statement's
+  /// parentheses.
+  private func qualifiedName(before open: Int) -> Int? {
+    guard var name = list.functionName(before: open), !TokenList.statementWords.contains(list.text(name)) else {
+      return nil
+    }
     while list.text(name - 1) == "::" {
       name -= 2
       if list.text(name) == ">", let angle = list.openingAngle(name) { name = angle - 1 }

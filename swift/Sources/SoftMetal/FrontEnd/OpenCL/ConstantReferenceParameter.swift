@@ -44,7 +44,7 @@ struct ConstantReferenceParameter {
       ["(", ",", "]"].contains(list.text(isFirst ? space - 1 : space - 2)),
       let type = Self.type(at: isFirst ? space + 2 : space + 1, list),
       list.isIdentifier(type.upperBound + 1) || [",", ")"].contains(list.text(type.upperBound + 1)),
-      let open = Self.parenthesis(around: space, list), let start = Self.nameStart(before: open, list),
+      let open = Self.parenthesis(around: space, list), let start = list.functionName(before: open),
       list.text(start - 1) != "::"
     else { return nil }
     self.space = space
@@ -109,14 +109,6 @@ struct ConstantReferenceParameter {
       open = [")", "]"].contains(list.text(open)) ? list.partner[open] - 1 : open - 1
     }
     return open > 0 ? open : nil
-  }
-
-  /// The first token of the function's name that ends before `open`.
-  private static func nameStart(before open: Int, _ list: TokenList) -> Int? {
-    if let length = (2...4).first(where: { list.text(open - $0) == "operator" }) { return open - length }
-    var name = open - 1
-    if list.text(name) == ">", let angle = list.openingAngle(name) { name = angle - 1 }
-    return list.isIdentifier(name) ? name : nil
   }
 
   private static func statementStart(_ token: Int, _ list: TokenList) -> Int {

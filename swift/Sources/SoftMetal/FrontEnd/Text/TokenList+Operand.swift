@@ -58,4 +58,12 @@ extension TokenList {
 
   /// Operators that assign; a shift to the right is several tokens.
   static let assignments: Set<String> = ["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<="]
+
+  /// The first token of the function's name that ends before `open`, without what qualifies it.
+  func functionName(before open: Int) -> Int? {
+    if let length = (2...4).first(where: { text(open - $0) == "operator" }) { return open - length }
+    var name = open - 1
+    if text(name) == ">", let angle = openingAngle(name) { name = angle - 1 }
+    return isIdentifier(name) ? name : nil
+  }
 }
