@@ -82,6 +82,7 @@ statementSuite("furtherNames", [
     name: "saturated sums and differences with a number of known sign",
     code: "const int x = int(a[i]); out[4 * i] = subsat(5, x); out[4 * i + 1] = addsat(x & 255, 2147483600); out[4 * i + 2] = addsat(char(100), char(x)); out[4 * i + 3] = subsat(uchar(7), uchar(x));",
     out: "int",
+    threads: 4,
     inputs: [floats([90, -2, 3, 9])],
     expected: [90, -2, 3, 9].flatMap((x) => [
       5 - x,

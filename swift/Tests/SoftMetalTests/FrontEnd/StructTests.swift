@@ -41,6 +41,11 @@ import Testing
       "struct A { SM_STRUCT(A) int k; union { int x; float y; }; };"
     ),
     ("struct A { const int n; };", "struct A { SM_CONSTANT_STRUCT(A) const int n; };"),
+    // A copy constructor of its own, given temporaries.
+    (
+      "struct A { A(const thread A &x) : y(x.y) {} int y; };",
+      "struct A { A(const        A &x) : y(x.y) { const A &sm_x = x; { const thread A &x = *(const thread A *)&sm_x;} } int y; };"
+    ),
     // A braced list is for aggregates.
     (
       "struct A { union { int x; }; }; void f() { A a = {{1}}; }",
@@ -53,7 +58,7 @@ import Testing
 
   @Test(arguments: [
     "union { struct { int x; } a; };", "enum class A { x };", "enum struct A { x };", "struct A;",
-    "constant struct A a = { 1 };", "struct A { A(const thread A &x) : y(x.y) {} int y; };", "struct A { ~A() {} };",
+    "constant struct A a = { 1 };", "struct A { A(const thread A &); int y; };", "struct A { ~A() {} };",
     "struct A { thread int &r; };", "struct A f() { return {}; }",
     "template <class T, struct U> void f() {}",
   ])
