@@ -1,5 +1,5 @@
 /** Sources that are replaced, and kernels that have names of built-in ones. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { Device, type Pipeline } from "../../src/index.ts";
 import { expectRefusal } from "../helpers/errors.ts";
 
@@ -22,6 +22,73 @@ test("a source is replaced; pipelines of the old one go on", () => {
   using made = device.pipeline("k");
   expect([result(device, old), result(device, made)]).toEqual([1, 2]);
   expect(device.kernelNames.filter((name) => name === "k")).toHaveLength(1);
+});
+
+const added = (value: number): string =>
+  `#include <metal_stdlib>
+   kernel void k(device int *out [[buffer(0)]], constant uint &n [[buffer(1)]]) { out[0] = 10 * out[0] + ${value} + n; }`;
+
+/** The kernel of a.metal with `text` in the place of what it was. */
+function replaced(device: Device, text: string): Pipeline {
+  device.registerSource("a.metal", text, { replace: true });
+  return device.pipeline("k");
+}
+
+describe("a source that is replaced over and over", () => {
+  const none = new Uint32Array(1);
+
+  test("leaves a pass with what was encoded into it, once the pipelines are disposed", async () => {
+    using device = Device.open();
+    using out = device.tensor("i32", [1]);
+    using pass = device.pass();
+    for (const value of [1, 2, 3, 4]) {
+      using pipeline = replaced(device, added(value));
+      pass.dispatch(pipeline, { buffers: { 0: out }, bytes: { 1: none }, grid: 1, threads: 1 });
+    }
+    replaced(device, added(5)).dispose();
+    await pass.commit();
+    expect(out.view()[0]).toBe(1234);
+    expect(pass.describe().map(({ kernel }) => kernel)).toEqual(["k", "k", "k", "k"]);
+  });
+
+  test("leaves a recorded pass with what was recorded, and its runs when it is disposed", async () => {
+    using device = Device.open();
+    using out = device.tensor("i32", [1]);
+    using kept = replaced(device, added(0));
+    const step = device.record((pass) => {
+      const n = pass.parameter("n", { min: 0, max: 9 });
+      for (const value of [1, 2]) {
+        using pipeline = replaced(device, added(value));
+        pass.dispatch(pipeline, { buffers: { 0: out }, bytes: { 1: none }, grid: 1, threads: 1 });
+      }
+      pass.dispatch(kept, { buffers: { 0: out }, bytes: { 1: n }, grid: 1, threads: 1 });
+    });
+    replaced(device, added(5)).dispose();
+    const runs = [step.commit({ n: 3 }), step.commit({ n: 4 })];
+    step.dispose();
+    replaced(device, added(6)).dispose();
+    await Promise.all(runs);
+    expect(out.view()[0]).toBe(123124);
+  });
+
+  if (process.platform === "linux") {
+    test("gives the memory of the kernels back", async () => {
+      using device = Device.open();
+      const mappings = async (): Promise<number> =>
+        (await Bun.file("/proc/self/maps").text()).split("memfd:softmetal").length - 1;
+      const replace = (count: number): void => {
+        for (let i = 0; i < count; i++) {
+          using pipeline = replaced(device, source(i % 2));
+          expect(result(device, pipeline)).toBe(i % 2);
+        }
+      };
+      replace(8);
+      const before = await mappings();
+      replace(64);
+      // A kernel has five.
+      expect((await mappings()) - before).toBeLessThan(64);
+    });
+  }
 });
 
 test("a source that does not compile is replaced by one that does", () => {

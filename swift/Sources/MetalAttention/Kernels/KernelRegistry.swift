@@ -10,8 +10,6 @@ final class KernelRegistry {
   private var pipelines: [PipelineKey: Pipeline] = [:]
   /// Whether all sources know what they include of those that there are now.
   private var hasFoundIncludes = false
-  /// Of sources that were replaced: passes refer to them without a count.
-  private var superseded: [Pipeline] = []
 
   /// Pipelines of built-in kernels by slot; guarded by the lock of
   /// `HandleSpace`, under which dispatches are encoded. In memory of its own,
@@ -98,7 +96,6 @@ final class KernelRegistry {
       sources.append(source)
       hasFoundIncludes = false
       guard old != nil || !includers.isEmpty else { return }
-      superseded += pipelines.lazy.filter { !$0.key.isBuiltIn }.map(\.value)
       pipelines = pipelines.filter { $0.key.isBuiltIn }
     }
   }

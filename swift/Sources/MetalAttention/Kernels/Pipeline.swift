@@ -8,6 +8,8 @@ final class Pipeline {
   let maxTotalThreadsPerThreadgroup: UInt32
   /// Bytes.
   let staticThreadgroupMemoryLength: UInt32
+  /// The number of the last pass that keeps it; 0 for none. Guarded by the lock of `HandleSpace`.
+  var lastKeeper: UInt64 = 0
 
   init(
     registry: KernelRegistry, kernel: String, state: any MTLComputePipelineState,

@@ -5,7 +5,7 @@ struct DispatchEncoder {
   /// Kept alive by whoever encodes into it.
   private let pass: Unmanaged<Pass>
   private let log: UnsafeMutablePointer<DispatchLog>
-  /// Kept alive by the pass's device, whose registry keeps every pipeline.
+  /// Kept alive by the registry of the pass's device, or where it is a caller's by the pass.
   private let pipeline: Unmanaged<Pipeline>
   /// Nil for a recording.
   private let encoder: (any MTLComputeCommandEncoder)?

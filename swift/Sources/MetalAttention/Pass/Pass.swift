@@ -26,6 +26,8 @@ final class Pass {
   private(set) var commitTime = 0.0
   /// What its dispatches read of tile classes that the library made.
   var usedTileClasses: [MadeTileClasses] = []
+  /// Pipelines of the caller's, to which its dispatches refer without a count.
+  private(set) var keptPipelines: [Pipeline] = []
 
   /// In memory of its own: properties of a class are checked for exclusive
   /// access at run time, on each use.
@@ -63,6 +65,13 @@ final class Pass {
   func requireEncoding() throws(StatusError) {
     try require(
       isEncoding, StatusCode.invalidState, "the pass is committed; encode into a new one")
+  }
+
+  /// Keeps a pipeline that the registry lets go when its source is replaced.
+  func keep(_ pipeline: Pipeline) {
+    if pipeline.lastKeeper == number { return }
+    pipeline.lastKeeper = number
+    keptPipelines.append(pipeline)
   }
 
   /// Begins a dispatch.

@@ -149,6 +149,7 @@ extension Recording {
   /// Encodes a dispatch as it was recorded.
   private func encode(_ dispatch: RecordedDispatch, into pass: Pass) throws(StatusError) {
     let pipeline = dispatch.pipeline.takeUnretainedValue()
+    if dispatch.operation == .kernel { pass.keep(pipeline) }
     let encoder = pass.use(pipeline)
     for position in dispatch.bindings {
       let (index, binding) = bindings[position]

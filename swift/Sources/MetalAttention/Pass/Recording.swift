@@ -40,7 +40,7 @@ final class Recording {
 
   struct RecordedDispatch {
     let operation: Operation
-    /// Kept alive by the device, whose registry keeps every pipeline.
+    /// Kept alive by the device's registry, or where it is a caller's by the recorded pass.
     let pipeline: Unmanaged<Pipeline>
     let form: DispatchForm
     let grid: GridSize

@@ -27,6 +27,7 @@ enum KernelDispatch {
     let bindings = try bindings(of: dispatch, in: pass)
     try requireArguments(bindings, pipeline, pass.device)
 
+    pass.keep(pipeline)
     let encoder = pass.use(pipeline)
     for binding in bindings {
       switch binding {
