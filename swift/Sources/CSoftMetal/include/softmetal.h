@@ -207,6 +207,10 @@ SmFault sm_pool_fault(const SmPool *pool);
 /// last call or the creation of a pool. What no kernel has raised goes on to those.
 void sm_watch_faults(void);
 
+/// Lowers what a program that has just been started may take, and those that it starts: processor time in seconds, at
+/// whose end it gets SIGXCPU, and address space in bytes.
+void sm_limit_process(int32_t process, uint64_t seconds, uint64_t bytes);
+
 /// Processors that the calling thread may run on; 0 where the system does not tell.
 uint32_t sm_processor_count(void);
 

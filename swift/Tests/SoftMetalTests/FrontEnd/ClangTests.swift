@@ -93,6 +93,14 @@ import Testing
     #expect(error?.message.has("Stack dump") == false)
   }
 
+  /// What takes too long is not compiled again in another way.
+  @Test func aCompilerThatTakesTooLongIsNamedWithItsLimit() throws {
+    folder.settings.clang = try dying("*/lowered.cpp", by: "kill -XCPU $$")
+    let error = compilerError { try folder.compile(smallSource(2), kernel: "fill") }
+    #expect(error?.kind == .compileFailure)
+    #expect(error?.message.has("/dying, took more than 300 s of processor time while it compiled kernel 'fill'.") == true)
+  }
+
   @Test func childProcesses() throws {
     let outcome = try #require(
       ChildProcess.run("/bin/sh", ["-c", "echo $TMPDIR; echo b 1>&2; exit 3"], temporaryFolder: "/x"))
@@ -100,6 +108,9 @@ import Testing
     #expect(outcome.output == "/x\nb\n")
     #expect(ChildProcess.run("/bin/sh", ["-c", "kill -9 $$"])?.status == 137)
     #expect(ChildProcess.run("/nowhere/program", []) == nil)
+    let limits = ChildProcess.Limits(seconds: 1, bytes: 1 << 30)
+    #expect(ChildProcess.run("/bin/sh", ["-c", "while :; do :; done"], limits: limits)?.status == 128 + SIGXCPU)
+    #expect(ChildProcess.run("/bin/sh", ["-c", "sleep 0.5; ulimit -v"], limits: limits)?.output == "\(1 << 20)\n")
     #expect(ChildProcess.run("/bin/sh", ["-c", "printf '%s' \"$1\"", "x", "a b\"'$"])?.output == "a b\"'$")
   }
 }

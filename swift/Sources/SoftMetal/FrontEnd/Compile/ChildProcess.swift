@@ -1,3 +1,4 @@
+import CSoftMetal
 import Glibc
 
 /// Runs a program without a shell.
@@ -9,11 +10,21 @@ enum ChildProcess {
     let output: String
   }
 
-  /// Runs `executable` to its end.
+  /// What a program may take, so that one which would never end does not take the host's time and memory with it.
+  struct Limits {
+    /// Processor time: far above what any kernel takes to compile.
+    var seconds: UInt64 = 300
+    /// Address space.
+    var bytes: UInt64 = 16 << 30
+  }
+
+  /// Runs `executable` to its end, or to its limits.
   ///
   /// - Parameter temporaryFolder: its TMPDIR.
   /// - Returns: nil with `errno` set when it could not be started.
-  static func run(_ executable: String, _ arguments: [String], temporaryFolder: String? = nil) -> Outcome? {
+  static func run(
+    _ executable: String, _ arguments: [String], temporaryFolder: String? = nil, limits: Limits = Limits()
+  ) -> Outcome? {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return nil }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -24,9 +35,20 @@ enum ChildProcess {
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
 
+    // A thread of the host may hold signals back, and its program would.
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigaddset(&signals, SIGXCPU)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
     var process = pid_t()
     let result = withCStrings([executable] + arguments) { arguments in
-      withCStrings(environment(temporaryFolder)) { posix_spawn(&process, executable, &actions, nil, arguments, $0) }
+      withCStrings(environment(temporaryFolder)) { posix_spawn(&process, executable, &actions, &attributes, arguments, $0) }
     }
     close(ends[1])
     defer { close(ends[0]) }
@@ -34,6 +56,7 @@ enum ChildProcess {
       errno = result
       return nil
     }
+    sm_limit_process(process, limits.seconds, limits.bytes)
     let output = Files.read(ends[0], expecting: 4096) ?? []
     return Outcome(status: wait(process), output: String(decoding: output, as: UTF8.self))
   }
