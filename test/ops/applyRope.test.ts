@@ -268,6 +268,8 @@ describe("refusals", () => {
     const both = (q: object, other: object) => ({ x: undefined, q, k: other });
     refuse({ q: { x }, k }, "invalid-argument", "x", "q and k");
     refuse(both({ x }, { x: device.tensor("f16", [2, 3, 8]) }), "unsupported", "k.x", "f16", "f32");
+    const half = device.tensor("f16", [2, 3, 8]);
+    refuse(both({ x }, { x: k.x, out: half }), "unsupported", "k.out", "f16", "f32");
     refuse(both({ x }, { x: device.tensor("f32", [2, 4, 8]) }), "invalid-argument", "k.x", "nTokens", 4, 3);
     refuse(both({ x }, { x: device.tensor("f32", [2, 3, 6]) }), "invalid-argument", "k.x", "headDim", 6, 8);
     refuse(both({ x }, { x }), "invalid-argument", "q.out", "k.x", "overlap");

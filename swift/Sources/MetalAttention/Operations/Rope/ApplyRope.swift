@@ -57,11 +57,15 @@ enum ApplyRope {
       return (q, nil)
     }
     let k = try RopeStream(args.k, .k, to: args.outK, .outK, extent(params.nKvHeads, "nKvHeads"), in: pass)
-    try require(
-      k.input.dtype == q.input.dtype && k.output.dtype == q.output.dtype, StatusCode.unsupported,
-      "\(k.input.name) goes from \(k.input.dtype) to \(k.output.dtype), \(q.input.name) from \(q.input.dtype) to \(q.output.dtype); one dispatch needs the same dtypes for both"
-    )
+    try requireSame(k.input, q.input)
+    try requireSame(k.output, q.output)
     return (q, k)
+  }
+
+  private static func requireSame(_ k: Tensor, _ q: Tensor) throws(StatusError) {
+    try require(
+      k.dtype == q.dtype, StatusCode.unsupported,
+      "\(k.name) is \(k.dtype), \(q.name) is \(q.dtype); one dispatch needs the same dtypes for q and k")
   }
 
   private static func requireShape(_ params: RopeParams) throws(StatusError) {
