@@ -15,6 +15,7 @@ export interface KvCachePages {
 
 /** Options of {@link KvCache}. */
 export interface KvCacheOptions {
+  /** At most 4,096. */
   readonly layers: number;
   /** Heads of K, and as many of V. */
   readonly nKvHeads: number;
@@ -26,7 +27,7 @@ export interface KvCacheOptions {
   readonly k?: KvFormat;
   /** How V is stored: `{ bits: 4 }` unless given. */
   readonly v?: KvFormat;
-  /** Sequences at once; 1 unless given. */
+  /** Sequences at once, at most 2^20; 1 unless given. */
   readonly sequences?: number;
   /**
    * A token sees the last `window` ones, itself among them. Makes the cache a ring; with `pages`, those that no token to
@@ -108,6 +109,9 @@ const pageNames = new OptionNames<KvCachePages>("pages", { tokens: true, count: 
 const quantizedBlock = 32;
 /** @internal Positions that the kernels count. */
 export const mostPositions = 2 ** 30;
+/** Each layer has tensors of its own, each sequence an object: bounds far above use, before the host's memory ends. */
+const mostLayers = 4096;
+const mostSequences = 2 ** 20;
 
 /** @internal Refuses an option that there is not. */
 export function checkOptionNames(options: Partial<KvCacheOptions>): void {
@@ -119,7 +123,7 @@ export function useOptions(options: KvCacheOptions): KvCacheConfig {
   checkOptionNames(checkObject(options, "options"));
   // A field is read once, so that a getter cannot change it.
   const given: KvCacheOptions = { ...options };
-  const layers = checkCount(given.layers, "layers");
+  const layers = checkCount(given.layers, "layers", mostLayers);
   const nKvHeads = checkCount(given.nKvHeads, "nKvHeads");
   const headDim = checkCount(given.headDim, "headDim");
   const capacity = checkCount(given.capacity, "capacity");
@@ -127,7 +131,7 @@ export function useOptions(options: KvCacheOptions): KvCacheConfig {
   const k = useKvFormat(or(given.k, { bits: 8 }), "k", headDim);
   const v = useKvFormat(or(given.v, { bits: 4 }), "v", headDim);
   checkHeadDim(headDim, k, v);
-  const sequences = checkCount(or(given.sequences, 1), "sequences");
+  const sequences = checkCount(or(given.sequences, 1), "sequences", mostSequences);
   const rollback = checkLength(or(given.rollback, 0), "rollback");
   const ring = useRing(given, capacity);
   const tail = useTail(given, k, v, rollback);
@@ -149,9 +153,10 @@ function useStorage(value: unknown): "shared" | "private" {
   throw refused("storage", `expected "shared" or "private", got ${display(value)}`);
 }
 
-function checkCount(value: unknown, argument: string): number {
+function checkCount(value: unknown, argument: string, most = Number.POSITIVE_INFINITY): number {
   const number = checkLength(value, argument);
   if (number === 0) throw refused(argument, "expected at least 1, got 0");
+  if (number > most) throw refused(argument, `${number} exceeds ${most}, the most that a cache has`, "overflow");
   return number;
 }
 

@@ -102,9 +102,9 @@ export class KvSequence {
     if (length < state.length) this.#owner.sequences.cut(state, length, "length");
   }
 
-  /** Ends its use and gives back what it held. A second call does nothing. */
+  /** Ends its use and gives back what it held. Does nothing a second time, nor after the cache. */
   drop(): void {
-    if (!this.#state.isLive) return;
+    if (!this.#state.isLive || this.cache.disposed) return;
     this.#owner.checkIdle("drop");
     this.#owner.sequences.drop(this.#state);
   }

@@ -43,6 +43,8 @@ describe("options", () => {
   const cases: [name: string, options: object, code: string, argument: string, ...parts: (string | number)[]][] = [
     ["a name that is not known", { windows: 4 }, "invalid-argument", "windows", "did you mean window?"],
     ["no layers", { layers: 0 }, "invalid-argument", "layers", "at least 1"],
+    ["more layers than there is memory to count", { layers: 4097 }, "overflow", "layers", 4097, 4096],
+    ["more sequences than that", { sequences: 2 ** 20 + 1 }, "overflow", "sequences", 1048577, 1048576],
     ["half a token", { capacity: 1.5 }, "invalid-argument", "capacity", "1.5"],
     ["null for a format", { k: null }, "invalid-argument", "k", "null"],
     ["null for a count", { sequences: null }, "invalid-argument", "sequences", "null"],
@@ -239,6 +241,7 @@ describe("a step", () => {
       ]) {
         expectRefusal(read, "disposed", undefined, "cache");
       }
+      sequence.drop();
       expect([cache.disposed, sequence.dropped]).toEqual([true, false]);
     }
   });
