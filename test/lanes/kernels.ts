@@ -58,6 +58,19 @@ const rowsOfLanes = [
 export const prelude = `
 inline uint bits_of(float x) { return x != x ? 0x7fc00000u : as_type<uint>(x); }
 inline float number_of(uint x) { return (float)((int)(x & 0xffffu) - 0x8000) * 0.015625f; }
+inline uint left_from_inside(uint n, uint step, uint key) {
+  uint sum = 0;
+  for (uint turn = 0;; ++turn) {
+    for (;;) {
+      if (n % (key % 3u + 2u) == 0u && turn < 5u) break;
+      sum += n ^ turn;
+      n -= min(n, step + 1u);
+      if (n < 4u || turn > 6u) return sum;
+    }
+    n = (n + key) & 63u;
+    sum = sum * 3u + 1u;
+  }
+}
 inline bool is_active(uint lane) { return ((ulong)simd_active_threads_mask() >> (lane & 31u) & 1u) != 0; }
 `;
 
@@ -75,6 +88,7 @@ class KernelGenerator {
     readonly below: (count: number) => number,
     private readonly withBarriers: boolean,
     private readonly hasMatrices: boolean,
+    private readonly hasOddLoops: boolean,
   ) {
     this.canReturn = !withBarriers && !hasMatrices;
   }
@@ -251,12 +265,32 @@ class KernelGenerator {
     return body;
   }
 
+  /** A loop that is left from one inside of it, or one that lanes enter at two places. */
+  private oddLoop(depth: number): Statement {
+    const reconverge = this.divergent > 0 ? "" : " threadgroup_barrier(mem_flags::mem_none);";
+    if (this.chance(50)) {
+      const head = `a = left_from_inside(${this.integer(2)} & 63u, ${this.integer(1)} & 7u, ${this.integer(1)});`;
+      return { head: head + reconverge };
+    }
+    const k = `k${this.loops++}`;
+    // Which lanes are together inside is open.
+    this.divergent += 2;
+    const [first, second] = [this.block(depth - 1, 2), this.block(depth - 1, 2)];
+    this.divergent -= 2;
+    return {
+      head: `{ uint ${k} = ${this.integer(1)} & 7u; switch (${this.condition(1)} ? 1 : 0) { case 0: do {`,
+      body: [...first, { head: "case 1:;" }, ...second],
+      tail: `} while (${k}-- > 0u); } }${reconverge}`,
+    };
+  }
+
   private statement(depth: number): Statement {
     const kind = this.below(100);
     const isUniform = this.chance(35);
     if (this.hasMatrices && this.divergent === 0 && this.chance(50)) return matrixStatement(this);
     // Where all lanes reconverge.
     const reconverge = isUniform || this.divergent > 0 ? "" : " threadgroup_barrier(mem_flags::mem_none);";
+    if (this.hasOddLoops && depth > 0 && this.chance(15)) return this.oddLoop(depth);
     if (depth > 0 && kind < 22) {
       const body = this.inside(isUniform, depth, 4);
       const otherwise = this.chance(50) ? this.inside(isUniform, depth, 3) : undefined;
@@ -310,7 +344,9 @@ class KernelGenerator {
 export function randomKernel(name: string, seed: number): RandomKernel {
   const bits = seededBits(seed);
   const below = (count: number): number => bits() % count;
-  return new KernelGenerator(below, below(3) === 0, below(4) === 0).kernel(name);
+  // Two seeds in seven, so that the others keep their kernels.
+  const hasOddLoops = seed % 7 === 4 || seed % 7 === 5;
+  return new KernelGenerator(below, below(3) === 0, below(4) === 0, hasOddLoops).kernel(name);
 }
 
 function text(statements: readonly Statement[], indent: string): string {

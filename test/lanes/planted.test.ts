@@ -43,6 +43,12 @@ const mistakes: readonly Mistake[] = [
     replace: "",
   },
   {
+    what: "lanes of another turn taken for those that come to a block",
+    file: "Blocks.cpp",
+    find: "postDominators.dominates(block, dominator) && isInTurn(loops, dominator, block)",
+    replace: "postDominators.dominates(block, dominator)",
+  },
+  {
     what: "a phi taken from the wrong side",
     file: "Widen.cpp",
     find: "CreateSelect(lanes, value, builder_.CreateLoad(value->getType(), slots[i]))",

@@ -203,6 +203,14 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
       return Number(BigInt.asIntN(32, ((other + (other >> 32n)) ^ ((other >> 20n) & 0xffffn)) + top));
     }),
   wrap: (lanes) => perLane(lanes - 5, (value) => value),
+  leftInside: (lanes) =>
+    perLane(lanes, (value) => {
+      let [n, sum] = [value, 0];
+      for (; n % 3 === 0 || n > 4; n--) sum += n % 3 === 0 ? 100 : n;
+      return sum + n;
+    }),
+  // Last: a mistake of the pass may keep it from ending.
+  entries: (lanes) => perLane(lanes, (value) => 11 * (Math.max(value, 0) + 1) - (value % 2 === 0 ? 0 : 10)),
 };
 
 /** Numbers of lanes that programs are run with; all there are from 32 on. */

@@ -56,6 +56,24 @@ statementSuite("loopExits", [
   },
   {
     ...base,
+    name: "return out of an inner loop, where the outer one has no other end",
+    before:
+      "static int left(int n) { int sum = 0; for (;;) { for (;;) { if (n % 3 == 0) break; sum += n--; if (n < 4) return sum; } n--; sum += 100; } }",
+    code: "out[i] = left(i + 4) + 1000 * simd_sum(1);",
+    expected: lanes.map((i) => {
+      let [n, sum] = [i + 4, 32_000];
+      for (; n % 3 === 0 || n > 4; n--) sum += n % 3 === 0 ? 100 : n;
+      return sum + n;
+    }),
+  },
+  {
+    ...base,
+    name: "a loop that lanes enter at two places",
+    code: "int n = i, sum = 0; switch (i & 1) { case 0: do { sum += 10; case 1: sum += 1; } while (n-- > 0); } out[i] = sum + 1000 * simd_sum(1);",
+    expected: lanes.map((i) => 32_000 + 11 * (i + 1) - 10 * (i & 1)),
+  },
+  {
+    ...base,
     name: "ways out of several kinds, in loops within loops, with else and switch",
     before: "static int ones(int x) { return simd_sum(x); }",
     code: `int r = 0;

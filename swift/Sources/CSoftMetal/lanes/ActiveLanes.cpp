@@ -1,5 +1,6 @@
 #include "ActiveLanes.hpp"
 
+#include "Blocks.hpp"
 #include "Nvptx.hpp"
 #include "TensorProducts.hpp"
 #include "VectorCopies.hpp"
@@ -77,7 +78,7 @@ void dissolve(Function *function) {
 /// lanes differs.
 class Divergence {
  public:
-  explicit Divergence(Function &function) : function_(function), joins_(function) {
+  explicit Divergence(Function &function) : function_(function), joins_(function), loops_(DominatorTree(function)) {
     // Values that differ make branches that part, and those more values that differ.
     do {
       findValues();
@@ -109,6 +110,7 @@ class Divergence {
       const auto *node = joins_.getNode(&block);
       const auto *join = node ? node->getIDom() : nullptr;
       const BasicBlock *meeting = join ? join->getBlock() : nullptr;
+      if (meeting && !isInTurn(loops_, &block, meeting)) meeting = nullptr;
       SmallVector<BasicBlock *, 16> todo(successors(&block));
       SmallPtrSet<const BasicBlock *, 32> seen;
       while (!todo.empty()) {
@@ -180,6 +182,7 @@ class Divergence {
 
   Function &function_;
   PostDominatorTree joins_;
+  LoopInfo loops_;
   SmallPtrSet<const Value *, 32> differing_;
   SmallPtrSet<const BasicBlock *, 32> parted_;
 };

@@ -10,6 +10,21 @@ using namespace llvm;
 
 namespace lanes {
 
+bool isInTurn(const LoopInfo &loops, const BasicBlock *from, const BasicBlock *block) {
+  const Loop *loop = loops.getLoopFor(from);
+  while (loop && !loop->contains(block)) loop = loop->getParentLoop();
+  if (!loop) return true;
+  DenseSet<const BasicBlock *> seen;
+  SmallVector<const BasicBlock *, 16> todo(successors(from));
+  while (!todo.empty()) {
+    const BasicBlock *next = todo.pop_back_val();
+    if (next == block || !seen.insert(next).second) continue;
+    if (next == loop->getHeader() || !loop->contains(next)) return false;
+    todo.append(succ_begin(next), succ_end(next));
+  }
+  return true;
+}
+
 Blocks::Blocks(Function &function) : dominators(function), postDominators(function), loops(dominators) {
   visit(&function.getEntryBlock());
   std::reverse(order.begin(), order.end());
@@ -104,7 +119,10 @@ BasicBlock *Blocks::equivalent(const BasicBlock *block) const {
   while ((node = node->getIDom())) {
     BasicBlock *dominator = node->getBlock();
     const Loop *other = loops.getLoopFor(dominator);
-    if (other == loop) return postDominators.dominates(block, dominator) ? dominator : nullptr;
+    if (other == loop) {
+      const bool isSame = postDominators.dominates(block, dominator) && isInTurn(loops, dominator, block);
+      return isSame ? dominator : nullptr;
+    }
     if (!other || (loop && !loop->contains(other))) return nullptr;
   }
   return nullptr;

@@ -11,6 +11,10 @@
 
 namespace lanes {
 
+/// Whether lanes that go from `from` to `block`, which post-dominates it, come there in the same turn of the loops that
+/// both are in: the way to it may also be out of the loop and in again, in another turn of the loop around.
+bool isInTurn(const llvm::LoopInfo &loops, const llvm::BasicBlock *from, const llvm::BasicBlock *block);
+
 class Blocks {
  public:
   explicit Blocks(llvm::Function &function);
@@ -31,7 +35,8 @@ class Blocks {
   llvm::ArrayRef<const llvm::BasicBlock *> partedBefore(const llvm::BasicBlock *block) const;
   /// Lanes may leave the loop at different times.
   bool isLeftApart(const llvm::Loop *loop) const { return leftApart_.contains(loop); }
-  /// The block that has the same lanes, always: it dominates `block`, which post-dominates it, in the same loop.
+  /// The block that has the same lanes, always: it dominates `block`, which post-dominates it, in the same turn of the
+  /// same loop.
   llvm::BasicBlock *equivalent(const llvm::BasicBlock *block) const;
 
  private:

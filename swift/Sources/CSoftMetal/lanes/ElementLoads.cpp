@@ -27,6 +27,7 @@ DenseSet<const BasicBlock *> blocksOfAll(const Blocks &blocks) {
     if (!blocks.isDivergent(block)) continue;
     const auto *node = blocks.postDominators.getNode(block);
     const BasicBlock *end = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+    if (end && !isInTurn(blocks.loops, block, end)) end = nullptr;
     DenseSet<const BasicBlock *> seen;
     SmallVector<const BasicBlock *, 16> todo(successors(block));
     while (!todo.empty()) {

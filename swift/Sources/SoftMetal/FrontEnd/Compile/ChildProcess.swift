@@ -48,7 +48,9 @@ enum ChildProcess {
 
     var process = pid_t()
     let result = withCStrings([executable] + arguments) { arguments in
-      withCStrings(environment(temporaryFolder)) { posix_spawn(&process, executable, &actions, &attributes, arguments, $0) }
+      withCStrings(environment(temporaryFolder)) { environment in
+        posix_spawn(&process, executable, &actions, &attributes, arguments, environment)
+      }
     }
     close(ends[1])
     defer { close(ends[0]) }
