@@ -32,10 +32,11 @@ struct DispatchLog {
   private var bound = ContiguousArray(repeating: BoundBuffer(), count: Int(KernelBinding.maxIndex) + 1)
 
   init() {
-    records.reserveCapacity(64)
-    accesses.reserveCapacity(256)
-    bytes.reserveCapacity(4096)
-    arguments.reserveCapacity(64)
+    // Little: a log whose pass has gone is taken by the next with all that it grew to, but passes may be forgotten.
+    records.reserveCapacity(4)
+    accesses.reserveCapacity(16)
+    bytes.reserveCapacity(256)
+    arguments.reserveCapacity(4)
   }
 
   /// Keeps what the next dispatch binds as bytes.
