@@ -213,22 +213,6 @@ bool takeWhole(Function &kernel) {
   return found;
 }
 
-/// Adds `copy` to the kernels of the module, as `kernel` is one.
-void makeKernel(Module &module, const Function &kernel, Function &copy) {
-  NamedMDNode *annotations = module.getNamedMetadata("nvvm.annotations");
-  if (!annotations) return;
-  SmallVector<MDNode *, 4> added;
-  for (MDNode *node : annotations->operands()) {
-    const auto *function =
-        node->getNumOperands() > 0 ? dyn_cast_or_null<ValueAsMetadata>(node->getOperand(0)) : nullptr;
-    if (!function || function->getValue() != &kernel) continue;
-    SmallVector<Metadata *, 4> operands(node->operands());
-    operands[0] = ValueAsMetadata::get(&copy);
-    added.push_back(MDNode::get(module.getContext(), operands));
-  }
-  for (MDNode *node : added) annotations->addOperand(node);
-}
-
 }  // namespace
 
 PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analyses) {
@@ -248,7 +232,8 @@ PreservedAnalyses ActiveLanes::run(Module &module, ModuleAnalysisManager &analys
       ValueToValueMapTy map;
       Function *partial = CloneFunction(kernel, map);
       partial->setName(kernel->getName() + "_partial");
-      makeKernel(module, *kernel, *partial);
+      // By the module's annotations it would be none where LLVM has asked of a function, since gone, at this address.
+      partial->setCallingConv(CallingConv::PTX_Kernel);
       expectSome(*partial);
       entries.push_back(partial);
     }

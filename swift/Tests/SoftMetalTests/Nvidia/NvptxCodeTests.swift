@@ -46,6 +46,9 @@ import Testing
 
   @Test func undefinedFunctionsAreErrors() throws {
     #expect {
+      try NvptxCode.check(Array(".visible .func sm_entry_1_partial(\n".utf8), label: "k.metal")
+    } throws: { "\($0)".contains("k.metal: internal error: no entry: .visible .func sm_entry_1_partial(") }
+    #expect {
       try NvptxCode.check(Array(".extern .func (.param .b32 func_retval0) asinf\n(\n".utf8), label: "k.metal")
     } throws: { "\($0)".contains("k.metal: error: undefined symbol 'asinf'") }
   }

@@ -128,9 +128,12 @@ enum NvptxCode {
 
   // MARK: Checks
 
-  /// - Throws: `ShaderCompilerError` that names the functions that PTX lacks.
+  /// - Throws: `ShaderCompilerError` that names the functions that PTX lacks, or the entry that a GPU could not begin.
   static func check(_ ptx: [UInt8], label: String) throws {
     let text = String(decoding: ptx, as: UTF8.self)
+    if let function = text.split(separator: "\n").first(where: { $0.hasPrefix(".visible .func " + Tail.entryName) }) {
+      throw ShaderCompilerError(kind: .hostFailure, message: "\(label): internal error: no entry: \(function)")
+    }
     let missing = text.split(separator: "\n").filter { $0.hasPrefix(".extern .func") }.map(declaredName)
     guard !missing.isEmpty else { return }
     let lines = Set(missing).sorted().map {
