@@ -242,8 +242,9 @@ export class Device {
    * A kernel by name with its function constants, compiled or found compiled: one of a registered source, or else a
    * built-in one; with `builtIn` that alone.
    *
-   * Errors: `kernel-not-found` with the known names, `shader-compilation` with
-   * the compiler's log, `invalid-argument` for a constant that does not fit.
+   * Errors: `kernel-not-found` with the known names; `shader-compilation` with
+   * the compiler's log, and for a constant of another type than the source's, of an unknown name, or not given;
+   * `invalid-argument` for a value that its dtype cannot hold.
    *
    * @example
    * using pipeline = device.pipeline("scale", { constants: [{ index: 0, dtype: "u32", value: 4 }] });
