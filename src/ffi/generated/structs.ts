@@ -238,7 +238,7 @@ export function packHadamardQuantizeHbParams(
   u32[at + 6] = record.codebook_bits;
 }
 
-/** `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of [B, n_src_tokens, num_kv_heads, head_dim] f32, f16 or bf16 into a cache, at most cache_capacity. 76 bytes. A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out. */
+/** `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of [B, n_src_tokens, num_kv_heads, head_dim] f32, f16 or bf16 into a cache, without positions at most cache_capacity. 76 bytes. A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out. */
 export interface HadamardQuantizeSeqParams {
   head_dim: number;
   num_kv_heads: number;

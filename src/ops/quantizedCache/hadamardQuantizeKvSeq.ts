@@ -42,7 +42,7 @@ export type HadamardQuantizeKvSeqArgs = QuantizeRuns &
      * headDim of 64, 80, 96, 112, 128, 192, 256 or 512; as it is unless given.
      */
     readonly rope?: AppendRope;
-    /** Tokens to write, at most capacity: all from srcTokOffset on unless given. */
+    /** Tokens to write, without `positions` at most capacity: all from srcTokOffset on unless given. */
     readonly nTokens?: number;
     /** First token read from the source; 0 unless given. */
     readonly srcTokOffset?: number;
@@ -68,16 +68,16 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
  * are those of {@link hadamardQuantizeKv} called for each token, whose formats and method these are; with `rope` those of
  * {@link applyRope} of K into f32 before. A source of f16 or bf16 gives those of its values in f32.
  *
- * A prompt longer than a ring keeps its last `capacity` tokens: pass
+ * A prompt longer than a ring keeps its last `capacity` tokens: pass isSliding = true,
  * srcTokOffset = writePosStart = nSrcTokens - capacity and nTokens = capacity.
  * Writing no token does nothing.
  *
  * Errors: `unsupported` for a width, packing, head size or dtype that no kernel
- * serves, with those that are, and for sources of two dtypes; `overflow` when
- * nTokens exceeds the capacity, a linear cache ends before writePosStart +
- * nTokens, or that sum leaves 32 bits (wrap it first); `buffer-too-small` when the
- * source ends before srcTokOffset + nTokens; `invalid-argument` when shapes
- * disagree or tensors overlap, and for a pool of no pages. (The probe `rmsScratch`
+ * serves, with those that are, and for sources of two dtypes; `overflow` when,
+ * without `positions`, nTokens exceeds the capacity, a linear cache ends before writePosStart +
+ * nTokens, that sum leaves 32 bits (wrap it first), or a token that turns is at a position beyond 2^24;
+ * `buffer-too-small` when the source ends before srcTokOffset + nTokens; `invalid-argument` when shapes
+ * disagree or tensors overlap, for a capacity of 0 and a pool of no pages. (The probe `rmsScratch`
  * is of one token: {@link hadamardQuantizeKv}.)
  *
  * @example

@@ -99,7 +99,8 @@ typedef struct HadamardQuantizeHbParams {
 } HadamardQuantizeHbParams;
 
 /// `hadamard_quantize_kv_seq*`: n_tokens consecutive tokens of
-/// [B, n_src_tokens, num_kv_heads, head_dim] f32, f16 or bf16 into a cache, at most cache_capacity. 76 bytes.
+/// [B, n_src_tokens, num_kv_heads, head_dim] f32, f16 or bf16 into a cache, without positions at most
+/// cache_capacity. 76 bytes.
 /// A token at a position below 0 or beyond the last slot, or on a page that there is not, is left out.
 typedef struct HadamardQuantizeSeqParams {
   ma_u32 head_dim;

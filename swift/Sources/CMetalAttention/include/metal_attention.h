@@ -668,7 +668,7 @@ int32_t ma_kv_cache_copy_head_major(ma_pass pass, const MAKvCacheCopyHeadMajorAr
 int32_t ma_kv_cache_append(ma_pass pass, const MAKvCacheAppendArgs *args);
 /// Writes one token into a Hadamard-quantized cache.
 int32_t ma_hadamard_quantize_kv(ma_pass pass, const MAHadamardQuantizeKvArgs *args);
-/// Writes a run of tokens, at most cache_capacity, into a Hadamard-quantized cache in one dispatch.
+/// Writes a run of tokens, without positions at most cache_capacity, into a Hadamard-quantized cache in one dispatch.
 int32_t ma_hadamard_quantize_kv_seq(ma_pass pass, const MAHadamardQuantizeKvSeqArgs *args);
 /// Reads a run of tokens back from a Hadamard-quantized cache.
 int32_t ma_hadamard_dequantize_kv(ma_pass pass, const MAHadamardDequantizeKvArgs *args);
