@@ -30,7 +30,10 @@ export type KvCacheAppendArgs = CopyStreams & {
   readonly rope?: AppendRope;
   /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
   readonly isSliding?: boolean;
-  /** The pages of each sequence, i32 [B, maxPages] or [maxPages]; the capacity is maxPages * pageTokens. */
+  /**
+   * The pages of each sequence, i32 [B, maxPages] or [maxPages]; the capacity is maxPages * pageTokens. With
+   * `isSliding` they are a ring, which attention does not read.
+   */
   readonly blockTable?: Tensor<"i32">;
 };
 

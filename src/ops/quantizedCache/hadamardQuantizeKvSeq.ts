@@ -35,7 +35,10 @@ export type HadamardQuantizeKvSeqArgs = QuantizeRuns &
      * cache does not have, is left out. No two of a sequence may share a slot.
      */
     readonly positions?: Tensor<"i32">;
-    /** The pages of each sequence, i32 [B, maxPages] or [maxPages]; the capacity is maxPages * pageTokens. */
+    /**
+     * The pages of each sequence, i32 [B, maxPages] or [maxPages]; the capacity is maxPages * pageTokens. With
+     * `isSliding` they are a ring, which attention does not read.
+     */
     readonly blockTable?: Tensor<"i32">;
     /**
      * K (or the only stream) turns by its rotary positions, as {@link applyRope} turns it, before it is encoded, at a
