@@ -100,8 +100,9 @@ const argNames = new OptionNames<FlashAttnPrefillArgs>("flashAttnPrefill", {
 const block = new Block(structSizes.MAFlashAttnPrefillArgs);
 /**
  * Attention over whole sequences: out = softmax(scale * q k^T + mask) v, one
- * dispatch for all batches and heads. Sums are in f32. A query that may attend
- * nothing gives exactly 0.
+ * dispatch for all batches and heads, after one that decodes them for each of
+ * K and V that are codes. Sums are in f32. A query that may attend nothing
+ * gives exactly 0.
  *
  * {@link flashAttnPrefillSupport} lists the dtypes, head sizes and masks that
  * have kernels; causal or not, grouped queries, any lengths, any batch.

@@ -146,8 +146,9 @@ const record = {
  * p = seqLen - nQ + i and sees the keys j <= p, with a window of these only p - window < j.
  *
  * The cache may be dense or quantized, K and V each its own, linear, a ring or in pages, and is read as it lies: codes
- * are never decoded to memory. Computed in f32. A row that sees no key gives exactly 0. One dispatch where the keys fit
- * in a block of 256 positions (1,024 where products of matrices attend), two otherwise.
+ * are never decoded to memory. Computed in f32. A row that sees no key gives exactly 0. One dispatch where all keys that
+ * rows see lie in one block of 256 positions (1,024 where products of matrices attend), two otherwise; with `seqLens`
+ * that depends on capacity and window alone.
  *
  * The bits of a result depend on the row's own keys, values and positions alone, in their format: not on the batch, on
  * heads that share K and V, on the capacity, on pages or a ring, nor on how many rows a call has.
