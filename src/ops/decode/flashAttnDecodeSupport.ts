@@ -14,7 +14,7 @@ export interface FlashAttnDecodeSupport {
   readonly headDim: number;
   /** Of V and out: 512 where headDim is 576 and V a part of K, which is f16 or bf16; else as headDim. */
   readonly valueDim: number;
-  /** Entry point in `flash_attn_decode.metal`. */
+  /** Entry point in `flash_attn_decode.metal`, of devices without matrix units. */
   readonly kernel: string;
   /** Queries, of heads that share K and V and of rows, of a SIMD group: 1 where there are no more. */
   readonly queryTile: number;
@@ -37,8 +37,10 @@ const table = perSupport(({ flashAttnDecode }) =>
 );
 
 /**
- * Every combination of storage and head size that {@link flashAttnDecode} supports, with its kernels, its tiles and its
- * error contract.
+ * Every combination of storage and head size that {@link flashAttnDecode} supports, with its error contract, and with
+ * kernels and tiles of devices without matrix units. A device with them (an NVIDIA GPU) has the same combinations and
+ * contracts; there `flash_attn_vec_*matrices_d*` attend at a D of 64 and 128, over blocks of 1,024 keys, where K and V
+ * are both f16 or both bf16, or one or both are codes and none is f32.
  *
  * @example
  * const served = flashAttnDecodeSupport().some(({ headDim, k, v }) => headDim === 128 && k === "dense" && v === "codes");
