@@ -7,7 +7,7 @@ export type TensorValues = ArrayLike<number> | ArrayLike<boolean> | ArrayLike<nu
 
 /**
  * Bit patterns of `values` as IEEE half precision, round to nearest even.
- * Beyond 65,520 in magnitude they become infinities; NaN stays NaN.
+ * From 65,520 in magnitude on they become infinities; NaN stays NaN.
  *
  * @example
  * float32ToFloat16(new Float32Array([1, -2])); // Uint16Array [0x3c00, 0xc000]
