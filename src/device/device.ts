@@ -170,6 +170,8 @@ export class Device {
   /**
    * A pass that takes operations until it is committed.
    *
+   * Errors: `invalid-state` where 60 passes of the device are open, neither committed nor disposed; `out-of-memory`.
+   *
    * @example
    * using pass = device.pass({ mode: "serial" });
    */

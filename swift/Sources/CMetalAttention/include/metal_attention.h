@@ -606,7 +606,8 @@ int32_t ma_pipeline_executor(ma_pipeline pipeline, char *buffer, uint64_t capaci
 /// Gives the pipeline back. Passes that it was encoded into keep it until they end.
 int32_t ma_pipeline_release(ma_pipeline pipeline);
 
-/// Opens a pass: one command buffer that takes dispatches until it is committed.
+/// Opens a pass: one command buffer that takes dispatches until it is committed. Where 60 of the device are neither
+/// committed nor released, one more is MA_ERROR_INVALID_STATE.
 int32_t ma_pass_create(ma_device device, uint32_t mode, ma_pass *pass);
 /// Sends the pass to the device. A second commit is MA_ERROR_INVALID_STATE; so
 /// is one of a pass that reads tile classes whose own pass is not committed, or
