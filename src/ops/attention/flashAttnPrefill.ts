@@ -121,11 +121,14 @@ const block = new Block(structSizes.MAFlashAttnPrefillArgs);
  * Hkv, a scale that is no positive number, qOffsetInK + qL > kL where qOffsetInK
  * is above 0 (from 0 on, queries may outnumber keys), an output that overlaps an
  * input, tile classes without a mask, of another one or of an earlier state of it,
- * a window of 0 or without `causal`, a softcap that is no positive number, codes at
- * an odd offset, a pool of no pages; `overflow` for more than 2^30 positions and
+ * a window of 0, above 2^30 or without `causal`, a softcap that is no positive number,
+ * a tail without `causal`, a seqLenK beyond the slots of a cache that is no ring, codes
+ * at an odd offset, a pool of no pages; `overflow` for more than 2^30 positions and
  * extents from 2^31 on; `unsupported` for another dtype or head size, with those
- * supported, and for a mask with sequences, a ring, pages or a tail;
- * `buffer-too-small` for strides that leave a tensor.
+ * supported, for a mask with sequences, a ring, pages or a tail, a tail of several
+ * sequences or with seqLens, a ring with pages, and pages where one of K and V alone
+ * is codes; `buffer-too-small` for strides that leave a tensor; `out-of-memory` for
+ * the scratch of codes.
  *
  * @example
  * using q = device.tensor("bf16", [1, 8, 128, 256]);

@@ -57,9 +57,10 @@ const block = new Block(structSizes.MAKvCacheAppendArgs);
  *
  * Appending no token does nothing.
  *
- * Errors: `overflow` when start + nTokens exceeds the capacity of a linear cache, nTokens without `positions` that of
- * a ring, or a position that turns 2^24; `invalid-argument` when shapes disagree or tensors overlap, for an odd
- * headDim and a pool of no pages; `unsupported` for another dtype.
+ * Errors: `overflow` when start + nTokens exceeds the capacity of a linear cache or 32 bits (wrap it first), nTokens
+ * without `positions` the capacity of a ring, or a position that turns 2^24; `invalid-argument` when shapes disagree or
+ * tensors overlap, for an odd headDim and a pool of no pages; `unsupported` for another dtype and more than 2,048
+ * coordinates that turn.
  *
  * @example
  * kvCacheAppend(pass, {

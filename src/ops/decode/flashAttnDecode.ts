@@ -153,11 +153,12 @@ const record = {
  * The bits of a result depend on the row's own keys, values and positions alone, in their format: not on the batch, on
  * heads that share K and V, on the capacity, on pages or a ring, nor on how many rows a call has.
  *
- * Errors: `invalid-argument` for shapes that disagree, H not a multiple of Hkv, a window of 0, a scale or softcap that
- * is no positive number, an output that overlaps an input, codes at an odd offset, a pool of no pages; `overflow` when
- * seqLen exceeds the capacity of a cache that is no ring, or either 2^30 positions; `unsupported` for more than 16 rows,
- * another head size, dtype or format, and for codes or f32 with a D of 576. {@link flashAttnDecodeSupport} lists what
- * there is.
+ * Errors: `invalid-argument` for shapes that disagree, H not a multiple of Hkv, a window of 0 or above 2^30, a scale or
+ * softcap that is no positive number, treeColumns above 32, an alibiDistance above 2^30 or without alibiSlopes, an
+ * output that overlaps an input, codes at an odd offset, a pool of no pages; `overflow` when seqLen exceeds the capacity
+ * of a cache that is no ring, or either 2^30 positions; `unsupported` for more than 16 rows, another head size, dtype or
+ * format, codes or f32 with a D of 576, and a ring with pages; `out-of-memory` for scratch between two dispatches.
+ * {@link flashAttnDecodeSupport} lists what there is.
  *
  * @example
  * // Three tokens are in the cache, the last of them asks.

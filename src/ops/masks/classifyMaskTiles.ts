@@ -42,7 +42,7 @@ const block = new Block(structSizes.MAClassifyMaskTilesArgs);
  *
  * Errors: `invalid-argument` for a mask of another rank, or `reuse` of another
  * shape or head size; `unsupported` for a mask of another dtype or a head size
- * without a kernel.
+ * without a kernel; `out-of-memory`.
  *
  * @example
  * using mask = device.tensor("bool", [qL, kL]);
