@@ -116,8 +116,8 @@ export class Device {
    * A zero-filled tensor of 1 to 8 axes.
    *
    * Errors: `invalid-argument` for an unknown dtype, an axis that is no whole
-   * number, an empty tensor or one beyond `info.maxBufferLength`;
-   * `out-of-memory`.
+   * number or above 2^32 - 1, an empty tensor or one beyond `info.maxBufferLength`;
+   * `overflow` for more than 2^50 elements; `out-of-memory`.
    *
    * @example
    * using q = device.tensor("f16", [nHeads, nTokens, headDim]);

@@ -75,8 +75,9 @@ export class Pass {
    * Appends a dispatch of any kernel.
    *
    * Errors: `invalid-argument` for a missing, surplus or malformed argument, or
-   * an access that the kernel's signature contradicts; `buffer-too-small`,
-   * `invalid-state` after a commit, `disposed`.
+   * an access that the kernel's signature contradicts; `overflow` for 2^32 threads
+   * or more along a dimension; `buffer-too-small`, `invalid-state` after a commit,
+   * `disposed`.
    *
    * @example
    * pass.dispatch(saxpy, {

@@ -221,8 +221,8 @@ export class RecordedPass {
    *
    * Errors: as those of the operations, where values do not suit the tensors;
    * `invalid-argument` for a name that is not known, a number that is missing
-   * or beyond its range, a tensor of another dtype or shape; `disposed`;
-   * `execution`.
+   * or beyond its range, a tensor of another dtype or shape; `invalid-handle` for
+   * a tensor of another device; `disposed`; `execution`.
    *
    * @example
    * await step.commit({ seqPos: 17 });

@@ -250,7 +250,8 @@ export class Tensor<T extends DType = DType> {
 
   /**
    * The same elements under another shape of the same count, sharing the memory.
-   * Errors: `invalid-argument` where the counts differ.
+   * Errors: `invalid-argument` where the counts differ, and for an axis above 2^32 - 1; `overflow` for more than 2^50
+   * elements.
    *
    * @example
    * using heads = rows.reshape([nTokens, nHeads, headDim]);
