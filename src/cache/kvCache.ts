@@ -29,7 +29,9 @@ import { Views } from "./views.ts";
  * line, a ring (`window`), or pages out of a pool (`pages`).
  *
  * Errors of the constructor: `invalid-argument` for a window larger than the ring, `keep` at or above the capacity, a
- * tail of a cache that is not quantized; `unsupported` for another format or head size; `out-of-memory`.
+ * tail of a cache that is not quantized, a dtype of K or V other than f32, f16 and bf16, and a buffer beyond
+ * `device.info.maxBufferLength`; `unsupported` for other bits, packing or head size, and for `keep` with pages; `overflow`
+ * for a capacity above 2^30, more than 4,096 layers or 2^20 sequences; `out-of-memory`.
  *
  * @example
  * using cache = new KvCache(device, { layers: 32, nKvHeads: 8, headDim: 128, capacity: 32768, tail: 128 });
@@ -156,7 +158,8 @@ export class KvCache {
    *
    * Errors: `invalid-state` before the layer's append, and for a second attend of a layer after another layer's append in a
    * step of more tokens than a ring or a tail takes at once, which has memory of one layer; `invalid-argument` for shapes
-   * that disagree and a window larger than the ring's.
+   * that disagree and a window larger than the ring's; `unsupported` for another dtype, and for `isPrompt` in a step that
+   * is recorded.
    *
    * @example
    * cache.attend(pass, layer, { q, out, softcap: 50 });
@@ -226,7 +229,8 @@ export class KvCache {
    * Ends a step whose passes have completed: its tokens belong to the sequences from now on. `nTokens`, where given, has
    * to be their number in all; `tokens` are their ids, for `match`.
    *
-   * Errors: `invalid-state` without a step, before all layers were appended to, and while a pass is not completed.
+   * Errors: `invalid-state` without a step, before all layers were appended to, and while a pass is not completed;
+   * `invalid-argument` for another `nTokens` than the step has, and for ids that are not one integer for each token.
    */
   advance(nTokens?: number, tokens?: ArrayLike<number>): void {
     this.#checkUsable();

@@ -59,7 +59,7 @@ export class KvSequence {
     return this.#live().length;
   }
 
-  /** Whether it was dropped; of a disposed cache too. */
+  /** Whether it was dropped. May be asked of a disposed cache too. */
   get dropped(): boolean {
     return !this.#state.isLive;
   }
@@ -68,8 +68,8 @@ export class KvSequence {
    * A new sequence of the first `length` tokens, all unless given. Full pages are shared and the last partial one is
    * copied; without pages all is.
    *
-   * Errors: `overflow` where no sequence or no page is free; `invalid-state` during a step, and where a ring has
-   * overwritten what the shorter sequence would see.
+   * Errors: `invalid-argument` for more than there are; `overflow` where no sequence or no page is free; `invalid-state`
+   * during a step, and where a ring has overwritten what the shorter sequence would see.
    */
   fork(length: number = this.#live().length): KvSequence {
     const state = this.#change("fork");
