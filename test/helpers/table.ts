@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { isOtherGpu } from "./otherGpu.ts";
 
 /** Milliseconds for a case: the first one of a kernel may compile it, and a GPU's driver once more. */
-const timeout = isOtherGpu ? 600_000 : 60_000;
+const timeout = isOtherGpu ? 600_000 : 300_000;
 
 /**
  * One test for each case, and one more that fails unless every case ran to its
