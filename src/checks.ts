@@ -1,5 +1,5 @@
 import { MetalAttentionError, type MetalAttentionErrorCode } from "./errors.ts";
-import { Parameter, recorder } from "./parameter.ts";
+import { atWork, Parameter } from "./parameter.ts";
 
 // Checks of the hot path. bun:ffi turns NaN, -1, 2^32 + 5, undefined and a
 // missing argument into some integer without a word, so these come first.
@@ -84,7 +84,7 @@ export function refused(
   code: MetalAttentionErrorCode = "invalid-argument",
 ): MetalAttentionError {
   // What is recorded ends with it.
-  recorder?.settle();
+  atWork.recorder?.settle();
   return new MetalAttentionError(code, `${argument}: ${reason}`, { argument });
 }
 

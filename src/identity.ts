@@ -8,6 +8,8 @@ import type { MetalAttentionError } from "./errors.ts";
 
 const versionKey = Symbol.for("metal-attention.version");
 
+/** The property by which a device shows its state. */
+export const deviceState: unique symbol = Symbol.for(`metal-attention@${version}.device`);
 /** The property by which a tensor shows its state. */
 export const tensorState: unique symbol = Symbol.for(`metal-attention@${version}.tensor`);
 /** The property by which a pass shows its state. */

@@ -1,3 +1,4 @@
+import { version } from "../package.json";
 import { refused, u32Max } from "./checks.ts";
 import type { PassState } from "./ffi/records.ts";
 
@@ -35,16 +36,36 @@ export interface Run {
   withdraw?(reason: string): void;
 }
 
-/** Of the pass that the operation at work encodes into; undefined where that is not recorded. */
-export let recorder: Recorder | undefined;
+/** The operation at work. */
+interface AtWork {
+  /** Of the pass that it encodes into; undefined where that is not recorded. */
+  recorder: Recorder | undefined;
+}
+
+const parameterKey: unique symbol = Symbol.for(`metal-attention@${version}.parameter`);
+const atWorkKey = Symbol.for(`metal-attention@${version}.atWork`);
+const processWide = globalThis as { [atWorkKey]?: AtWork };
+processWide[atWorkKey] ??= { recorder: undefined };
+
+/** One a process: a device of a former evaluation records what functions of this module's encode. */
+export const atWork = processWide[atWorkKey];
 
 /** To be called when an operation begins. */
 export function setRecorder(next: Recorder | undefined): void {
-  recorder = next;
+  atWork.recorder = next;
 }
 
 /** A number that is given with each run. */
 export class Parameter {
+  /** Also true of a parameter of a former evaluation of this module, as `bun --hot` leaves them behind. */
+  static [Symbol.hasInstance](value: unknown): boolean {
+    return (
+      typeof value === "object" &&
+      value !== null &&
+      (value as { readonly [parameterKey]?: unknown })[parameterKey] === true
+    );
+  }
+
   readonly name: string;
   /** Its place among those of the pass. */
   readonly place: number;
@@ -64,6 +85,11 @@ export class Parameter {
     this.#recorder = owner;
   }
 
+  /** Marks parameters for `instanceof`. */
+  get [parameterKey](): true {
+    return true;
+  }
+
   /**
    * The number that stands for it, once it is noted that the operation at work takes it as `argument`; refused where a
    * run may give what the argument, of `least` to `most`, is not given directly.
@@ -76,10 +102,10 @@ export class Parameter {
           "smaller range",
       );
     }
-    if (recorder !== this.#recorder) {
+    if (atWork.recorder !== this.#recorder) {
       throw refused(argument, `parameter ${this.name} belongs to another pass; use it where it is recorded`);
     }
-    recorder.noteUse(this, argument);
+    this.#recorder.noteUse(this, argument);
     return this.initial;
   }
 

@@ -1,4 +1,4 @@
-import { checkLength, checkObject, display, refused } from "../checks.ts";
+import { checkLength, checkObject, refused } from "../checks.ts";
 import { Device } from "../device/device.ts";
 import { disposedError, type PassLifetime } from "../device/lifetime.ts";
 import { Pass } from "../device/pass.ts";
@@ -57,8 +57,7 @@ export class KvCache {
   #isDisposed = false;
 
   constructor(device: Device, options: KvCacheOptions) {
-    if (!Device.isDevice(device)) throw refused("device", `expected a Device, got ${display(device)}`);
-    this.device = device;
+    this.device = Device.use(device);
     this.#config = useOptions(options);
     this.#memory = new KvMemory(device, this.#config);
     this.#sequences = new Sequences(this.#config, this.#memory);

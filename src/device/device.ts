@@ -7,6 +7,7 @@ import type { Pointer } from "../ffi/memory.ts";
 import { type DeviceInfo, readDeviceInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { encodeText } from "../ffi/text.ts";
+import { deviceState, markVersion, notOurs } from "../identity.ts";
 import { setRecorder } from "../parameter.ts";
 import { checkDType, type DType, dtypes } from "./dtypes.ts";
 import { byteText, inspectSymbol } from "./inspect.ts";
@@ -75,9 +76,19 @@ export class Device {
     net.register(this, lifetime, this);
   }
 
-  /** @internal Whether a value is a device of this module's class. */
-  static isDevice(value: unknown): value is Device {
-    return typeof value === "object" && value !== null && #lifetime in value;
+  /** @internal */
+  get [deviceState](): DeviceLifetime | undefined {
+    return #lifetime in this ? this.#lifetime : undefined;
+  }
+
+  /** @internal Returns `value` when it is a device. */
+  static use(value: Device): Device {
+    const lifetime =
+      typeof value === "object" && value !== null
+        ? (value as { readonly [deviceState]?: DeviceLifetime })[deviceState]
+        : undefined;
+    if (lifetime === undefined) throw notOurs(value, "a Device", "device");
+    return value;
   }
 
   /**
@@ -286,3 +297,5 @@ export class Device {
     return this.#lifetime;
   }
 }
+
+markVersion(Device);

@@ -4,7 +4,7 @@ import { Block } from "../ffi/block.ts";
 import type { MATensor } from "../ffi/generated/structs.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { markVersion, notOurs, tensorState } from "../identity.ts";
-import { recorder } from "../parameter.ts";
+import { atWork } from "../parameter.ts";
 import { decodeValues, encodeValues, isBigArray, ownValues, type TensorValues } from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
@@ -137,7 +137,7 @@ export class Tensor<T extends DType = DType> {
     if (state.owner !== device) {
       throw refused(argument, "the tensor belongs to another device than the pass", "invalid-handle");
     }
-    recorder?.noteTensor(value as object);
+    atWork.recorder?.noteTensor(value as object);
     return state;
   }
 

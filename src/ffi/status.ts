@@ -1,5 +1,5 @@
 import { MetalAttentionError, type MetalAttentionErrorCode } from "../errors.ts";
-import { recorder } from "../parameter.ts";
+import { atWork } from "../parameter.ts";
 import { Block } from "./block.ts";
 import { errorCodes, failureCodes } from "./generated/codes.ts";
 import type { Native } from "./library.ts";
@@ -11,7 +11,7 @@ const codes = new Map<number, MetalAttentionErrorCode>(
 
 /** Throws the library's error when `status` is not 0. With it an operation that is recorded ends. */
 export function checkStatus(native: Native, status: number): void {
-  recorder?.settle();
+  atWork.recorder?.settle();
   if (status !== 0) throw nativeError(native, status);
 }
 

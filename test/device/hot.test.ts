@@ -4,7 +4,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { version } from "../../package.json";
-import { Device, kvCacheCopy } from "../../src/index.ts";
+import { Device, KvCache, kvCacheCopy } from "../../src/index.ts";
 import { expectRefusal } from "../helpers/errors.ts";
 import { plainEnvironment } from "../helpers/run.ts";
 
@@ -13,7 +13,8 @@ const index = join(import.meta.dir, "../../src/index.ts");
 /** Keeps what it makes the first time, and uses it each time by the functions of the modules of then. */
 const program = `
 import {
-  buildSlidingWindowMask, classifyMaskTiles, Device, flashAttnDecode, flashAttnPrefill, kvCacheCopy, MetalAttentionError,
+  buildSlidingWindowMask, classifyMaskTiles, Device, flashAttnDecode, flashAttnPrefill, KvCache, kvCacheCopy,
+  MetalAttentionError,
 } from ${JSON.stringify(index)};
 
 globalThis.kept ??= (() => {
@@ -39,6 +40,15 @@ pass.dispatch(pipeline, { buffers: { 0: { tensor: cache } }, grid: 8, threads: 8
 flashAttnPrefill(pass, { q, k: q, v: q, out, mask, tileClasses: classifyMaskTiles(pass, { mask, headDim: 64, reuse: tileClasses }) });
 flashAttnDecode(pass, { q, k: past, v: past, out, seqLen: 16 });
 await pass.commit();
+
+// Parameters are of the class that the kept device knows; functions of now take them.
+const recorded = device.tensor("f32", [2, 4]);
+using step = device.record((pass) => {
+  kvCacheCopy(pass, { src: source, cache: recorded, writePos: pass.parameter("writePos", { min: 0, max: 1 }) });
+});
+step.commitAndWait({ writePos: 1 });
+using kvCache = new KvCache(device, { layers: 1, nKvHeads: 1, headDim: 64, capacity: 64 });
+
 let refusal;
 try {
   device.tensor("f32", [0]);
@@ -56,6 +66,7 @@ try {
 other.dispose();
 console.log(JSON.stringify({
   evaluations: kept.evaluations, same: kept.Device === Device, values: [...cache.view()], refusal, foreign,
+  recorded: [...recorded.view()], bytes: kvCache.memory.rows,
 }));
 setInterval(() => {}, 1000);
 `;
@@ -87,7 +98,13 @@ test("objects of a former evaluation serve the next one", async () => {
       }
     }
     const values = [0, 0, 0, 0, 2, 4, 6, 8];
-    const common = { values, refusal: "invalid-argument", foreign: "invalid-handle" };
+    const common = {
+      values,
+      recorded: [0, 0, 0, 0, 1, 2, 3, 4],
+      refusal: "invalid-argument",
+      foreign: "invalid-handle",
+      bytes: 64 * (64 + 32),
+    };
     expect(lines).toEqual([
       { evaluations: 1, same: true, ...common },
       { evaluations: 2, same: false, ...common },
@@ -110,6 +127,12 @@ test("objects of another version are refused by both versions' names", () => {
     () => kvCacheCopy(stranger as never, { src: cache, cache, writePos: 0 }),
     "invalid-argument",
     "pass",
+    ...parts,
+  );
+  expectRefusal(
+    () => new KvCache(stranger as never, { layers: 1, nKvHeads: 1, headDim: 64, capacity: 64 }),
+    "invalid-argument",
+    "device",
     ...parts,
   );
   expectRefusal(
