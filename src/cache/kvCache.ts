@@ -124,9 +124,9 @@ export class KvCache {
    *
    * Errors: `overflow` beyond the capacity, for keys that turn at a position beyond 2^24, and where the pool has too few
    * pages; `out-of-memory` for more tokens than a ring or a tail has slots for, which take memory until the step ends;
-   * `invalid-state` for a second append of a layer in a step; `invalid-argument` for a layer out of range, other tokens
-   * than the step began with, shapes that disagree, and a rope other than the keys before had; `invalid-handle` for a
-   * sequence of another cache.
+   * `invalid-state` for a second append of a layer in a step, and into a pass whose step was abandoned;
+   * `invalid-argument` for a layer out of range, other tokens than the step began with, shapes that disagree, and a rope
+   * other than the keys before had; `invalid-handle` for a sequence of another cache.
    *
    * @example
    * cache.append(pass, layer, { k, v, rope: { theta: 500_000, pairing: "half" } });
@@ -338,18 +338,31 @@ export class KvCache {
       }
       checkRopeNote(this.#ropeNotes[layer], note, layer);
       if (call.rope !== undefined) checkTurned(entries);
-      lifetime.isWatched = true;
-      step.passes.add(lifetime);
-      using views = new Views(undefined);
-      const encoded = { ...call, views };
-      if (step.long === undefined) appendStep(this.#memory, encoded, step);
-      else step.long.append(encoded, step);
+      this.#encodeInto(step, call, lifetime);
       step.layers.add(layer);
     } catch (error) {
       if (before === undefined) this.#underWay.end();
       throw error;
     }
     this.#ropeNotes[layer] = note;
+  }
+
+  /** Makes a pass one of the step, unless nothing could be encoded into it. */
+  #encodeInto(step: Step, call: Omit<AppendCall, "views">, lifetime: PassLifetime): void {
+    const { pass } = call;
+    const isNew = !step.passes.has(lifetime);
+    const before = isNew ? pass.info.dispatches : 0;
+    lifetime.isWatched = true;
+    step.passes.add(lifetime);
+    using views = new Views(undefined);
+    const encoded = { ...call, views };
+    try {
+      if (step.long === undefined) appendStep(this.#memory, encoded, step);
+      else step.long.append(encoded, step);
+    } catch (error) {
+      if (isNew && pass.info.dispatches === before) step.passes.delete(lifetime);
+      throw error;
+    }
   }
 
   /** Encodes an append into a pass that is recorded. */
@@ -395,6 +408,7 @@ export class KvCache {
     const lifetime = Pass.use(pass);
     if (pass.device !== this.device)
       throw refused("pass", "the pass belongs to another device than the cache", "invalid-handle");
+    lifetime.checkCommit();
     return lifetime;
   }
 

@@ -1,8 +1,9 @@
 /** What a cache refuses, with what words; that nothing is changed by it. */
 import { afterAll, describe, expect, test } from "bun:test";
+import { openWith } from "../../scripts/lib/open-device.ts";
 import { KvSequence } from "../../src/cache/sequence.ts";
 import { Device, KvCache, type KvCacheOptions, type Pass, type Tensor } from "../../src/index.ts";
-import { expectRefusal, rejectionOf } from "../helpers/errors.ts";
+import { expectRefusal, rejectionOf, thrownBy } from "../helpers/errors.ts";
 
 const device = Device.open();
 afterAll(() => device.dispose());
@@ -304,6 +305,52 @@ describe("a step that does not end well", () => {
     cache.append(disposed, 0, words(2));
     disposed.dispose();
     expect(sequence?.trim(3)).toBe(3);
+  });
+
+  test("one whose first append the device refuses leaves a pass in which nothing was encoded", () => {
+    using own = openWith({ SOFTMETAL_FAIL: "pipeline:1" });
+    if (own.info.backend !== "SoftMetal") return;
+    using cache = new KvCache(own, { ...base, layers: 1 });
+    using pass = own.pass();
+    const call = { k: own.tensor("f16", [1, 1, 64]), v: own.tensor("f16", [1, 1, 64]) };
+    expect(thrownBy(() => cache.append(pass, 0, call)).code).toBe("device-unavailable");
+    cache.append(pass, 0, call);
+    pass.commitAndWait();
+    cache.advance();
+    expect(cache.length).toBe(1);
+  });
+
+  test("one that is refused half-way takes its pass along, at the next append", () => {
+    using own = openWith({ SOFTMETAL_FAIL: "pipeline:2" });
+    if (own.info.backend !== "SoftMetal") return;
+    // K and V are two dispatches.
+    using cache = new KvCache(own, { ...base, layers: 1, v: "bf16" });
+    using pass = own.pass();
+    const call = { k: own.tensor("f16", [1, 1, 64]), v: own.tensor("f16", [1, 1, 64]) };
+    expect(thrownBy(() => cache.append(pass, 0, call)).code).toBe("device-unavailable");
+    expect(pass.describe().length).toBe(1);
+    expectRefusal(() => cache.append(pass, 0, call), "invalid-state", "pass", "abandoned", "a new pass");
+    using next = own.pass();
+    cache.append(next, 0, call);
+    next.commitAndWait();
+    cache.advance();
+    expect(cache.length).toBe(1);
+  });
+
+  test("one whose second pass the device refuses goes on in another", () => {
+    using own = openWith({ SOFTMETAL_FAIL: "pipeline:2" });
+    if (own.info.backend !== "SoftMetal") return;
+    using cache = new KvCache(own, base);
+    using first = own.pass();
+    cache.append(first, 0, { k: own.tensor("f16", [1, 1, 64]), v: own.tensor("f16", [1, 1, 64]) });
+    // Another dtype, another pipeline.
+    const call = { k: own.tensor("f32", [1, 1, 64]), v: own.tensor("f32", [1, 1, 64]) };
+    using second = own.pass();
+    expect(thrownBy(() => cache.append(second, 1, call)).code).toBe("device-unavailable");
+    cache.append(first, 1, call);
+    first.commitAndWait();
+    cache.advance();
+    expect(cache.length).toBe(1);
   });
 
   test("what one that was abandoned may have written is gone from a ring", () => {
