@@ -74,6 +74,7 @@ export class StepUnderWay {
     const step = this.#step;
     if (step === undefined) throw invalidState("no step is under way; append first");
     const ids = checkCounts(step, nTokens, tokens);
+    if (this.#step !== step) throw invalidState("the step ended while the ids of its tokens were read");
     const { config } = this.#memory;
     const { layers } = config;
     if (step.layers.size < layers) {

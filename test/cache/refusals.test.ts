@@ -191,6 +191,22 @@ describe("a step", () => {
     expect(cache.length).toBe(1);
   });
 
+  test("advance within another one, which reads the ids", () => {
+    using cache = new KvCache(device, base);
+    using pass = device.pass();
+    for (const layer of [0, 1]) cache.append(pass, layer, words(1));
+    pass.commitAndWait();
+    const ids = {
+      length: 1,
+      get 0() {
+        cache.advance();
+        return 5;
+      },
+    };
+    expectRefusal(() => cache.advance(1, ids), "invalid-state", "cache", "ended while");
+    expect(cache.length).toBe(1);
+  });
+
   test("keys of another rope", () => {
     using cache = new KvCache(device, base);
     const rope = (theta: number) => ({ theta, pairing: "half" as const });
