@@ -1,5 +1,5 @@
 import { checkLength, checkObject, display, refused } from "../checks.ts";
-import type { DeviceLifetime } from "../device/lifetime.ts";
+import { type DeviceLifetime, disposedError } from "../device/lifetime.ts";
 import { Tensor } from "../device/tensor.ts";
 import { MetalAttentionError } from "../errors.ts";
 import type { DecodeDType } from "../ops/decode/decodeCache.ts";
@@ -95,6 +95,8 @@ export function entriesOf(
     return entry;
   });
   if (row !== rows) throw refused("counts", `their sum is ${row}, but k has ${rows} tokens`);
+  // The lists are the caller's, and reading them may have dropped one.
+  for (const [i, { isLive }] of states.entries()) if (!isLive) throw disposedError("the sequence", `sequences.${i}`);
   return entries;
 }
 

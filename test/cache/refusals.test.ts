@@ -160,6 +160,24 @@ describe("a step", () => {
     expectRefusal(() => append(own), "disposed", "sequences.0");
   });
 
+  test("a sequence that is dropped while the counts are read, whose pages stay free", () => {
+    using cache = new KvCache(device, { ...base, layers: 1, pages: { tokens: 2, count: 3 } });
+    const sequence = cache.sequence();
+    const counts = Object.defineProperty([0], 0, {
+      get: () => {
+        sequence.drop();
+        return 3;
+      },
+    });
+    using pass = device.pass();
+    expectRefusal(
+      () => cache.append(pass, 0, { ...words(3), sequences: [sequence], counts }),
+      "disposed",
+      "sequences.0",
+    );
+    expect([pass.describe(), cache.freePages, cache.sequences]).toEqual([[], 3, []]);
+  });
+
   test("more tokens in a recorded step than a ring or a tail takes at once", () => {
     const record = (options: Partial<KvCacheOptions>) => () => {
       using cache = new KvCache(device, { ...base, ...options });
