@@ -49,7 +49,10 @@ export class RecordedSteps {
     if (known !== undefined) return known;
     const recorded = new RecordedStep(this.#memory, pass, recorder, this.#name, entries);
     recorder.observe({
-      noteRecorded: () => this.#whole.add(recorded),
+      noteRecorded: () => {
+        // Its pass may have been disposed while it was recorded.
+        if (this.#all.includes(recorded)) this.#whole.add(recorded);
+      },
       noteEnd: () => this.#forget(recorded),
       beforeRun: (values) => this.#beforeRun(recorded, values),
       noteRun: (run) => this.#noteRun(run),
@@ -123,7 +126,9 @@ export class RecordedSteps {
 
   /** Of one whose pass can run no more. */
   #forget(recorded: RecordedStep): void {
-    this.#all.splice(this.#all.indexOf(recorded), 1);
+    const index = this.#all.indexOf(recorded);
+    if (index < 0) return;
+    this.#all.splice(index, 1);
     this.#whole.delete(recorded);
     recorded.dispose();
   }

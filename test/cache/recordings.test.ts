@@ -121,6 +121,21 @@ describe("recordings of a cache", () => {
     other.dispose();
   });
 
+  test("one whose pass was disposed while it was recorded takes no other along", () => {
+    using cache = new KvCache(device, options);
+    using _whole = device.record(stepOf(cache, 1, 1).encode);
+    let disposed: RecordedPass | undefined;
+    try {
+      disposed = device.record((pass) => {
+        stepOf(cache, 2, 2).encode(pass);
+        pass.dispose();
+      });
+    } catch {}
+    disposed?.dispose();
+    expectRefusal(() => cache.prepare(2), "invalid-state", "cache", "recorded: 1 in all, 1 in sequence 0)");
+    expect(cache.prepare()).toEqual({});
+  });
+
   const newest: readonly (readonly [string, (cache: KvCache) => RecordedPass])[] = [
     [
       "was disposed",
