@@ -199,8 +199,8 @@ export class KvCache {
    * and so is a second one of a step that has not failed. `nTokens`, of all sequences together, and `sequences` choose
    * among several recorded passes; of those meant the newest that fits is taken.
    *
-   * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`. A run is refused
-   * with the values of another `prepare`.
+   * Errors: `invalid-state` during a step and where none such was recorded; `invalid-argument` for what is no number of
+   * tokens or no list of sequences; `overflow` as of `append`. A run is refused with the values of another `prepare`.
    *
    * @example
    * using step = device.record((pass) => {
@@ -212,7 +212,8 @@ export class KvCache {
    */
   prepare(nTokens?: number, sequences?: readonly KvSequence[]): RunValues {
     this.#checkIdle("prepare");
-    const states = sequences && namedStates(this, this.#sequences, sequences);
+    if (nTokens !== undefined) checkLength(nTokens, "nTokens");
+    const states = sequences === undefined ? undefined : namedStates(this, this.#sequences, sequences);
     const recorded = this.#recorded.find(nTokens, states);
     this.#forgetRopes();
     const { ropeNotes } = recorded.step;

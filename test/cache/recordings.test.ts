@@ -182,6 +182,19 @@ describe("recordings of a cache", () => {
     expectRefusal(() => older.commitAndWait(values), "invalid-state", "cache", "2 in sequence 0", "3 in sequence 0");
   });
 
+  test.each<[argument: string, given: unknown[], part: string]>([
+    ["nTokens", ["x"], '"x"'],
+    ["nTokens", [0.5], "0.5"],
+    ["nTokens", [Symbol("x")], "Symbol(x)"],
+    ["nTokens", [null], "null"],
+    ["sequences", [1, null], "null"],
+    ["sequences", [1, 0], "0"],
+  ])("prepare refuses what is no %s", (argument, given, part) => {
+    using cache = new KvCache(device, options);
+    using _step = device.record(stepOf(cache, 1, 1).encode);
+    expectRefusal(() => cache.prepare(...(given as [number])), "invalid-argument", argument, `got ${part}`);
+  });
+
   test("prepare says why the newest does not fit, where none does", () => {
     using cache = new KvCache(device, { ...options, capacity: 4 });
     using _one = device.record(stepOf(cache, 1, 1).encode);
