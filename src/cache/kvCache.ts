@@ -17,7 +17,7 @@ import { checkRopeNote, ropeNoteOf } from "./ropeNote.ts";
 import { KvSequence, type SequenceOwner } from "./sequence.ts";
 import { Sequences } from "./sequences.ts";
 import type { SequenceState } from "./state.ts";
-import { checkIds, Step, type StepEntry } from "./step.ts";
+import { idsOf, Step, type StepEntry } from "./step.ts";
 import { StepUnderWay } from "./stepUnderWay.ts";
 import { Views } from "./views.ts";
 
@@ -252,14 +252,15 @@ export class KvCache {
    * The longest beginning that `tokens` share with a live sequence, by the ids that `advance` was given, as far as
    * `sequence.fork(length)` can go back; undefined where none shares the first.
    *
+   * Errors: `invalid-argument` for what is no list of integers.
+   *
    * @example
    * const found = cache.match(promptIds);
    * const sequence = found?.sequence.fork(found.length) ?? cache.sequence();
    */
   match(tokens: ArrayLike<number>): { readonly sequence: KvSequence; readonly length: number } | undefined {
     this.#checkUsable();
-    checkIds(tokens);
-    const best = this.#sequences.match(tokens);
+    const best = this.#sequences.match(idsOf(tokens));
     return best && { sequence: this.#handle(best.state), length: best.length };
   }
 

@@ -152,7 +152,7 @@ export class Sequences {
   }
 
   /** The longest beginning of `tokens` that a sequence has and can go back to; undefined where none has the first. */
-  match(tokens: ArrayLike<number>): { readonly state: SequenceState; readonly length: number } | undefined {
+  match(tokens: readonly number[]): { readonly state: SequenceState; readonly length: number } | undefined {
     let best: { state: SequenceState; length: number } | undefined;
     for (const state of this.live) {
       let length = 0;

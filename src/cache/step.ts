@@ -95,21 +95,26 @@ export function checkCounts(
     throw refused("nTokens", `${nTokens}, but the step has ${step.rows}; trim what should not stay`);
   }
   if (tokens === undefined) return undefined;
-  const length = checkIds(tokens);
-  if (length !== step.rows) throw refused("tokens", `${length} ids for the ${step.rows} tokens of the step`);
-  // Of a value that equals itself, and that a file can hold.
-  return Array.from({ length }, (_, i) => {
-    const id: unknown = tokens[i];
-    if (Number.isSafeInteger(id)) return id as number;
-    throw refused(`tokens[${i}]`, `expected an integer, got ${display(id)}`);
-  });
+  return idsOf(tokens, step.rows);
 }
 
-/** Refuses what is no list of ids of tokens; gives how many there are. */
-export function checkIds(tokens: ArrayLike<number>): number {
+/** The ids of tokens that a caller gave; refused unless there are `rows`, where that is given. */
+export function idsOf(tokens: ArrayLike<number>, rows?: number): number[] {
   const length: unknown = typeof tokens === "object" && tokens !== null ? tokens.length : undefined;
-  if (typeof length === "number" && Number.isSafeInteger(length) && length >= 0) return length;
-  throw refused("tokens", `expected an array or a typed array of ids, got ${display(tokens)}`);
+  if (typeof length !== "number" || !Number.isSafeInteger(length) || length < 0) {
+    throw refused("tokens", `expected an array or a typed array of ids, got ${display(tokens)}`);
+  }
+  if (rows !== undefined && length !== rows) {
+    throw refused("tokens", `${length} ids for the ${rows} tokens of the step`);
+  }
+  const ids: number[] = [];
+  for (let i = 0; i < length; i++) {
+    const id: unknown = tokens[i];
+    // Of a value that equals itself, and that a file can hold.
+    if (!Number.isSafeInteger(id)) throw refused(`tokens[${i}]`, `expected an integer, got ${display(id)}`);
+    ids.push(id as number);
+  }
+  return ids;
 }
 
 /** Makes the tokens of a step those of a sequence; `tokens` are the ids of all rows. */

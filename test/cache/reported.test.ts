@@ -397,7 +397,13 @@ describe("trim, crop and fork", () => {
     expectRefusal(advance("ab"), "invalid-argument", "tokens", "ab");
     expectRefusal(advance(null), "invalid-argument", "tokens", "null");
     expectRefusal(advance({ length: 2 ** 40 }), "invalid-argument", "tokens", 2 ** 40, 2);
-    expectRefusal(() => cache.match(null as never), "invalid-argument", "tokens", "null");
+    const match = (ids: unknown) => () => cache.match(ids as number[]);
+    expectRefusal(match(null), "invalid-argument", "tokens", "null");
+    expectRefusal(match(BigInt64Array.of(4n, 5n)), "invalid-argument", "tokens[0]", "4n");
+    expectRefusal(match([4, "5"]), "invalid-argument", "tokens[1]", '"5"');
+    expectRefusal(match([4, 5, 1.5]), "invalid-argument", "tokens[2]", "1.5");
+    expectRefusal(match(device.tensor("i32", [2])), "invalid-argument", "tokens[0]", "undefined");
+    expectRefusal(match({ length: 2 ** 40 }), "invalid-argument", "tokens[0]", "undefined");
     expect(cache.length).toBe(0);
     cache.advance(2, { length: 2, 0: 7, 1: 8 });
     expect(cache.match([7, 8])?.length).toBe(2);
