@@ -36,6 +36,17 @@ export class OptionNames<T> {
     }
   }
 
+  /** The fields that are given, inherited ones too, each read once: a getter cannot change them. Names are checked. */
+  read<Options extends object>(options: Options, path = ""): Options {
+    this.check(options, path);
+    const given: Record<string, unknown> = {};
+    for (const name in this.#names) {
+      const value = (options as Readonly<Record<string, unknown>>)[name];
+      if (value !== undefined) given[name] = value;
+    }
+    return given as Options;
+  }
+
   #checkAll(options: object, path: string): void {
     const keys: string[] = [];
     for (const key in options) {

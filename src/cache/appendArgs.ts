@@ -8,7 +8,7 @@ import { checkRowDType } from "./format.ts";
 import type { KvCache } from "./kvCache.ts";
 import { mostOfRing, mostOfTail } from "./longStep.ts";
 import { type KvCacheConfig, mostPositions } from "./options.ts";
-import type { KvRope } from "./ropeNote.ts";
+import { type KvRope, useRope } from "./ropeNote.ts";
 import { KvSequence } from "./sequence.ts";
 import type { Sequences } from "./sequences.ts";
 import type { SequenceState } from "./state.ts";
@@ -42,8 +42,7 @@ export function useAppendArgs(
   { nKvHeads, headDim }: KvCacheConfig,
   device: DeviceLifetime,
 ): KvAppendArgs & { readonly rows: number } {
-  argNames.check(checkObject(args, "args"));
-  const given = { ...args };
+  const given = argNames.read(checkObject(args, "args"));
   const shapes = (["k", "v"] as const).map((name) => {
     const { shape } = Tensor.use(given[name], device, name);
     const [, heads, dim] = shape;
@@ -55,7 +54,7 @@ export function useAppendArgs(
   });
   const [rows = 0, rowsV] = shapes.map(([tokens]) => tokens as number);
   if (rows !== rowsV) throw refused("v", `nTokens is ${rowsV}, but ${rows} in k`);
-  return { ...given, rows };
+  return { ...given, ...(given.rope !== undefined && { rope: useRope(given.rope) }), rows };
 }
 
 /** @internal The sequences that a caller names, or the only one, which is made where there is none yet. */

@@ -55,8 +55,8 @@ export function useAttendArgs(
   rows: number,
   device: DeviceLifetime,
 ): Omit<AttendCall, "pass" | "layer" | "views"> {
-  argNames.check(checkObject(args, "args"));
-  const { q, out, lse, scale, window, softcap, sinks, alibiSlopes, isPrompt } = args;
+  const given = argNames.read(checkObject(args, "args"));
+  const { q, out, lse, scale, window, softcap, sinks, alibiSlopes, isPrompt } = given;
   const queries = Tensor.use(q, device, "q");
   const { shape } = queries;
   const [tokens, heads = 0, dim] = shape;
@@ -70,7 +70,7 @@ export function useAttendArgs(
   checkRowDType("out", out);
   checkApart("out", results, "q", queries);
   const use = (name: "lse" | "sinks" | "alibiSlopes", expected: readonly number[]) => {
-    const tensor = args[name];
+    const tensor = given[name];
     if (tensor === undefined) return undefined;
     const range = Tensor.use(tensor, device, name);
     checkShapeIs(name, range, expected);

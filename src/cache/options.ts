@@ -113,16 +113,14 @@ export const mostPositions = 2 ** 30;
 const mostLayers = 4096;
 const mostSequences = 2 ** 20;
 
-/** @internal Refuses an option that there is not. */
-export function checkOptionNames(options: Partial<KvCacheOptions>): void {
-  optionNames.check(options);
+/** @internal The options that a caller gave, as yet unchecked but for their names. */
+export function readOptions<Options extends Partial<KvCacheOptions>>(options: Options): Options {
+  return optionNames.read(options);
 }
 
 /** @internal Checks the options of a cache. */
 export function useOptions(options: KvCacheOptions): KvCacheConfig {
-  checkOptionNames(checkObject(options, "options"));
-  // A field is read once, so that a getter cannot change it.
-  const given: KvCacheOptions = { ...options };
+  const given = readOptions(checkObject(options, "options"));
   const layers = checkCount(given.layers, "layers", mostLayers);
   const nKvHeads = checkCount(given.nKvHeads, "nKvHeads");
   const headDim = checkCount(given.headDim, "headDim");

@@ -17,13 +17,17 @@ const ropeNames = new OptionNames<KvRope>("rope", {
 /** Of keys that come as they are to be stored. */
 export const noRope = "none";
 
+/** How a caller wants keys turned, as yet unchecked but for the names. */
+export function useRope(rope: KvRope): KvRope {
+  return ropeNames.read(checkObject(rope, "rope"), "rope.");
+}
+
 /**
  * How the keys of a layer are turned, in words: what two appends of one layer have to agree in. What stands for a default
  * is left out. Checked as a whole, since what is encoded first may take no rotation.
  */
 export function ropeNoteOf(rope: KvRope | undefined, headDim: number): string {
   if (rope === undefined) return noRope;
-  ropeNames.check(checkObject(rope, "rope"), "rope.");
   const { theta, invFreq, pairing } = rope;
   const angles = useAngles(rope, headDim, "rope.");
   const parts = [invFreq === undefined ? `theta ${theta}` : `frequencies ${frequencyHash(angles.invFreq)}`, pairing];

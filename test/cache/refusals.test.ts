@@ -72,6 +72,34 @@ describe("options", () => {
   }
 });
 
+test("options, arguments and a rope may be of a class with getters, each of which is read once", () => {
+  const reads: string[] = [];
+  /** An object whose fields are getters of its prototype. */
+  const inherited = <T extends object>(fields: T): T => {
+    const getters = Object.keys(fields).map((name) => {
+      const get = () => {
+        reads.push(name);
+        return fields[name as keyof T];
+      };
+      return [name, { get, enumerable: true }] as const;
+    });
+    return Object.create(Object.create(null, Object.fromEntries(getters)));
+  };
+  const pages = inherited({ tokens: 4, count: 8 });
+  using cache = new KvCache(device, inherited({ ...base, layers: 1, v: inherited({ bits: 4 as const }), pages }));
+  using pass = device.pass();
+  const rope = inherited({ theta: 10_000, pairing: "half" as const });
+  const sequences = [cache.sequence()];
+  cache.append(pass, 0, inherited({ ...words(2), rope, sequences, counts: [2] }));
+  cache.attend(pass, 0, inherited({ q: tokens(2), out: tokens(2), lse: device.tensor("f32", [2, 1]) }));
+  pass.commitAndWait();
+  cache.advance();
+  expect(cache.length).toBe(2);
+  const names = ["layers", "nKvHeads", "headDim", "capacity", "pages", "tokens", "count", "bits"];
+  names.push("rope", "sequences", "counts", "theta", "pairing", "q", "out", "lse");
+  for (const name of names) expect(`${name} ${reads.filter((read) => read === name).length}`).toBe(`${name} 1`);
+});
+
 describe("a step", () => {
   test("a layer out of range", () => {
     using cache = new KvCache(device, base);
