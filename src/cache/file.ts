@@ -13,7 +13,7 @@ import {
   writeSafetensors,
 } from "../safetensors/index.ts";
 import type { KvMemory } from "./memory.ts";
-import { type KvCacheOptions, optionsOf, readOptions, useOptions } from "./options.ts";
+import { type KvCacheOptions, optionsOf, useOptions } from "./options.ts";
 import { readRuns, writeRuns } from "./runs.ts";
 import { savedTensors } from "./savedTensors.ts";
 import type { SequenceState } from "./state.ts";
@@ -128,10 +128,9 @@ export async function readCache(path: string): Promise<SavedCache> {
 
 /** Refuses a file whose cache has other options than the caller expects, with both values. */
 export function checkOptions(path: string, saved: KvCacheOptions, expected: Partial<KvCacheOptions>): void {
-  const options = readOptions(expected);
-  for (const name of Object.keys(options) as (keyof KvCacheOptions)[]) {
+  for (const name of Object.keys(expected) as (keyof KvCacheOptions)[]) {
     const found = saved[name];
-    const wanted = withDefaults(saved, name, options[name]);
+    const wanted = withDefaults(saved, name, expected[name]);
     if (!Bun.deepEquals(found, wanted)) throw unlike(path, name, textOf(found), textOf(wanted));
   }
 }

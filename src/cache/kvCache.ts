@@ -11,7 +11,7 @@ import { type KvAttendArgs, useAttendArgs } from "./attendArgs.ts";
 import { checkOptions, fillMemory, readCache, saveCache, unlike } from "./file.ts";
 import { invalidState } from "./invalidState.ts";
 import { type KvCacheMemory, KvMemory } from "./memory.ts";
-import { type KvCacheConfig, type KvCacheOptions, useOptions } from "./options.ts";
+import { type KvCacheConfig, type KvCacheOptions, readOptions, useOptions } from "./options.ts";
 import { RecordedSteps } from "./recordedSteps.ts";
 import { checkRopeNote, ropeNoteOf } from "./ropeNote.ts";
 import { KvSequence, type SequenceOwner } from "./sequence.ts";
@@ -289,10 +289,10 @@ export class KvCache {
    * using cache = await KvCache.load(device, "prompt.safetensors", { headDim: 128 });
    */
   static async load(device: Device, path: string, expected: Partial<KvCacheOptions> = {}): Promise<KvCache> {
-    checkObject(expected, "expected");
+    // A file has no storage.
+    const { storage, ...given } = readOptions(checkObject(expected, "expected"));
     const saved = await readCache(path);
-    checkOptions(path, saved.options, expected);
-    const { storage } = expected;
+    checkOptions(path, saved.options, given);
     const cache = new KvCache(device, storage === undefined ? saved.options : { ...saved.options, storage });
     try {
       const { layers } = cache.#config;

@@ -174,6 +174,17 @@ describe("save and load", () => {
     expect(await refusal({ layer: 3 } as Partial<KvCacheOptions>)).toContain("did you mean layers?");
   });
 
+  test("an option of undefined is not given, and a storage that is none is refused by name", async () => {
+    const { cache, path } = await saved("undefined", {});
+    cache.dispose();
+    const nothing = { headDim: undefined, storage: undefined } as unknown as Partial<KvCacheOptions>;
+    using loaded = await KvCache.load(device, path, nothing);
+    expect(loaded.sequences.length).toBe(2);
+    const error = await rejectionOf(KvCache.load(device, path, { storage: "bogus" as "shared" }));
+    expect([error.code, error.argument]).toEqual(["invalid-argument", "storage"]);
+    expect(error.message).toContain('"shared" or "private", got "bogus"');
+  });
+
   test("a file that was changed, of another version, of other signs or codebooks is refused", async () => {
     const { cache, path } = await saved("changed", {});
     cache.dispose();
