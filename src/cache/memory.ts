@@ -1,5 +1,6 @@
 import type { Device } from "../device/device.ts";
 import type { Tensor } from "../device/tensor.ts";
+import { MetalAttentionError } from "../errors.ts";
 import type { KvCacheConfig } from "./options.ts";
 import { Scratch } from "./scratch.ts";
 import { Store } from "./store.ts";
@@ -20,6 +21,17 @@ export interface KvCacheMemory {
 /** @internal What a step of more tokens than usual has in place of parts of a cache's memory. */
 export type LongParts = Pick<KvMemory, "config" | "store" | "tail" | "table">;
 
+/** Calls `make`; where a tensor is larger than there can be, names the option in place of the tensor's axes. */
+function sizedBy<T>(argument: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    const isSize = error instanceof MetalAttentionError && (error.argument === "length" || error.argument === "shape");
+    if (!isSize) throw error;
+    throw new MetalAttentionError(error.code, `${argument}: ${error.message}`, { argument, cause: error });
+  }
+}
+
 /** @internal All device memory of a cache. */
 export class KvMemory {
   readonly config: KvCacheConfig;
@@ -35,18 +47,21 @@ export class KvMemory {
 
   constructor(device: Device, config: KvCacheConfig) {
     this.config = config;
-    const { sequences, keep, pageCount, pageTokens, maxPages, tail } = config;
+    const { kind, sequences, keep, pageCount, pageTokens, maxPages, tail } = config;
     const made: Disposable[] = [];
-    const note = <T extends { dispose(): void }>(part: T): T => {
-      made.push({ [Symbol.dispose]: () => part.dispose() });
-      return part;
+    /** Makes a part whose size the option `argument` says. */
+    const make = <T extends { dispose(): void }>(argument: string, part: () => T): T => {
+      const one = sizedBy(argument, part);
+      made.push({ [Symbol.dispose]: () => one.dispose() });
+      return one;
     };
     try {
-      this.store = note(new Store(device, config, pageCount, pageTokens));
-      this.keepStore = keep > 0 ? note(new Store(device, config, sequences, keep)) : undefined;
-      this.tail = tail > 0 ? note(new Tail(device, config)) : undefined;
-      this.table = note(device.tensor("i32", [sequences, maxPages]));
-      this.lengths = note(device.tensor("i32", [sequences]));
+      const pages = kind === "paged" ? "pages.count" : "capacity";
+      this.store = make(pages, () => new Store(device, config, pageCount, pageTokens));
+      this.keepStore = keep > 0 ? make("keep", () => new Store(device, config, sequences, keep)) : undefined;
+      this.tail = tail > 0 ? make("tail", () => new Tail(device, config)) : undefined;
+      this.table = make("capacity", () => device.tensor("i32", [sequences, maxPages]));
+      this.lengths = make("sequences", () => device.tensor("i32", [sequences]));
     } catch (error) {
       for (const part of made) part[Symbol.dispose]();
       throw error;

@@ -72,6 +72,18 @@ describe("options", () => {
   }
 });
 
+test.each<[argument: string, options: Partial<KvCacheOptions>]>([
+  ["capacity", { capacity: 2 ** 30 }],
+  ["pages.count", { pages: { tokens: 2 ** 10, count: 2 ** 20 } }],
+  ["keep", { capacity: 2 ** 30, window: 4, keep: 2 ** 30 - 4 }],
+  ["tail", { k: { bits: 8 }, tail: 2 ** 30 }],
+  ["capacity", { nKvHeads: 2 ** 31, capacity: 2 ** 30 }],
+])("%s of more memory than the device has in one piece is refused by name", (argument, options) => {
+  const error = thrownBy(() => new KvCache(device, { ...base, nKvHeads: 2 ** 10, ...options }));
+  expect(error.argument).toBe(argument);
+  expect(error.message).toMatch(/^[a-z.]+: (length is \d+ bytes; .* at most \d+|shape: .* more than \d+ elements)/);
+});
+
 test("options, arguments and a rope may be of a class with getters, each of which is read once", () => {
   const reads: string[] = [];
   /** An object whose fields are getters of its prototype. */
