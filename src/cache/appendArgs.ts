@@ -60,9 +60,8 @@ export function useAppendArgs(
 /** @internal The sequences that a caller names, or the only one, which is made where there is none yet. */
 export function namedStates(cache: KvCache, all: Sequences, named: readonly KvSequence[] | undefined): SequenceState[] {
   if (named !== undefined) {
-    if (!Array.isArray(named) || named.length === 0) {
-      throw refused("sequences", `expected a list of sequences, got ${display(named)}`);
-    }
+    if (!Array.isArray(named)) throw refused("sequences", `expected a list of sequences, got ${display(named)}`);
+    if (named.length === 0) throw refused("sequences", "expected at least 1, got an empty list");
     // A hole of the list is no sequence either.
     return Array.from(named, (sequence, i) => KvSequence.use(sequence, cache, `sequences.${i}`));
   }

@@ -218,6 +218,14 @@ describe("a step", () => {
     expect([pass.describe(), cache.freePages, cache.sequences]).toEqual([[], 3, []]);
   });
 
+  test("an empty list of sequences", () => {
+    using cache = new KvCache(device, base);
+    using pass = device.pass();
+    const append = () => cache.append(pass, 0, { ...words(1), sequences: [] });
+    expectRefusal(append, "invalid-argument", "sequences", "at least 1, got an empty list");
+    expectRefusal(() => cache.prepare(1, []), "invalid-argument", "sequences", "an empty list");
+  });
+
   test("more tokens in a recorded step than a ring or a tail takes at once", () => {
     const record = (options: Partial<KvCacheOptions>) => () => {
       using cache = new KvCache(device, { ...base, ...options });
