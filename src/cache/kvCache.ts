@@ -126,7 +126,8 @@ export class KvCache {
    * pages; `out-of-memory` for more tokens than a ring or a tail has slots for, which take memory until the step ends;
    * `invalid-state` for a second append of a layer in a step, and into a pass whose step was abandoned;
    * `invalid-argument` for a layer out of range, other tokens than the step began with, shapes that disagree, and a rope
-   * other than the keys before had; `invalid-handle` for a sequence of another cache.
+   * other than the keys before had; `unsupported` for another dtype, and for more than 16 tokens of a sequence in a step
+   * that is recorded; `invalid-handle` for a sequence of another cache.
    *
    * @example
    * cache.append(pass, layer, { k, v, rope: { theta: 500_000, pairing: "half" } });
@@ -199,8 +200,9 @@ export class KvCache {
    * and so is a second one of a step that has not failed. `nTokens`, of all sequences together, and `sequences` choose
    * among several recorded passes; of those meant the newest that fits is taken.
    *
-   * Errors: `invalid-state` during a step and where none such was recorded; `invalid-argument` for what is no number of
-   * tokens or no list of sequences; `overflow` as of `append`. A run is refused with the values of another `prepare`.
+   * Errors: `invalid-state` during a step and where none such was recorded; `overflow` as of `append`; `invalid-argument`
+   * for what is no number of tokens or no list of sequences, and where keys before had another rope; `invalid-handle` for
+   * a sequence of another cache. A run is refused with the values of another `prepare`.
    *
    * @example
    * using step = device.record((pass) => {
