@@ -268,6 +268,7 @@ export function encodeDispatch(pass: PassLifetime, pipeline: Pipeline, options: 
   } finally {
     packer.clear();
     depth--;
+    pass.recorder?.settle();
   }
 }
 

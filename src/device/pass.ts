@@ -71,6 +71,17 @@ export class Pass {
     return lifetime;
   }
 
+  /** @internal Has `encode` append an operation, which may take parameters, to the pass that a caller gave it. */
+  static encode<Args>(pass: Pass, args: Args, encode: (lifetime: PassLifetime, args: Args) => void): void {
+    const lifetime = Pass.use(pass);
+    try {
+      encode(lifetime, args);
+    } finally {
+      // By whatever error it may have ended, a getter's of the caller among them.
+      lifetime.recorder?.settle();
+    }
+  }
+
   /**
    * Appends a dispatch of any kernel.
    *

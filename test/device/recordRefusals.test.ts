@@ -9,6 +9,7 @@ import {
   hadamardQuantizeKvSeq,
   kvCacheBytes,
   kvCacheCopy,
+  kvCacheCopyBatch,
   kvCacheCopyHeadMajor,
   kvCacheCopySeq,
   type RecordingPass,
@@ -133,6 +134,31 @@ describe("while recording", () => {
     });
     later.commitAndWait({ writePos: 2 });
     expect(values(s.cache)).toEqual([0, 0, 0, 0, 1, 2, 0, 0]);
+  });
+
+  test("an operation that ends with any error leaves the pass usable", () => {
+    using s = copyScene();
+    const gone = s.device.tensor("f32", [4, 2]);
+    gone.dispose();
+    s.device.registerSource("fill.metal", "kernel void fill(device float *x [[buffer(0)]]) { x[0] = 1; }");
+    using fill = s.device.pipeline("fill");
+    using step = s.device.record((pass) => {
+      const position = pass.parameter("position", { min: 0, max: 3 });
+      const src = s.device.tensor("f32", [1, 1, 2]);
+      expectRefusal(() => kvCacheCopyBatch(pass, { src, cache: gone, seqPos: position }), "disposed", "cache");
+      const thrower = {
+        ...{ src, cache: s.cache, seqPosStart: position },
+        get isSliding(): never {
+          throw new RangeError("mine");
+        },
+      };
+      expect(() => kvCacheCopySeq(pass, thrower)).toThrow(RangeError);
+      const bytes = { 0: position };
+      expectRefusal(() => pass.dispatch(fill, { bytes, uses: [gone], grid: 1, threads: 1 }), "disposed", "uses[0]");
+      kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos: position });
+    });
+    step.commitAndWait({ position: 3 });
+    expect(values(s.cache)).toEqual([0, 0, 0, 0, 0, 0, 1, 2]);
   });
 
   test("the pass is not committed itself, and takes nothing once the recording has ended", () => {

@@ -1,5 +1,5 @@
 import { checkFlag, checkObject, checkOptionalU32, checkPositive, checkU32, refused } from "../../checks.ts";
-import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { DeviceLifetime, PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { isTensor, Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -138,7 +138,10 @@ const block = new Block(structSizes.MAFlashAttnPrefillArgs);
  * flashAttnPrefill(pass, { q, k, v, out, causal: true });
  */
 export function flashAttnPrefill(pass: Pass, args: FlashAttnPrefillArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: FlashAttnPrefillArgs): void {
   argNames.check(checkObject(args, "args"));
   const layout = checkLayout(args.layout);
   const isStrided = typeof layout !== "boolean";

@@ -1,5 +1,5 @@
 import { checkFlag, checkObject, checkOptionalU32, refused } from "../../checks.ts";
-import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { DeviceLifetime, PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -71,7 +71,10 @@ const block = new Block(structSizes.MAKvCacheAppendArgs);
  * });
  */
 export function kvCacheAppend(pass: Pass, args: KvCacheAppendArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: KvCacheAppendArgs): void {
   argNames.check(checkObject(args, "args"));
   const isSliding = checkFlag(args.isSliding, "isSliding");
   // A field is read once, so that a getter can neither change it nor call in between.

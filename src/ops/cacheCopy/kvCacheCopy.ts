@@ -1,4 +1,5 @@
 import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
+import type { PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -49,7 +50,10 @@ const block = new Block(structSizes.MAKvCacheCopyArgs);
  * kvCacheCopy(pass, { src, cache, writePos: 254, isSliding: true }); // slots 254, 255, 0, 1
  */
 export function kvCacheCopy(pass: Pass, args: KvCacheCopyArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: KvCacheCopyArgs): void {
   argNames.check(checkObject(args, "args"));
   const src = useTensor(args.src, device, "src", 2, "[nNew, rowSize]");
   const cache = useTensor(args.cache, device, "cache", 2, "[cacheCap, rowSize]");

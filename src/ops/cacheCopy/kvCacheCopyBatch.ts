@@ -1,5 +1,5 @@
 import { checkFlag, checkObject, checkU32, refused } from "../../checks.ts";
-import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { DeviceLifetime, PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -54,7 +54,10 @@ const block = new Block(structSizes.MAKvCacheCopyBatchArgs);
  * });
  */
 export function kvCacheCopyBatch(pass: Pass, args: KvCacheCopyBatchArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: KvCacheCopyBatchArgs): void {
   argNames.check(checkObject(args, "args"));
   const seqPos = checkU32(args.seqPos, "seqPos");
   const isSliding = checkFlag(args.isSliding, "isSliding");

@@ -1,4 +1,5 @@
 import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
+import type { PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -51,7 +52,10 @@ const block = new Block(structSizes.MAKvCacheCopyHeadMajorArgs);
  * kvCacheCopyHeadMajor(pass, { src, cache, seqPosStart: 960, isSliding: true }); // slots 960 to 1023, then 0 to 63
  */
 export function kvCacheCopyHeadMajor(pass: Pass, args: KvCacheCopyHeadMajorArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: KvCacheCopyHeadMajorArgs): void {
   argNames.check(checkObject(args, "args"));
   const src = useBatched(args.src, device, "src", 3, "[nHeads, srcSeqLen, headDim]");
   const cache = useCache(args.cache, device, "cache");

@@ -1,5 +1,5 @@
 import { checkFlag, checkObject, checkOptionalU32, checkU32 } from "../../checks.ts";
-import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { DeviceLifetime, PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -64,7 +64,10 @@ const block = new Block(structSizes.MAKvCacheCopySeqArgs);
  * });
  */
 export function kvCacheCopySeq(pass: Pass, args: KvCacheCopySeqArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: KvCacheCopySeqArgs): void {
   argNames.check(checkObject(args, "args"));
   const seqPosStart = checkU32(args.seqPosStart, "seqPosStart");
   const givenOffset = args.srcTokOffset;

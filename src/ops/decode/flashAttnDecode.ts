@@ -7,7 +7,7 @@ import {
   checkWindow,
   refused,
 } from "../../checks.ts";
-import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { DeviceLifetime, PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { noRange, type Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -165,7 +165,10 @@ const record = {
  * flashAttnDecode(pass, { q, k: kCache, v: vCache, out, seqLen: 3 });
  */
 export function flashAttnDecode(pass: Pass, args: FlashAttnDecodeArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: FlashAttnDecodeArgs): void {
   argNames.check(checkObject(args, "args"));
   const { k, v } = args;
   const q = useBatched(args.q, device, "q", 3, "[H, nQ, D]");

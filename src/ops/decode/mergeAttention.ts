@@ -1,4 +1,5 @@
 import { checkObject, display, refused } from "../../checks.ts";
+import type { PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -44,7 +45,10 @@ const mostParts = 8;
  * mergeAttention(pass, { parts: [{ out: prefixOut, lse: prefixLse }, { out: tailOut, lse: tailLse }], out });
  */
 export function mergeAttention(pass: Pass, args: MergeAttentionArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: MergeAttentionArgs): void {
   argNames.check(checkObject(args, "args"));
   const { parts } = args;
   if (!Array.isArray(parts) || parts.length < 1 || parts.length > mostParts) {

@@ -1,5 +1,5 @@
 import { checkObject, checkOptionalU32, checkWindow, refused } from "../../checks.ts";
-import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { DeviceLifetime, PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor, TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -47,7 +47,10 @@ const block = new Block(structSizes.MABuildMaskArgs);
  * buildCausalMask(pass, { mask });
  */
 export function buildCausalMask(pass: Pass, args: BuildCausalMaskArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encodeCausal);
+}
+
+function encodeCausal({ native, handle, device }: PassLifetime, args: BuildCausalMaskArgs): void {
   causalNames.check(checkObject(args, "args"));
   const mask = useMask(args.mask, device);
   const qOffsetInK = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");
@@ -65,7 +68,10 @@ export function buildCausalMask(pass: Pass, args: BuildCausalMaskArgs): void {
  * buildSlidingWindowMask(pass, { mask, window: 256 });
  */
 export function buildSlidingWindowMask(pass: Pass, args: BuildSlidingWindowMaskArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encodeSlidingWindow);
+}
+
+function encodeSlidingWindow({ native, handle, device }: PassLifetime, args: BuildSlidingWindowMaskArgs): void {
   windowNames.check(checkObject(args, "args"));
   const mask = useMask(args.mask, device);
   const qOffsetInK = checkI32(checkOptionalU32(args.qOffsetInK, 0, "qOffsetInK"), "qOffsetInK", "the offset");

@@ -1,4 +1,5 @@
 import { checkLength, checkObject, checkOptionalU32 } from "../../checks.ts";
+import type { PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Block } from "../../ffi/block.ts";
 import { packMAHadamardDequantizeKvArgs, structSizes } from "../../ffi/generated/structs.ts";
@@ -55,7 +56,10 @@ const block = new Block(structSizes.MAHadamardDequantizeKvArgs);
  * dequantizeKv(pass, { packed, norms, out, bits: 4, readPosStart: 28 }); // positions 28 to 127
  */
 export function dequantizeKv(pass: Pass, args: DequantizeKvArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: DequantizeKvArgs): void {
   argNames.check(checkObject(args, "args"));
   const position = checkOptionalU32(args.readPosStart, 0, "readPosStart");
   const givenTokens = args.nTokens;

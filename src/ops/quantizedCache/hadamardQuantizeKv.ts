@@ -1,5 +1,5 @@
 import { checkObject, checkU32, refused } from "../../checks.ts";
-import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { DeviceLifetime, PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -74,7 +74,10 @@ const block = new Block(structSizes.MAHadamardQuantizeKvArgs);
  * hadamardQuantizeKv(pass, { src: newK, packed, norms, bits: 4, writePos: 17 });
  */
 export function hadamardQuantizeKv(pass: Pass, args: HadamardQuantizeKvArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: HadamardQuantizeKvArgs): void {
   argNames.check(checkObject(args, "args"));
   const write_pos = checkU32(args.writePos, "writePos");
   const givenScratch = args.rmsScratch;

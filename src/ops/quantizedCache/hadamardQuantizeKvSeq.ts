@@ -1,4 +1,5 @@
 import { checkObject, checkOptionalU32, checkU32, refused } from "../../checks.ts";
+import type { PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import type { Tensor } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -97,7 +98,10 @@ const block = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
  * });
  */
 export function hadamardQuantizeKvSeq(pass: Pass, args: HadamardQuantizeKvSeqArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: HadamardQuantizeKvSeqArgs): void {
   argNames.check(checkObject(args, "args"));
   const { writePosStart: givenStart, positions: givenPositions, blockTable: givenTable } = args;
   if (givenStart !== undefined && givenPositions !== undefined) {

@@ -1,6 +1,6 @@
 import { checkObject, display, refused } from "../../checks.ts";
 import type { FloatDType } from "../../device/dtypes.ts";
-import type { DeviceLifetime } from "../../device/lifetime.ts";
+import type { DeviceLifetime, PassLifetime } from "../../device/lifetime.ts";
 import { Pass } from "../../device/pass.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { Block } from "../../ffi/block.ts";
@@ -76,7 +76,10 @@ const block = new Block(structSizes.MAApplyRopeArgs);
  * applyRope(pass, { q: { x: q }, k: { x: k }, start: 17, theta: 500_000, pairing: "half" });
  */
 export function applyRope(pass: Pass, args: ApplyRopeArgs): void {
-  const { native, handle, device } = Pass.use(pass);
+  Pass.encode(pass, args, encode);
+}
+
+function encode({ native, handle, device }: PassLifetime, args: ApplyRopeArgs): void {
   argNames.check(checkObject(args, "args"));
   // A field is read once, so that a getter can neither change it nor call in between.
   const { q, k, x, out, positions: givenPositions } = args;
