@@ -1,3 +1,4 @@
+import { checkPath } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { packMACopyArgs, structSizes } from "../ffi/generated/structs.ts";
@@ -5,6 +6,7 @@ import { type PassInfo, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { markVersion, notOurs, passState } from "../identity.ts";
 import { setRecorder } from "../parameter.ts";
+import { failed } from "../safetensors/format.ts";
 import { type DispatchDescription, describePass, timedDispatches } from "./describe.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";
@@ -169,7 +171,8 @@ export class Pass {
    * host's encoding, the wait for the device, and there each dispatch, in a lane
    * for its kind of operation, with bytes and GB/s.
    *
-   * Errors: `invalid-state` unless the pass was profiled and has completed.
+   * Errors: `invalid-state` unless the pass was profiled and has completed; `invalid-argument` for what is no path, or
+   * with the system's reason where the file cannot be written.
    *
    * @example
    * using pass = device.pass({ profile: true });
@@ -179,6 +182,7 @@ export class Pass {
    */
   async trace(path: string): Promise<void> {
     const lifetime = Pass.use(this);
+    checkPath(path);
     const info = readInfo(lifetime);
     const dispatches = timedDispatches(lifetime);
     const isTimed = dispatches.every(({ startTime }) => startTime !== undefined);
@@ -188,7 +192,11 @@ export class Pass {
         `a ${info.state} pass has no times to write; open it by device.pass({ profile: true }) and let it complete`,
       );
     }
-    await Bun.write(path, traceOf(this.device.info.name, info, dispatches));
+    try {
+      await Bun.write(path, traceOf(this.device.info.name, info, dispatches));
+    } catch (error) {
+      throw failed(path, error);
+    }
   }
 
   /** Ends the use of the pass; one in flight goes on to its end. A second call does nothing. */

@@ -165,6 +165,21 @@ describe("a trace", () => {
     expect((await rejectionOf(profiled.trace("never.json"))).code).toBe("invalid-state");
     expect(await Bun.file("never.json").exists()).toBe(false);
   });
+
+  test("goes to a file that can be written, by its path", async () => {
+    using device = Device.open();
+    using pass = device.pass({ profile: true });
+    pass.copy(device.tensor("f32", [1]), device.tensor("f32", [1]));
+    pass.commitAndWait();
+    for (const path of [undefined, null, "", 1, -1, Number.NaN, "a\0b", new URL("file:///tmp/a"), "file:///tmp/a"]) {
+      const error = await rejectionOf(pass.trace(path as string));
+      expect([error.code, error.argument]).toEqual(["invalid-argument", "path"]);
+    }
+    // There is no folder where a file is.
+    const path = join(import.meta.path, "trace.json");
+    const error = await rejectionOf(pass.trace(path));
+    expect([error.code, error.argument]).toEqual(["invalid-argument", path]);
+  });
 });
 
 interface TraceEvent {
