@@ -1,3 +1,4 @@
+import { checkObject, display } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 
 /** Element types of a file, and bytes per element. */
@@ -75,6 +76,26 @@ export const lengthBytes = 8;
 export function byteLengthOf(dtype: SafetensorsDType, shape: readonly number[]): number | undefined {
   const length = shape.reduce((product, extent) => product * extent, elementSizes[dtype]);
   return Number.isSafeInteger(length) ? length : undefined;
+}
+
+/** A tensor whose fields are what they are declared to be, each read once; `name` stands for it in messages. */
+export function checkTensor(name: string, tensor: SafetensorsTensor): SafetensorsTensor {
+  const { dtype, shape, bytes } = checkObject(tensor, name);
+  if (!Object.hasOwn(elementSizes, dtype)) {
+    throw malformed(name, `expected a dtype of ${Object.keys(elementSizes).join(", ")}, got ${display(dtype)}`);
+  }
+  if (!Array.isArray(shape)) throw malformed(name, `expected a shape that is an array, got ${display(shape)}`);
+  if (shape.length > maxAxes || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
+    throw malformed(name, `the shape [${shape}] is not at most ${maxAxes} whole numbers`);
+  }
+  if (!(bytes instanceof Uint8Array)) {
+    throw malformed(name, `expected bytes that are a Uint8Array, got ${display(bytes)}`);
+  }
+  const needed = byteLengthOf(dtype, shape);
+  if (needed !== bytes.length) {
+    throw malformed(name, `${dtype} [${shape}] takes ${needed ?? "too many"} bytes, got ${bytes.length}`);
+  }
+  return { dtype, shape, bytes };
 }
 
 /** A name out of a file for messages: quoted, and cut where it is long. */

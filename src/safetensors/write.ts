@@ -2,12 +2,11 @@ import { lstat, mkdir, open, realpath, rename, rm, stat } from "node:fs/promises
 import { dirname, join } from "node:path";
 import { checkObject, checkPath, display, refused } from "../checks.ts";
 import {
-  byteLengthOf,
+  checkTensor,
   elementSizes,
   failed,
   lengthBytes,
   malformed,
-  maxAxes,
   maxFileLength,
   maxHeaderLength,
   metadataKey,
@@ -68,26 +67,11 @@ function checkMap<T extends ReadonlyMap<unknown, unknown>>(value: T, argument: s
   return value;
 }
 
-/** A tensor whose fields are what they are declared to be, each read once. */
+/** A tensor under a name that a file can have. */
 function useTensor(name: string, tensor: SafetensorsTensor): SafetensorsTensor {
   if (typeof name !== "string") throw refused("tensors", `expected names that are strings, got ${display(name)}`);
   if (name === metadataKey) throw malformed(name, "the name is taken by the file's metadata");
-  const { dtype, shape, bytes } = checkObject(tensor, name);
-  if (!Object.hasOwn(elementSizes, dtype)) {
-    throw malformed(name, `expected a dtype of ${Object.keys(elementSizes).join(", ")}, got ${display(dtype)}`);
-  }
-  if (!Array.isArray(shape)) throw malformed(name, `expected a shape that is an array, got ${display(shape)}`);
-  if (shape.length > maxAxes || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
-    throw malformed(name, `the shape [${shape}] is not at most ${maxAxes} whole numbers`);
-  }
-  if (!(bytes instanceof Uint8Array)) {
-    throw malformed(name, `expected bytes that are a Uint8Array, got ${display(bytes)}`);
-  }
-  const needed = byteLengthOf(dtype, shape);
-  if (needed !== bytes.length) {
-    throw malformed(name, `${dtype} [${shape}] takes ${needed ?? "too many"} bytes, got ${bytes.length}`);
-  }
-  return { dtype, shape, bytes };
+  return checkTensor(name, tensor);
 }
 
 /** Metadata as the header has it, sorted. */

@@ -467,6 +467,20 @@ test("float values of every float dtype, and no other", () => {
   expectRefusal(() => floatValues(tensor("I32", new Int32Array(2)), "k"), "invalid-argument", "k", "I32");
 });
 
+test("float values are those of a tensor whose bytes fit its shape", () => {
+  const good = { dtype: "F32", shape: [2], bytes: new Uint8Array(8) };
+  const refuse = (tensor: unknown, ...parts: (string | number)[]) =>
+    expectRefusal(() => floatValues(tensor as SafetensorsTensor, "w"), "invalid-argument", "w", ...parts);
+  refuse(undefined, "undefined");
+  refuse({ ...good, bytes: "abcd" }, "Uint8Array");
+  refuse({ ...good, bytes: 8 }, "Uint8Array", 8);
+  refuse({ ...good, bytes: new Float32Array(2) }, "Uint8Array");
+  refuse({ ...good, shape: [100] }, 400, 8);
+  refuse({ ...good, bytes: new Uint8Array(7) }, 8, 7);
+  refuse({ ...good, shape: undefined }, "shape");
+  expectRefusal(() => floatValues(good as SafetensorsTensor, 3 as never), "invalid-argument", "name", 3);
+});
+
 test("what is no path and no bytes is refused by name", async () => {
   for (const path of [3, null, "", "a\0b"]) {
     for (const read of [readSafetensors, readSafetensorsHeader]) {
