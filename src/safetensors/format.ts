@@ -81,21 +81,23 @@ export function byteLengthOf(dtype: SafetensorsDType, shape: readonly number[]):
 /** A tensor whose fields are what they are declared to be, each read once; `name` stands for it in messages. */
 export function checkTensor(name: string, tensor: SafetensorsTensor): SafetensorsTensor {
   const { dtype, shape, bytes } = checkObject(tensor, name);
-  if (!Object.hasOwn(elementSizes, dtype)) {
+  if (typeof dtype !== "string" || !Object.hasOwn(elementSizes, dtype)) {
     throw malformed(name, `expected a dtype of ${Object.keys(elementSizes).join(", ")}, got ${display(dtype)}`);
   }
   if (!Array.isArray(shape)) throw malformed(name, `expected a shape that is an array, got ${display(shape)}`);
-  if (shape.length > maxAxes || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
-    throw malformed(name, `the shape [${shape}] is not at most ${maxAxes} whole numbers`);
+  // A copy, in which missing elements are undefined.
+  const axes: readonly number[] = Array.from({ length: Math.min(shape.length, maxAxes + 1) }, (_, axis) => shape[axis]);
+  if (axes.length > maxAxes || !axes.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
+    throw malformed(name, `the shape [${axes.map(display)}] is not at most ${maxAxes} whole numbers`);
   }
   if (!(bytes instanceof Uint8Array)) {
     throw malformed(name, `expected bytes that are a Uint8Array, got ${display(bytes)}`);
   }
-  const needed = byteLengthOf(dtype, shape);
+  const needed = byteLengthOf(dtype, axes);
   if (needed !== bytes.length) {
-    throw malformed(name, `${dtype} [${shape}] takes ${needed ?? "too many"} bytes, got ${bytes.length}`);
+    throw malformed(name, `${dtype} [${axes}] takes ${needed ?? "too many"} bytes, got ${bytes.length}`);
   }
-  return { dtype, shape, bytes };
+  return { dtype, shape: axes, bytes };
 }
 
 /** A name out of a file for messages: quoted, and cut where it is long. */

@@ -66,6 +66,7 @@ export async function readSafetensors(path: string): Promise<Safetensors> {
  */
 export function decodeSafetensors(bytes: Uint8Array, label = "safetensors"): Safetensors {
   if (!(bytes instanceof Uint8Array)) throw refused("bytes", `expected a Uint8Array, got ${display(bytes)}`);
+  if (typeof label !== "string") throw refused("label", `expected a string, got ${display(label)}`);
   const header = readHeader(bytes, bytes.length, label);
   return contentOf(header, bytes.subarray(header.dataStart));
 }

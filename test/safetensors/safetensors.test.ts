@@ -296,6 +296,21 @@ describe("writing", () => {
     ["no dtype", { tensors: new Map([["x", { ...x, dtype: undefined }]]) }, "x", "dtype"],
     ["a dtype of objects", { tensors: new Map([["x", { ...x, dtype: "toString" }]]) }, "x", "dtype"],
     ["no shape", { tensors: new Map([["x", { ...x, shape: undefined }]]) }, "x", "shape"],
+    ["a dtype in an array", { tensors: new Map([["x", { ...x, dtype: ["U8"] }]]) }, "x", "an array"],
+    ["a dtype without a text", { tensors: new Map([["x", { ...x, dtype: Object.create(null) }]]) }, "x", "an object"],
+    [
+      "an extent without a text",
+      { tensors: new Map([["x", { ...x, shape: [Object.create(null)] }]]) },
+      "x",
+      "an object",
+    ],
+    ["an extent that is a symbol", { tensors: new Map([["x", { ...x, shape: [Symbol("s")] }]]) }, "x", "Symbol(s)"],
+    [
+      "an extent that is missing",
+      { tensors: new Map([["x", { ...x, shape: Object.assign(Array(2), { 0: 3 }) }]]) },
+      "x",
+      "undefined",
+    ],
     ["a shape that is a number", { tensors: new Map([["x", { ...x, shape: 3 }]]) }, "x", "shape"],
     ["no bytes", { tensors: new Map([["x", { ...x, bytes: undefined }]]) }, "x", "bytes"],
     ["bytes in an array", { tensors: new Map([["x", { ...x, bytes: [1, 2, 3] }]]) }, "x", "an array"],
@@ -492,5 +507,8 @@ test("what is no path and no bytes is refused by name", async () => {
   }
   for (const bytes of [null, {}, new ArrayBuffer(10), new DataView(new ArrayBuffer(10))]) {
     expectRefusal(() => decodeSafetensors(bytes as Uint8Array), "invalid-argument", "bytes", "Uint8Array");
+  }
+  for (const label of [3, null, Symbol("s"), Object.create(null)]) {
+    expectRefusal(() => decodeSafetensors(file({}), label), "invalid-argument", "label", "string");
   }
 });
