@@ -4,7 +4,7 @@ import { Block } from "../ffi/block.ts";
 import { packMARun, packMATensor, structSizes } from "../ffi/generated/structs.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { encodeText } from "../ffi/text.ts";
-import { didYouMean } from "../optionNames.ts";
+import { didYouMean, OptionNames } from "../optionNames.ts";
 import { Parameter, type Recorder, type RunObserver } from "../parameter.ts";
 import { type DispatchDescription, describePass } from "./describe.ts";
 import type { Device } from "./device.ts";
@@ -19,6 +19,8 @@ export interface ParameterOptions {
   readonly max: number;
   readonly value?: number;
 }
+
+const parameterNames = new OptionNames<ParameterOptions>("pass.parameter", { min: true, max: true, value: true });
 
 /** What a run gives, by name: numbers for parameters, tensors in place of named ones. */
 export type RunValues = Readonly<Record<string, number | Tensor>>;
@@ -137,8 +139,9 @@ export class RecordingPass extends Pass {
    */
   parameter(name: string, options: ParameterOptions): number {
     Pass.use(this);
+    parameterNames.check(checkObject(options, "options"));
     // A number to whoever takes it: `checkU32` sees to that.
-    return this.#declarations.parameter(name, checkObject(options, "options")) as unknown as number;
+    return this.#declarations.parameter(name, options) as unknown as number;
   }
 
   /**

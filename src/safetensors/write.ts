@@ -1,6 +1,7 @@
 import { lstat, mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { checkObject, checkPath, display, refused } from "../checks.ts";
+import { OptionNames } from "../optionNames.ts";
 import {
   checkTensor,
   elementSizes,
@@ -19,19 +20,23 @@ export interface SafetensorsContent {
   readonly metadata?: ReadonlyMap<string, string>;
 }
 
+const contentNames = new OptionNames<SafetensorsContent>("encodeSafetensors", { tensors: true, metadata: true });
+const tensorNames = new OptionNames<SafetensorsTensor>("a tensor", { dtype: true, shape: true, bytes: true });
+
 /**
  * The bytes of a safetensors file. The same content gives the same bytes,
  * whatever the order of the maps: tensors are sorted by element size, the
  * largest first, and then by name, so that each begins at a multiple of its
  * element size.
  *
- * Errors: `invalid-argument` for another type than is declared, extents that are
+ * Errors: `invalid-argument` for another type than is declared, an unknown name, extents that are
  * no whole numbers, more than 32 axes, bytes that do not fit the shape, a tensor
  * named `__metadata__`, or a header beyond 100 MB; `unsupported` for more than
  * 4 GiB in all.
  */
 export function encodeSafetensors(content: SafetensorsContent): Uint8Array<ArrayBuffer> {
-  const { tensors, metadata } = checkObject(content, "content");
+  contentNames.check(checkObject(content, "content"));
+  const { tensors, metadata } = content;
   const sorted = [...checkMap(tensors, "tensors")]
     .map(([name, tensor]) => [name, useTensor(name, tensor)] as const)
     .sort(([nameA, a], [nameB, b]) => elementSizes[b.dtype] - elementSizes[a.dtype] || compare(nameA, nameB));
@@ -71,6 +76,7 @@ function checkMap<T extends ReadonlyMap<unknown, unknown>>(value: T, argument: s
 function useTensor(name: string, tensor: SafetensorsTensor): SafetensorsTensor {
   if (typeof name !== "string") throw refused("tensors", `expected names that are strings, got ${display(name)}`);
   if (name === metadataKey) throw malformed(name, "the name is taken by the file's metadata");
+  tensorNames.check(checkObject(tensor, name), `${name}.`);
   return checkTensor(name, tensor);
 }
 

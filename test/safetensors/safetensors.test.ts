@@ -315,6 +315,8 @@ describe("writing", () => {
     ["no bytes", { tensors: new Map([["x", { ...x, bytes: undefined }]]) }, "x", "bytes"],
     ["bytes in an array", { tensors: new Map([["x", { ...x, bytes: [1, 2, 3] }]]) }, "x", "an array"],
     ["bytes of another type", { tensors: new Map([["x", { ...x, bytes: new Uint16Array(3) }]]) }, "x", "bytes"],
+    ["an unknown name", { tensors: new Map(), metaData: new Map() }, "metaData", "did you mean metadata"],
+    ["an unknown name in a tensor", { tensors: new Map([["x", { ...x, byte: 1 }]]) }, "x.byte", "did you mean bytes"],
     ["metadata that is null", { tensors: new Map(), metadata: null }, "metadata", "null"],
     ["metadata in an object", { tensors: new Map(), metadata: { a: "b" } }, "metadata", "an object"],
     ["a number in metadata", { tensors: new Map(), metadata: new Map([["a", 1]]) }, "metadata", "1"],
