@@ -133,7 +133,7 @@ class Packer {
     this.#count = 0;
     dispatch.pipeline = Pipeline.use(pipeline, pass.device);
     optionNames.check(checkObject(options, "options"));
-    const form = options.form ?? "threads";
+    const { form = "threads" } = options;
     if (form !== "threads" && form !== "threadgroups") {
       throw refused("form", `expected "threads" or "threadgroups", got ${display(form)}`);
     }

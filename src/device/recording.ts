@@ -315,7 +315,7 @@ export class RecordedPass {
       }
     }
     const numbers = this.#parameters.map(({ name, value }) => {
-      const number = given[name] ?? value;
+      const number = given[name] === undefined ? value : given[name];
       if (number === undefined) throw refused(name, "missing; give a number with each run");
       return checkU32(number, name);
     });

@@ -95,6 +95,8 @@ test("a number with a value of its own may be left out", () => {
   step.commitAndWait({ writePos: 0 });
   step.commitAndWait({});
   expect(values(s.cache)).toEqual([1, 2, 0, 0, 0, 0, 1, 2]);
+  expectRefusal(() => step.commitAndWait({ writePos: null as never }), "invalid-argument", "writePos", "null");
+  expect(values(s.cache)).toEqual([1, 2, 0, 0, 0, 0, 1, 2]);
 });
 
 test("one number serves several operations and arguments, K and V among them", () => {

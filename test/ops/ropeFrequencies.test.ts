@@ -106,6 +106,10 @@ test("refusals", () => {
     expectRefusal(() => ropeFrequencies(args as RopeFrequenciesArgs), "invalid-argument", argument, ...parts);
   };
   refuse({ type: "dynamic" }, "type", "llama3", "dynamic");
+  for (const beta of ["betaFast", "betaSlow"]) {
+    refuse({ type: "yarn", factor: 4, originalMaxPositions: 4096, [beta]: null }, beta, "null");
+  }
+  refuse({ type: "proportional", rotatedPairs: 1, factor: null }, "factor", "null");
   refuse({ type: "toString" }, "type", "toString");
   refuse({ rotaryDim: 7 }, "rotaryDim", 7);
   for (const rotaryDim of [2050, 2 ** 28, 2 ** 40]) {

@@ -180,11 +180,11 @@ function scaled(args: RopeFrequenciesArgs, frequencies: readonly number[]): Rope
     case "longrope":
       return { invFreq: longrope(args, frequencies), attentionScale: longropeScale(args) };
     case "proportional": {
-      const { rotatedPairs } = args;
+      const { rotatedPairs, factor: givenFactor = 1 } = args;
       if (!Number.isInteger(rotatedPairs) || rotatedPairs < 0 || rotatedPairs > frequencies.length) {
         throw refused("rotatedPairs", `expected 0 to ${frequencies.length} pairs, got ${display(rotatedPairs)}`);
       }
-      const factor = checkPositive(args.factor ?? 1, "factor");
+      const factor = checkPositive(givenFactor, "factor");
       return {
         invFreq: Float32Array.from(frequencies, (f, i) => (i < rotatedPairs ? f / factor : 0)),
         attentionScale: 1,
@@ -212,8 +212,9 @@ function yarn(args: YarnRope, frequencies: readonly number[]): Float32Array {
   if (theta <= 1) throw refused("theta", `expected a base above 1, whose pairs turn ever more slowly, got ${theta}`);
   const factor = checkPositive(args.factor, "factor");
   const positions = checkPositive(args.originalMaxPositions, "originalMaxPositions");
-  const fast = checkPositive(args.betaFast ?? 32, "betaFast");
-  const slow = checkPositive(args.betaSlow ?? 1, "betaSlow");
+  const { betaFast = 32, betaSlow = 1 } = args;
+  const fast = checkPositive(betaFast, "betaFast");
+  const slow = checkPositive(betaSlow, "betaSlow");
   if (fast < slow) throw refused("betaFast", `${fast} is below betaSlow ${slow}`);
   /** The pair, as a fraction, that turns this often over the trained positions. */
   const pairOf = (turns: number): number =>
