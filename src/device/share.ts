@@ -58,7 +58,7 @@ export interface AdoptedTensor {
 /** @internal Takes a share in the memory of a shared tensor. */
 export function adoptTensor(device: DeviceLifetime, description: SharedTensor): AdoptedTensor {
   const { dtype, shape, byteOffset, ...shared } = parseOptions(sharedTensor, description, "description");
-  const axes = checkShape(shape);
+  const axes = checkShape(shape, "description.shape");
   const { native, handle } = device;
   const out = new Block(16);
   const [process, number] = [BigInt(shared.process), BigInt(shared.number)];

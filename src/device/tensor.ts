@@ -351,15 +351,15 @@ export class Tensor<T extends DType = DType> {
 markVersion(Tensor);
 
 /** A copy of `shape`, refused where it is not a list of 1 to 8 axis lengths. */
-export function checkShape(shape: readonly number[]): readonly number[] {
+export function checkShape(shape: readonly number[], argument = "shape"): readonly number[] {
   if (!Array.isArray(shape) || shape.length < 1 || shape.length > maxRank) {
     const got = Array.isArray(shape) ? `${shape.length} axes` : display(shape);
-    throw refused("shape", `expected an array of 1 to ${maxRank} axis lengths, got ${got}`);
+    throw refused(argument, `expected an array of 1 to ${maxRank} axis lengths, got ${got}`);
   }
-  const axes = Array.from(shape, (length: unknown, axis) => checkLength(length, `shape[${axis}]`));
+  const axes = Array.from(shape, (length: unknown, axis) => checkLength(length, `${argument}[${axis}]`));
   // Strides are products of axes, so they must stay exact where another axis is empty too.
   if (elementCount(axes.map((length) => length || 1)) > maxElements) {
-    throw refused("shape", `[${axes}] spans more than ${maxElements} elements`, "overflow");
+    throw refused(argument, `[${axes}] spans more than ${maxElements} elements`, "overflow");
   }
   return axes;
 }

@@ -65,6 +65,11 @@ const parts = Object.fromEntries(
 
 /** What the operations call the arguments of the C functions, where it is not the C name. */
 const names: { readonly [Function in keyof typeof symbols]?: Readonly<Record<string, Name>> } = {
+  ma_device_open_named: { which: "options.device" },
+  ma_kernels_provide: { archive: "options.kernels" },
+  ma_buffer_create: { length: "shape" },
+  ma_buffer_adopt: { shared: "description" },
+  ma_record_scalar: { least: "min", most: "max" },
   ma_encode_kernel: {
     threadsPerThreadgroup: "threads",
     // The lists of a dispatch's arguments, by the kind of a binding.

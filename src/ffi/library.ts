@@ -75,9 +75,12 @@ export function provideKernels(native: Native, file: FileName): void {
     bytes = readFileSync(path);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new MetalAttentionError("invalid-argument", `kernels: ${reason}`, { argument: "kernels", cause });
+    throw new MetalAttentionError("invalid-argument", `options.kernels: ${reason}`, {
+      argument: "options.kernels",
+      cause,
+    });
   }
-  if (bytes.length === 0) throw refused("kernels", `${path} is empty`);
+  if (bytes.length === 0) throw refused("options.kernels", `${path} is empty`);
   checkStatus(native, native.ma_kernels_provide(bytes, BigInt(bytes.length)));
   provided.set(path, bytes);
 }

@@ -18,7 +18,7 @@ function opened(options: string, variables: Record<string, string>): string {
   return stdout.toString() + stderr.toString();
 }
 
-test.each(["gpu", "", -1, 1.5, Number.NaN, null, {}] as const)("%p is no device", (device) => {
+test.each(["gpu", "", -1, 1.5, 1e300, Number.NaN, null, {}] as const)("%p is no device", (device) => {
   const error = thrownBy(() => Device.open({ device } as unknown as { device: number }));
   expect(error).toMatchObject({ code: "invalid-argument", argument: "options.device" });
 });

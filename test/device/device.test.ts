@@ -69,6 +69,9 @@ describe("options", () => {
       const open = () => Device.open({ library } as unknown as DeviceOptions);
       expectRefusal(open, "invalid-argument", "options.library");
     }
+    for (const kernels of [import.meta.path, "/nope.tar", "/dev/null"]) {
+      expectRefusal(() => Device.open({ kernels }), "invalid-argument", "options.kernels");
+    }
     expectRefusal(() => Device.open(null as unknown as DeviceOptions), "invalid-argument", "options");
   });
 

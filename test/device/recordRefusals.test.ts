@@ -59,7 +59,7 @@ describe("while recording", () => {
           "another pass",
         );
         expectRefusal(() => pass.parameter("n", { min: 0, max: 1 }), "invalid-argument", "name", "n is declared");
-        expectRefusal(() => pass.parameter("m", { min: 2, max: 1 }), "invalid-argument", "least", 2, 1);
+        expectRefusal(() => pass.parameter("m", { min: 2, max: 1 }), "invalid-argument", "min", "max", 2, 1);
         expectRefusal(() => pass.parameter("", { min: 0, max: 1 }), "invalid-argument", "name");
         const misspelt = { min: 0, max: 1, valu: 1 };
         expectRefusal(() => pass.parameter("m", misspelt), "invalid-argument", "valu", "did you mean value");

@@ -364,7 +364,7 @@ describe("refused", () => {
     expectRefusal(
       () => device.tensor("u8", [rows, 2 ** 20]),
       "invalid-argument",
-      "length",
+      "shape",
       rows * 2 ** 20,
       maxBufferLength,
     );

@@ -156,7 +156,7 @@ describe("names of arguments", () => {
     expect(scene.lastFailure().argument).toBe("names");
   });
 
-  test("the package names arguments that the C functions have, each once", () => {
+  test("the package names arguments that the C functions have, each once", async () => {
     const lines = argumentNames.split("\n").map((line) => line.split(" "));
     expect(lines.length).toBeGreaterThan(40);
     // A field of a struct in a struct by its name alone, or with that of the struct, as in `tail.slots`.
@@ -168,11 +168,22 @@ describe("names of arguments", () => {
     // `kv_cache_copy_seq` to `KvCacheCopySeq`; the one struct that is named otherwise is that of kernels.
     const structOf = (name: string) =>
       `MA${name.replace(/^ma_/, "_").replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())}Args`;
+    const header = await Bun.file(
+      `${import.meta.dir}/../../swift/Sources/CMetalAttention/include/metal_attention.h`,
+    ).text();
+    /** Of a function without a struct. */
+    const parametersOf = (name: string) =>
+      [...(header.match(new RegExp(`^int32_t ${name}\\(([^)]*)\\)`, "m"))?.[1] ?? "").matchAll(/(\w+)(?=,|$)/g)].map(
+        ([parameter]) => parameter,
+      );
     for (const [name = "", argument = "", ...given] of lines) {
       expect(Object.keys(symbols)).toContain(name);
       const struct = name === "ma_encode_kernel" ? "MAKernelDispatch" : structOf(name);
       // The kinds of a dispatch's bindings have names too.
-      const known = [...fieldsOf(struct), ...(struct === "MAKernelDispatch" ? Object.keys(bindingCodes) : [])];
+      const known = [
+        ...(layouts.structs.has(struct) ? fieldsOf(struct) : parametersOf(name)),
+        ...(struct === "MAKernelDispatch" ? Object.keys(bindingCodes) : []),
+      ];
       // One list serves all calls of the quantized cache, of which none has every name.
       if (!name.startsWith("ma_hadamard"))
         expect([name, argument, known.includes(argument)]).toEqual([name, argument, true]);
