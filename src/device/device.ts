@@ -217,8 +217,9 @@ export class Device {
     const pass = new RecordingPass(this, new PassLifetime(lifetime, out.u32[0] as number));
     try {
       const result: unknown = encode(pass);
-      if (result instanceof Promise) {
-        result.catch(() => {});
+      if (typeof (result as PromiseLike<unknown> | null | undefined)?.then === "function") {
+        // Nobody waits for what it does.
+        Promise.resolve(result).catch(() => {});
         throw refused("encode", "expected a function that records at once, got one that returns a promise");
       }
       return RecordingPass.finish(pass);

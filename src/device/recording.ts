@@ -160,8 +160,11 @@ export class RecordingPass extends Pass {
   /** @internal Ends the recording: what is encoded into the pass from now on is refused. */
   static finish(pass: RecordingPass): RecordedPass {
     const declarations = pass.#declarations;
+    const { lifetime } = declarations;
+    if (lifetime.disposed) throw disposedError("the pass", "pass");
+    if (lifetime.device.disposed) throw disposedError("the pass's device", "pass");
     net.unregister(pass);
-    const recorded = new RecordedPass(pass.device, declarations.lifetime.takeOver(), declarations);
+    const recorded = new RecordedPass(pass.device, lifetime.takeOver(), declarations);
     for (const observer of declarations.observers) observer.noteRecorded();
     return recorded;
   }

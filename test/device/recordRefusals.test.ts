@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { runInNewContext } from "node:vm";
 import {
   applyRope,
   buildSlidingWindowMask,
@@ -26,7 +27,17 @@ describe("while recording", () => {
       }),
     ).toThrow(RangeError);
     expectRefusal(() => s.device.record(async () => {}), "invalid-argument", "encode", "promise");
+    // A promise of another realm is no instance of this one's class.
+    const foreign = () => runInNewContext("Promise.reject(new Error('mine'))");
+    expect(foreign().catch(() => {}) instanceof Promise).toBe(false);
+    expectRefusal(() => s.device.record(foreign), "invalid-argument", "encode", "promise");
     expectRefusal(() => s.device.record(3 as never), "invalid-argument", "encode", 3);
+  });
+
+  test("a pass that the callback has disposed, or its device, gives no recording", () => {
+    using s = copyScene();
+    expectRefusal(() => s.device.record((pass) => pass.dispose()), "disposed", "pass", "the pass is");
+    expectRefusal(() => s.device.record(() => s.device.dispose()), "disposed", "pass", "device");
   });
 
   test("a refused operation leaves no trace, nor what it would have taken", () => {
