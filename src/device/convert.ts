@@ -54,9 +54,17 @@ export function bfloat16ToFloat32(bits: Uint16Array): Float32Array<ArrayBuffer> 
   return values;
 }
 
-/** Refuses what is no array of a class; a detached one has no elements. */
+/** Refuses what is no array of a class, and one whose memory is gone. */
 function checkArray(value: unknown, Class: typeof Float32Array | typeof Uint16Array, argument: string): void {
   if (!(value instanceof Class)) throw refused(argument, `expected a ${Class.name}, got ${display(value)}`);
+  checkAttached(value, argument);
+}
+
+/** Refuses an array whose memory was transferred to somebody else. */
+export function checkAttached(values: ArrayBufferView, argument: string): void {
+  const { buffer } = values;
+  if (!(buffer instanceof ArrayBuffer) || !buffer.detached) return;
+  throw refused(argument, "expected an array with memory, got one whose ArrayBuffer was transferred");
 }
 
 function roundToBfloat16(values: Float32Array, target: Uint16Array): void {
@@ -84,9 +92,23 @@ const plainPrototypes = new Set<unknown>([
   BigUint64Array.prototype,
 ]);
 
+/** What all typed arrays inherit: works on those of other realms too, whatever properties they were given. */
+const inherited: PropertyDescriptorMap = Object.getOwnPropertyDescriptors(Object.getPrototypeOf(Uint8Array.prototype));
+
+/** The name of a typed array's class; undefined for anything else. */
+export function typedArrayName(values: unknown): string | undefined {
+  return inherited[Symbol.toStringTag]?.get?.call(values);
+}
+
+/** Elements of an array or a typed array. */
+export function countOf(values: TensorValues): number {
+  return ArrayBuffer.isView(values) ? inherited["length"]?.get?.call(values) : values.length;
+}
+
 /** Whether `values` is a typed array of 64-bit integers. */
 export function isBigArray(values: unknown): values is BigInt64Array | BigUint64Array {
-  return values instanceof BigInt64Array || values instanceof BigUint64Array;
+  const name = typedArrayName(values);
+  return name === "BigInt64Array" || name === "BigUint64Array";
 }
 
 /**
@@ -103,7 +125,7 @@ export function ownValues(values: TensorValues): TensorValues {
     !Object.hasOwn(values, "byteOffset");
   if (isPlain) return values;
   if (isBigArray(values))
-    return values instanceof BigInt64Array ? new BigInt64Array(values) : new BigUint64Array(values);
+    return typedArrayName(values) === "BigInt64Array" ? new BigInt64Array(values) : new BigUint64Array(values);
   // Every other element type is exact in it.
   return new Float64Array(values as unknown as ArrayLike<number>);
 }
@@ -185,9 +207,7 @@ function numbers(values: TensorValues): ArrayLike<number> {
 }
 
 function refusedValue(expected: string, value: unknown, index: number): MetalAttentionError {
-  return new MetalAttentionError(
-    "invalid-argument",
-    `values[${index}]: expected ${expected}, got ${typeof value === "string" ? JSON.stringify(value) : String(value)}`,
-    { argument: "values" },
-  );
+  return new MetalAttentionError("invalid-argument", `values[${index}]: expected ${expected}, got ${display(value)}`, {
+    argument: "values",
+  });
 }

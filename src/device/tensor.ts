@@ -5,7 +5,16 @@ import type { MATensor } from "../ffi/generated/structs.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { markVersion, notOurs, tensorState } from "../identity.ts";
 import { atWork } from "../parameter.ts";
-import { decodeValues, encodeValues, isBigArray, ownValues, type TensorValues } from "./convert.ts";
+import {
+  checkAttached,
+  countOf,
+  decodeValues,
+  encodeValues,
+  isBigArray,
+  ownValues,
+  type TensorValues,
+  typedArrayName,
+} from "./convert.ts";
 import type { Device } from "./device.ts";
 import { type DType, type DTypeViews, dtypes } from "./dtypes.ts";
 import { inspectSymbol, previewOf } from "./inspect.ts";
@@ -201,10 +210,11 @@ export class Tensor<T extends DType = DType> {
       const bigints = this.dtype === "u64" || this.dtype === "i64" ? " or bigints" : "";
       throw refused("values", `expected an array or a typed array of numbers${bigints}, got ${display(values)}`);
     }
+    // Before all of them are copied.
+    if (offset === undefined) this.#checkCount(countOf(values));
+    if (ArrayBuffer.isView(values)) checkAttached(values, "values");
     const own = ownValues(values);
-    if (offset === undefined && own.length !== this.length) {
-      throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${own.length}`);
-    }
+    if (offset === undefined) this.#checkCount(own.length);
     const start = offset === undefined ? 0 : this.#checkOffset(offset, own.length);
     // A getter of the caller's may have disposed it meanwhile.
     this.#checkUsable();
@@ -331,6 +341,11 @@ export class Tensor<T extends DType = DType> {
     return new View(buffer, this.byteOffset + start * size, length);
   }
 
+  #checkCount(count: number): void {
+    if (count === this.length) return;
+    throw refused("values", `expected ${this.length} values for shape [${this.shape}], got ${count}`);
+  }
+
   /** The element that `count` values begin at. */
   #checkOffset(offset: number, count: number): number {
     if (!Number.isInteger(offset) || offset < 0 || offset > this.length) {
@@ -374,5 +389,5 @@ export function elementCount(shape: readonly number[]): number {
 function isNumericArray(values: unknown, dtype: DType): values is TensorValues {
   if (Array.isArray(values)) return true;
   if (isBigArray(values)) return dtype === "u64" || dtype === "i64";
-  return ArrayBuffer.isView(values) && !(values instanceof DataView);
+  return typedArrayName(values) !== undefined;
 }

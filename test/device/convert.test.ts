@@ -103,13 +103,13 @@ describe.each([...formats])("$name", (format) => {
 test("conversions and sizes refuse what is no such array or type", () => {
   const conversions = { float32ToFloat16, float16ToFloat32, float32ToBfloat16, bfloat16ToFloat32 };
   for (const convert of Object.values(conversions)) {
+    const argument = convert.name.startsWith("float32") ? "values" : "bits";
     for (const value of [null, 3, 3n, [1], new Float64Array(1), "1"]) {
-      expectRefusal(
-        () => convert(value as never),
-        "invalid-argument",
-        convert.name.startsWith("float32") ? "values" : "bits",
-      );
+      expectRefusal(() => convert(value as never), "invalid-argument", argument);
     }
+    const detached = argument === "values" ? new Float32Array(2) : new Uint16Array(2);
+    detached.buffer.transfer();
+    expectRefusal(() => convert(detached as never), "invalid-argument", argument, "transferred");
   }
   for (const name of ["f64", "toString", "__proto__", 3]) {
     expectRefusal(() => dtypeSize(name as never), "invalid-argument", "dtype", "bf16");

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { runInNewContext } from "node:vm";
 import { Device, type DType, dtypeSize, float32ToBfloat16, float32ToFloat16 } from "../../src/index.ts";
 import { expectRefusal, thrownBy } from "../helpers/errors.ts";
 import { seededRandom } from "../helpers/random.ts";
@@ -93,6 +94,41 @@ describe.each(dtypes)("a tensor of %s", (dtype) => {
       expectRefusal(() => tensor.set(source), "invalid-argument", "values", 3, source.length);
     }
     expect([...tensor.bytes]).toEqual([...bytes]);
+  });
+
+  test("refuses an array whose memory is gone, also where any number of values will do", () => {
+    using tensor = device.tensor(dtype, [3]).set([...values]);
+    const source = new Float32Array(2);
+    source.buffer.transfer();
+    expectRefusal(() => tensor.set(source, 0), "invalid-argument", "values", "transferred");
+    expect([...tensor.bytes]).toEqual([...bytes]);
+  });
+
+  test("compares lengths before it reads any value", () => {
+    using tensor = device.tensor(dtype, [3]);
+    const source = Object.defineProperty([1, 1], 0, {
+      get: () => {
+        throw new RangeError("read");
+      },
+    });
+    expectRefusal(() => tensor.set(source), "invalid-argument", "values", 3, 2);
+  });
+
+  test("names values that have no text", () => {
+    using tensor = device.tensor(dtype, [1]);
+    for (const value of [Object.create(null), [Symbol("s")]]) {
+      expectRefusal(() => tensor.set([value]), "invalid-argument", "values", "values[0]", "got an");
+    }
+  });
+
+  test("takes typed arrays of other realms for what they are", () => {
+    using tensor = device.tensor(dtype, [3]);
+    tensor.set(runInNewContext("Float64Array.of(1, 0, 1)"));
+    expect([...tensor.toFloat32Array()]).toEqual([1, 0, 1]);
+    const big = () => tensor.set(runInNewContext("BigInt64Array.of(0n, 1n, 0n)"));
+    if (dtype === "u64" || dtype === "i64") expect([...big().toFloat32Array()]).toEqual([0, 1, 0]);
+    else expectRefusal(big, "invalid-argument", "values");
+    expectRefusal(() => tensor.set(runInNewContext("new DataView(new ArrayBuffer(3))")), "invalid-argument", "values");
   });
 
   test("takes a typed array's own elements, whatever iterator it was given", () => {

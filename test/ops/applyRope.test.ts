@@ -234,6 +234,9 @@ describe("refusals", () => {
     refuse({ theta: 0 }, "invalid-argument", "theta", 0);
     refuse({ theta: undefined, invFreq: [1, 2] }, "invalid-argument", "invFreq", "Float32Array");
     refuse({ theta: undefined, invFreq: new Float32Array(0) }, "invalid-argument", "invFreq");
+    const detached = new Float32Array(4);
+    detached.buffer.transfer();
+    refuse({ theta: undefined, invFreq: detached }, "invalid-argument", "invFreq", "transferred");
     refuse({ theta: undefined, invFreq: new Float32Array(5) }, "invalid-argument", "rotaryDim", 10, 8);
     refuse({ theta: undefined, invFreq: new Float32Array(2), rotaryDim: 6 }, "invalid-argument", "invFreq", 3, 2);
     refuse({ rotaryDim: 3 }, "invalid-argument", "rotaryDim", 3);

@@ -1,4 +1,5 @@
 import { checkPositive, display, refused } from "../../checks.ts";
+import { checkAttached } from "../../device/convert.ts";
 import type { DeviceLifetime } from "../../device/lifetime.ts";
 import { Tensor, type TensorRange } from "../../device/tensor.ts";
 import { pairingCodes } from "../../ffi/generated/codes.ts";
@@ -69,6 +70,7 @@ function useFrequencies(
   }
   if (!(invFreq instanceof Float32Array))
     throw refused(`${prefix}invFreq`, `expected a Float32Array, got ${display(invFreq)}`);
+  checkAttached(invFreq, `${prefix}invFreq`);
   // A copy has the length that its memory has, whatever properties the caller's array was given.
   const table = new Float32Array(invFreq);
   const beyond = table.findIndex((f) => !Number.isFinite(f));
