@@ -110,6 +110,8 @@ test("refusals", () => {
     refuse({ type: "yarn", factor: 4, originalMaxPositions: 4096, [beta]: null }, beta, "null");
   }
   refuse({ type: "proportional", rotatedPairs: 1, factor: null }, "factor", "null");
+  refuse({ type: ["default"] }, "type", "an array");
+  refuse({ type: Object.create(null) }, "type", "an object");
   refuse({ type: "toString" }, "type", "toString");
   refuse({ rotaryDim: 7 }, "rotaryDim", 7);
   for (const rotaryDim of [2050, 2 ** 28, 2 ** 40]) {

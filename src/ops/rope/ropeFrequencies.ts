@@ -144,12 +144,11 @@ const argNames = {
  * applyRope(pass, { x: q, start: 17, pairing: "half", ...rope });
  */
 export function ropeFrequencies(args: RopeFrequenciesArgs): RopeFrequencies {
-  checkObject(args, "args");
-  const names = argNames[args.type];
-  if (!Object.hasOwn(argNames, args.type)) {
-    throw refused("type", `expected one of ${Object.keys(argNames).join(", ")}, got ${display(args.type)}`);
+  const { type } = checkObject(args, "args");
+  if (typeof type !== "string" || !Object.hasOwn(argNames, type)) {
+    throw refused("type", `expected one of ${Object.keys(argNames).join(", ")}, got ${display(type)}`);
   }
-  (names as OptionNames<RopeFrequenciesArgs>).check(args);
+  (argNames[type] as OptionNames<RopeFrequenciesArgs>).check(args);
   checkRotaryDim(args.rotaryDim);
   checkPositive(args.theta, "theta");
   const frequencies = Array.from({ length: args.rotaryDim / 2 }, (_, i) => args.theta ** ((-2 * i) / args.rotaryDim));
