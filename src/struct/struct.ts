@@ -1,4 +1,5 @@
 import { checkObject, display, refused } from "../checks.ts";
+import { maxArrayBuffer } from "../device/lifetime.ts";
 import { didYouMean, unknownName } from "../optionNames.ts";
 import { type ScalarType, scalarTraits, type TypeTraits, types, type VectorType } from "./types.ts";
 
@@ -43,8 +44,8 @@ export interface Struct<Fields extends FieldTypes = FieldTypes> {
   /**
    * The bytes of a struct with these values, padding zero, or of an array of them.
    *
-   * Errors: `invalid-argument` for a field that is missing or unknown, and a
-   * value that its type cannot hold; `argument` is its path.
+   * Errors: `invalid-argument` for a field that is missing or unknown, a value
+   * that its type cannot hold, and more than 4 GiB; `argument` is its path.
    */
   pack(values: StructValues<Fields> | readonly StructValues<Fields>[]): Uint8Array<ArrayBuffer>;
 }
@@ -63,7 +64,7 @@ const placedKey: unique symbol = Symbol.for("metal-attention.struct");
  * A struct of a shader, for `bytes` of a dispatch: sizes and offsets follow
  * Metal's rules of alignment.
  *
- * Errors: `invalid-argument` for a type that is not known, or no fields.
+ * Errors: `invalid-argument` for a type that is not known, no fields, or more than 4 GiB.
  *
  * @example
  * // struct Params { uint n; float scale; float3 origin; half weights[4]; };
@@ -83,7 +84,7 @@ export function struct<const Fields extends FieldTypes>(fields: Fields): Struct<
   const placed = entries.map(([name, type]) => {
     const field = place(type, `fields.${name}`);
     const offset = roundUp(end, field.alignment);
-    end = offset + field.size;
+    end = checkSize(offset + field.size, `fields.${name}`);
     alignment = Math.max(alignment, field.alignment);
     return { name, field, offset };
   });
@@ -107,7 +108,7 @@ export function struct<const Fields extends FieldTypes>(fields: Fields): Struct<
     offsets: Object.fromEntries(placed.map(({ name, offset }) => [name, offset])) as Struct<Fields>["offsets"],
     pack(values) {
       const list: readonly unknown[] = Array.isArray(values) ? values : [values];
-      const view = new DataView(new ArrayBuffer(size * list.length));
+      const view = new DataView(new ArrayBuffer(checkSize(size * list.length, "values")));
       for (const [i, each] of list.entries()) {
         whole.store(view, i * size, each, Array.isArray(values) ? `values[${i}]` : "");
       }
@@ -129,11 +130,19 @@ function place(type: unknown, path: string): Placed {
     if (type.length !== 2 || !Number.isInteger(length) || (length as number) < 1) {
       throw refused(path, "an array is [type, length], with a length of at least 1");
     }
-    return placeArray(place(element, `${path}[0]`), length as number);
+    const placed = place(element, `${path}[0]`);
+    checkSize(placed.size * (length as number), path);
+    return placeArray(placed, length as number);
   }
   const inner = typeof type === "object" && type !== null ? (type as { [placedKey]?: Placed })[placedKey] : undefined;
   if (inner !== undefined) return inner;
   throw refused(path, `expected the name of a type, a struct or [type, length], got ${display(type)}`);
+}
+
+/** Returns `bytes` when a buffer can hold as many. */
+function checkSize(bytes: number, path: string): number {
+  if (bytes <= maxArrayBuffer) return bytes;
+  throw refused(path, `ends at ${bytes} bytes, and an ArrayBuffer holds ${maxArrayBuffer}`);
 }
 
 function placeScalar({ size, alignment, scalar }: TypeTraits): Placed {

@@ -202,8 +202,17 @@ describe("refused", () => {
     [{ x: ["f32", 0] }, /an array is \[type, length\]/],
     [{ x: { size: 4 } }, /expected the name of a type, a struct or \[type, length\], got an object/],
     [{ 0: "f32", a: "f32" }, /does not begin with a digit/],
+    [{ x: ["f32", 1e300] }, /fields\.x: ends at 4e\+300 bytes.*4294967296/],
+    [{ x: ["f32", 2 ** 29], y: [["u8", 2 ** 30], 2], z: "u8" }, /fields\.z: ends at 4294967297 bytes/],
     [undefined, /fields: expected an object/],
   ];
+  test("more than a buffer holds", () => {
+    const half = struct({ x: ["f32", 2 ** 29] });
+    const { code, argument, message } = thrownBy(() => half.pack([1, 2, 3] as never));
+    expect([code, argument]).toEqual(["invalid-argument", "values"]);
+    expect(message).toContain(`${3 * 2 ** 31}`);
+  });
+
   test.each(layouts)("fields %p", (fields, message) => {
     expect(thrownBy(() => struct(fields as never)).message).toMatch(message);
   });
