@@ -61,11 +61,11 @@ export class MetalAttentionError extends Error {
   /** The argument at fault, where one can be named. */
   declare readonly argument?: string;
 
-  constructor(code: MetalAttentionErrorCode, message: string, details: MetalAttentionErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+  constructor(code: MetalAttentionErrorCode, message: string, details?: MetalAttentionErrorDetails | null) {
+    super(message, details?.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     // No property at all where there is none, so that a printed error has no empty line.
-    if (details.argument !== undefined) this.argument = details.argument;
+    if (details?.argument !== undefined) this.argument = details.argument;
   }
 
   /** Marks errors for `instanceof`. */

@@ -82,4 +82,5 @@ test("an error without an argument has no line for it", () => {
   expect(Bun.inspect(error)).not.toMatch(/^\s*argument:/m);
   const named = new MetalAttentionError("overflow", "q: too large", { argument: "q" });
   expect(Bun.inspect(named)).toMatch(/^\s*argument: "q"/m);
+  expect(new MetalAttentionError("overflow", "q: too large", null).argument).toBeUndefined();
 });
