@@ -136,12 +136,9 @@ export class Pipeline {
 markVersion(Pipeline);
 
 /** @internal Registers shader source on a device. */
-export function registerSource(
-  { native, handle }: DeviceLifetime,
-  name: string,
-  source: string,
-  options: SourceOptions,
-): void {
+export function registerSource(device: DeviceLifetime, name: string, source: string, options: SourceOptions): void {
+  const { native, handle } = device;
+  device.builtInKernels ??= kernelNames(device);
   const label = encodeText(checkText(name, "name"));
   const text = encodeText(checkText(source, "source"));
   const { replace, macros, mathMode, languageVersion, optimizationLevel } = parseOptions(
@@ -209,7 +206,7 @@ export function createPipeline(
   const { bytes } = label.block;
   const create = builtIn ? native.ma_pipeline_create_built_in : native.ma_pipeline_create;
   const status = holding(packed, () => create(device.handle, bytes, packed.list.bytes, constants.length, out.bytes));
-  if (status !== 0) throw pipelineError(device, status, kernel);
+  if (status !== 0) throw pipelineError(device, status, kernel, builtIn);
   const lifetime = new PipelineLifetime(device, out.u32[0] as number);
   const info = new Block(structSizes.MAPipelineInfo);
   checkStatus(native, native.ma_pipeline_info(lifetime.handle, info.bytes));
@@ -228,10 +225,10 @@ export function kernelNames({ native, handle }: DeviceLifetime): string[] {
 }
 
 /** The library's error about a pipeline; where no kernel has its name, with the name that is nearest. */
-function pipelineError(device: DeviceLifetime, status: number, kernel: string): MetalAttentionError {
+function pipelineError(device: DeviceLifetime, status: number, kernel: string, builtIn: boolean): MetalAttentionError {
   const error = nativeError(device.native, status);
   if (error.code !== "kernel-not-found") return error;
-  const known = kernelNames(device);
-  const message = `kernel: none is named ${display(kernel)}${didYouMean(kernel, known)}; known: ${known.join(", ")}`;
+  const known = (builtIn ? device.builtInKernels : undefined) ?? kernelNames(device);
+  const message = `kernel: none ${builtIn ? "of the library's " : ""}is named ${display(kernel)}${didYouMean(kernel, known)}; known: ${known.join(", ")}`;
   return new MetalAttentionError("kernel-not-found", message, { argument: "kernel" });
 }

@@ -40,6 +40,8 @@ export class DeviceLifetime {
   readonly completions = new Completions(this);
   /** Those that are not disposed. */
   readonly passes = new Set<PassLifetime>();
+  /** Names of the library's kernels, noted before sources of the caller's add others. */
+  builtInKernels: readonly string[] | undefined;
   #closed = false;
   #holders = 1;
 

@@ -1,7 +1,7 @@
 /** Sources that are replaced, and kernels that have names of built-in ones. */
 import { describe, expect, test } from "bun:test";
 import { Device, type Pipeline } from "../../src/index.ts";
-import { expectRefusal } from "../helpers/errors.ts";
+import { expectRefusal, thrownBy } from "../helpers/errors.ts";
 
 const source = (value: number, name = "k"): string =>
   `#include <metal_stdlib>\nkernel void ${name}(device int *out [[buffer(0)]]) { out[0] = ${value}; }\n`;
@@ -116,11 +116,18 @@ test("replace registers where there is nothing to replace, and refuses kernels o
 
 test("a kernel beside the built-in one of its name", () => {
   using device = Device.open();
-  const name = device.kernelNames[0] ?? "";
+  const builtIn = device.kernelNames;
+  const name = builtIn[0] ?? "";
   device.registerSource("a.metal", source(6, name));
   using own = device.pipeline(name);
   expect(result(device, own)).toBe(6);
   // The built-in one takes function constants.
   expectRefusal(() => device.pipeline(name, { builtIn: true }), "shader-compilation", undefined, "needs values");
-  expectRefusal(() => device.pipeline("k", { builtIn: true }), "kernel-not-found", "kernel", "none is named");
+  device.registerSource("b.metal", source(7, "own_kernel"));
+  const error = thrownBy(() => device.pipeline("own_kernel", { builtIn: true }));
+  expect([error.code, error.argument]).toEqual(["kernel-not-found", "kernel"]);
+  expect(error.message).toContain("none of the library's is named");
+  expect(error.message.split("known: ")[1]?.split(", ")).toEqual(builtIn);
+  expect(error.message).not.toContain("did you mean own_kernel");
+  expectRefusal(() => device.pipeline("k", { builtIn: true }), "kernel-not-found", "kernel", "library's is named");
 });
