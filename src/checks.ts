@@ -50,10 +50,16 @@ export function checkFlag(value: unknown, argument: string): 0 | 1 {
   throw refused(argument, `expected true or false, got ${display(value)}`);
 }
 
-/** Returns `value` when it is an object whose fields can be read. */
+/** Returns `value` when it is an object whose fields can be read; of a Map or an array, what it holds would be left out. */
 export function checkObject<T extends object>(value: T, argument: string): T {
   if (typeof value !== "object" || value === null) {
     throw refused(argument, `expected an object, got ${display(value)}`);
+  }
+  if (Symbol.iterator in value) {
+    throw refused(
+      argument,
+      `expected an object with named fields, got ${isArray(value) ? "an array" : "a collection"}`,
+    );
   }
   return value;
 }

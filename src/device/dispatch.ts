@@ -163,8 +163,8 @@ class Packer {
 
   #packList(pass: PassLifetime, given: DispatchOptions[ArgumentList], list: ArgumentList): void {
     if (given === undefined) return;
-    const values = checkObject(given, list) as Readonly<Record<number, unknown>>;
     if (Array.isArray(given)) {
+      const values: readonly unknown[] = given;
       // Many times faster than by its keys.
       const { length } = given;
       if (length > countOf(list)) throw badIndex(list, String(length - 1));
@@ -173,6 +173,7 @@ class Packer {
       }
       return;
     }
+    const values = checkObject(given, list) as Readonly<Record<number, unknown>>;
     const prototype = Object.getPrototypeOf(values);
     if (prototype === Object.prototype || prototype === null) {
       const own = Object.values(values);
@@ -180,10 +181,14 @@ class Packer {
       for (let i = 0; i < own.length; i++) this.#packValue(pass, list, indices[i] as number, own[i]);
       return;
     }
+    let isEmpty = true;
     for (const key in values) {
       const index = indexOf(key, list);
       this.#packValue(pass, list, index, values[index]);
+      isEmpty = false;
     }
+    // Such as a Date or an ArrayBuffer, which would be left out.
+    if (isEmpty) throw refused(list, "expected an array, or an object by indices, got one without any");
   }
 
   #packValue(pass: PassLifetime, list: ArgumentList, index: number, value: unknown): void {
@@ -209,7 +214,10 @@ class Packer {
     let tensor = value;
     let access: number = accessBits["read-write"];
     if (!isTensor(value)) {
-      const record = checkObject(value as Exclude<BufferArgument, Tensor>, path);
+      if (typeof value !== "object" || value === null) {
+        throw refused(path, `expected a Tensor or an object with one, got ${display(value)}`);
+      }
+      const record = value as Exclude<BufferArgument, Tensor>;
       // Of an object that is neither, such as an array, the error is that it is no tensor.
       if ("tensor" in record || Object.getPrototypeOf(record) === Object.prototype) {
         bufferNames.check(record, list === "buffers" ? (bufferPrefixes[index] as string) : `${path}.`);

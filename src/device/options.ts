@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import en from "zod/v4/locales/en.js";
+import { checkObject } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import type { ConstantScalar } from "../ffi/constants.ts";
 import { unknownName } from "../optionNames.ts";
@@ -12,6 +13,7 @@ const { localeError: error } = en();
 
 /** Parses `value`, or throws `invalid-argument` naming the first field at fault. */
 export function parseOptions<S extends z.ZodMiniType>(schema: S, value: unknown, what: string): z.output<S> {
+  if (typeof value === "object" && value !== null) checkObject(value, what);
   const result = schema.safeParse(value, { error });
   if (result.success) return result.data;
   const issue = result.error.issues[0];

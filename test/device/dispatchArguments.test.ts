@@ -54,6 +54,24 @@ test("keys that an object inherits count too", () => {
   expect(weigh(far, buffers, { 3: bytes(6) })).toBe(607);
 });
 
+test("what holds them in another way is refused, and not left out", () => {
+  using pass = device.pass();
+  const good = { buffers: { 0: out, 30: b }, bytes: { 3: bytes(1) }, grid: 1, threads: 1 };
+  const others = [new Set([out]), new Map([[0, out]]), new Date(), new ArrayBuffer(4), bytes(1), device];
+  for (const list of ["buffers", "bytes", "uses", "threadgroupMemory"]) {
+    for (const other of others) {
+      expectRefusal(
+        () => pass.dispatch(far, { ...good, [list]: other } as never),
+        "invalid-argument",
+        list,
+        "expected",
+      );
+    }
+  }
+  expectRefusal(() => pass.dispatch(far, [good] as never), "invalid-argument", "options", "an array");
+  expect(pass.info.dispatches).toBe(0);
+});
+
 describe("after a dispatch with the same number of keys", () => {
   const again = () => weigh(far, { 0: out, 30: b }, { 3: bytes(8) });
 

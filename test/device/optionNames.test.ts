@@ -75,6 +75,36 @@ describe("a list of names", () => {
   });
 });
 
+test("options in an array or a Map are refused, those of an object of any class taken", () => {
+  using device = Device.open();
+  using src = device.tensor("f32", [1, 4]);
+  using cache = device.tensor("f32", [4, 4]);
+  const given = new Map<string, unknown>([["mode", "serial"]]);
+  for (const options of [given, [given], new Set(), new Uint8Array(1)]) {
+    expectRefusal(() => device.pass(options as never), "invalid-argument", "options");
+    expectRefusal(() => device.record(() => {}, options as never), "invalid-argument", "options");
+  }
+  using pass = device.pass(
+    new (class {
+      mode = "serial" as const;
+    })(),
+  );
+  expectRefusal(() => kvCacheCopy(pass, new Map() as never), "invalid-argument", "args", "a collection");
+  class Args implements KvCacheCopyArgs {
+    get src() {
+      return src;
+    }
+    get cache() {
+      return cache;
+    }
+    readonly writePos = 0;
+  }
+  kvCacheCopy(pass, new Args());
+  kvCacheCopy(pass, Object.assign(Object.create(null), { src, cache, writePos: 0 }));
+  using step = device.record(() => {});
+  expectRefusal(() => step.commitAndWait([] as never), "invalid-argument", "values", "an array");
+});
+
 test("an operation refuses an argument that it does not know, and encodes nothing", () => {
   using device = Device.open();
   using src = device.tensor("f32", [1, 4]);
