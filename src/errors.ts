@@ -35,9 +35,9 @@ export type MetalAttentionErrorCode =
 /** What an error carries beside its code and message. */
 export interface MetalAttentionErrorDetails {
   /** Name of the argument at fault, as the caller wrote it. */
-  readonly argument?: string;
+  readonly argument?: string | undefined;
   /** The error underneath. */
-  readonly cause?: unknown;
+  readonly cause?: unknown | undefined;
 }
 
 const errorKey: unique symbol = Symbol.for("metal-attention.error");

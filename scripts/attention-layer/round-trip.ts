@@ -15,7 +15,7 @@ import type { AttentionDType, KeyValue, KvFormat } from "./choice.ts";
 import type { LayerInputs } from "./inputs.ts";
 
 /** Bits and packing of a quantized cache. */
-export type KvCodes = Required<QuantizedFormatArgs>;
+export type KvCodes = { readonly [Name in keyof QuantizedFormatArgs]-?: NonNullable<QuantizedFormatArgs[Name]> };
 
 /** The codes of each width, without gaps. */
 const kvCodes: Readonly<Record<Exclude<KvFormat, "f16" | "f32">, KvCodes>> = {

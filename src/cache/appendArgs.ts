@@ -21,11 +21,11 @@ export interface KvAppendArgs {
   /** Values, of the same shape. */
   readonly v: Tensor<DecodeDType>;
   /** Turns the keys by their positions before they are written; they come turned unless given. */
-  readonly rope?: KvRope;
+  readonly rope?: KvRope | undefined;
   /** Whose tokens they are: the only sequence unless given. */
-  readonly sequences?: readonly KvSequence[];
+  readonly sequences?: readonly KvSequence[] | undefined;
   /** Tokens of each sequence; as many of each unless given. */
-  readonly counts?: readonly number[];
+  readonly counts?: readonly number[] | undefined;
 }
 
 const argNames = new OptionNames<KvAppendArgs>("append", {

@@ -15,22 +15,22 @@ export interface KvAttendArgs {
   /** Written: of the shape of `q`. Must overlap no input. */
   readonly out: Tensor<DecodeDType>;
   /** Written: [nTokens, H], the natural logarithm of each row's sum of exponentials. */
-  readonly lse?: Tensor<"f32">;
+  readonly lse?: Tensor<"f32"> | undefined;
   /** Factor of the scores; 1 / sqrt(headDim) unless given. */
-  readonly scale?: number;
+  readonly scale?: number | undefined;
   /** Keys that a token sees, itself among them: that of the cache unless given, and no more than that. */
-  readonly window?: number;
+  readonly window?: number | undefined;
   /** Makes of a score s softcap * tanh(s / softcap). */
-  readonly softcap?: number;
+  readonly softcap?: number | undefined;
   /** [H]: one extra logit per head in the softmax, with no value; neither scaled nor soft-capped. */
-  readonly sinks?: Tensor<"f32">;
+  readonly sinks?: Tensor<"f32"> | undefined;
   /** [H]: adds slope * (j - p) to the score of key j for a token at position p. */
-  readonly alibiSlopes?: Tensor<"f32">;
+  readonly alibiSlopes?: Tensor<"f32"> | undefined;
   /**
    * True for rows of a prompt, however few: attended as more than 16 are, so that a prompt in chunks has the bits of the
    * whole. False unless given, and in a step that is recorded.
    */
-  readonly isPrompt?: boolean;
+  readonly isPrompt?: boolean | undefined;
 }
 
 const argNames = new OptionNames<KvAttendArgs>("attend", {

@@ -24,36 +24,36 @@ export interface KvCacheOptions {
   /** Most tokens of a sequence; with a window, the tokens retained, `keep` included. */
   readonly capacity: number;
   /** How K is stored: `{ bits: 8 }` unless given. */
-  readonly k?: KvFormat;
+  readonly k?: KvFormat | undefined;
   /** How V is stored: `{ bits: 4 }` unless given. */
-  readonly v?: KvFormat;
+  readonly v?: KvFormat | undefined;
   /** Sequences at once, at most 2^20; 1 unless given. */
-  readonly sequences?: number;
+  readonly sequences?: number | undefined;
   /**
    * A token sees the last `window` ones, itself among them. Makes the cache a ring; with `pages`, those that no token to
    * come sees go back to the pool.
    */
-  readonly window?: number;
+  readonly window?: number | undefined;
   /** Beside `window`: the first tokens of a sequence, which stay and are seen by all; 0 unless given. */
-  readonly keep?: number;
+  readonly keep?: number | undefined;
   /**
    * Tokens that can always be trimmed: adds as many slots to a ring and tokens to the tail; 0 unless given. A step
    * abandoned after the device had it uses up the ring's.
    */
-  readonly rollback?: number;
+  readonly rollback?: number | undefined;
   /** Of a quantized cache: the newest tokens, at least so many, stay in `tailDtype`; 0 unless given. */
-  readonly tail?: number;
+  readonly tail?: number | undefined;
   /** f16 unless given. */
-  readonly tailDtype?: "f16" | "bf16";
+  readonly tailDtype?: "f16" | "bf16" | undefined;
   /** With a tail: tokens of an append that it has slots for, a longer one takes memory for its step; 256 unless given. */
-  readonly maxAppend?: number;
+  readonly maxAppend?: number | undefined;
   /** Tokens lie in pages out of a pool. */
-  readonly pages?: KvCachePages;
+  readonly pages?: KvCachePages | undefined;
   /**
    * Where tokens lie: `"shared"` unless given; `"private"` is the device's own memory, which a GPU with memory of its own
    * reads many times faster. Files are of either.
    */
-  readonly storage?: "shared" | "private";
+  readonly storage?: "shared" | "private" | undefined;
 }
 
 /** @internal The options, checked and with defaults. */

@@ -23,7 +23,7 @@ export interface Target {
    */
   readonly at: number | Tensor<"i32">;
   /** The pages of each sequence, i32 [sequences, maxPages]. */
-  readonly table?: Tensor<"i32">;
+  readonly table?: Tensor<"i32"> | undefined;
   /** Tokens of each sequence. */
   readonly count: number;
   readonly isRing: boolean;

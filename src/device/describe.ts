@@ -31,14 +31,14 @@ export interface DispatchDescription {
   /** Whether the dispatch waits for those before it. */
   readonly barrierBefore: boolean;
   /** The device's time, of a pass that was profiled and has completed. */
-  readonly microseconds?: number;
+  readonly microseconds?: number | undefined;
   /**
    * Where that time was sampled: `dispatch`, between dispatches, or `stage`, where an encoder begins and ends, of which
    * each dispatch then has its own.
    */
-  readonly sampledAt?: "dispatch" | "stage";
+  readonly sampledAt?: "dispatch" | "stage" | undefined;
   /** Bytes of `reads` and `writes` in that time, in 10^9 a second. */
-  readonly gbPerSecond?: number;
+  readonly gbPerSecond?: number | undefined;
 }
 
 /** A dispatch with the times of its start and its end in seconds, where they are known. */

@@ -21,7 +21,7 @@ import { isTensor, Tensor } from "./tensor.ts";
 export type BufferAccess = keyof typeof accessBits;
 
 /** A tensor for a `[[buffer(index)]]` argument; `access` is `read-write` unless given. */
-export type BufferArgument = Tensor | { readonly tensor: Tensor; readonly access?: BufferAccess };
+export type BufferArgument = Tensor | { readonly tensor: Tensor; readonly access?: BufferAccess | undefined };
 
 /** One, two or three extents; those left out are 1. */
 export type Extent = number | readonly [number] | readonly [number, number] | Extent3;
@@ -33,25 +33,25 @@ export interface DispatchOptions {
    * uses. Say `access: "read"` where it holds, and dispatches overlap more; it
    * is refused where the argument's type lets the kernel write.
    */
-  readonly buffers?: Readonly<Record<number, BufferArgument>> | readonly BufferArgument[];
+  readonly buffers?: Readonly<Record<number, BufferArgument>> | readonly BufferArgument[] | undefined;
   /**
    * Small constants by `[[buffer(index)]]` in place of tensors, copied: 1 to
    * 4,096 bytes each. A number is a parameter of a recorded pass, as 4 bytes.
    */
-  readonly bytes?: Readonly<Record<number, ArrayBufferView | ArrayBuffer | number>>;
+  readonly bytes?: Readonly<Record<number, ArrayBufferView | ArrayBuffer | number>> | undefined;
   /**
    * Tensors that the kernel reaches by their `gpuAddress`, in memory of other arguments: they live until the pass has
    * ended, and dispatches are ordered by them as by `buffers`.
    */
-  readonly uses?: readonly BufferArgument[];
+  readonly uses?: readonly BufferArgument[] | undefined;
   /** Threadgroup memory by `[[threadgroup(index)]]`, in bytes: multiples of 16. */
-  readonly threadgroupMemory?: Readonly<Record<number, number>>;
+  readonly threadgroupMemory?: Readonly<Record<number, number>> | undefined;
   /** Size of the grid, in threads or threadgroups as `form` says. */
   readonly grid: Extent;
   /** Threads per threadgroup. */
   readonly threads: Extent;
   /** What `grid` counts; `threads` unless given. */
-  readonly form?: DispatchForm;
+  readonly form?: DispatchForm | undefined;
 }
 
 const optionNames = new OptionNames<DispatchOptions>("Pass.dispatch", {

@@ -36,7 +36,7 @@ export interface DTypeTraits<T extends DType> {
   /** Bytes per element. */
   readonly size: number;
   /** Smallest and largest value of an integer type; absent for the float types. */
-  readonly range?: readonly [min: number, max: number] | readonly [min: bigint, max: bigint];
+  readonly range?: readonly [min: number, max: number] | readonly [min: bigint, max: bigint] | undefined;
   /** Constructs the view of `length` elements from byte `offset`. */
   readonly View: new (
     buffer: ArrayBuffer,

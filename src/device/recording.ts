@@ -17,7 +17,7 @@ import { Tensor, type TensorRange } from "./tensor.ts";
 export interface ParameterOptions {
   readonly min: number;
   readonly max: number;
-  readonly value?: number;
+  readonly value?: number | undefined;
 }
 
 const parameterNames = new OptionNames<ParameterOptions>("pass.parameter", { min: true, max: true, value: true });

@@ -7,8 +7,8 @@ export interface TraceEvent {
   readonly ph: "X" | "M";
   readonly pid: number;
   readonly tid: number;
-  readonly ts?: number;
-  readonly dur?: number;
+  readonly ts?: number | undefined;
+  readonly dur?: number | undefined;
   readonly args: Readonly<Record<string, unknown>>;
 }
 

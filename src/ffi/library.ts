@@ -24,7 +24,7 @@ interface Candidate {
   /** Named by the user, so that no other may take its place. */
   readonly chosen: boolean;
   /** Why it cannot be used, where that is known already. */
-  readonly fault?: string;
+  readonly fault?: string | undefined;
 }
 
 /** The package's own folder, which may be a checkout; undefined where a bundler has put this module into another file. */

@@ -27,7 +27,7 @@ export interface DecodeProblem {
   /** Keys, those of the rows included. */
   readonly length: number;
   /** The first position that the cache still has; 0 unless given. */
-  readonly oldest?: number;
+  readonly oldest?: number | undefined;
   readonly scale: number;
   readonly window?: number | undefined;
   readonly softcap?: number | undefined;

@@ -52,12 +52,12 @@ export interface AttentionProblem {
   readonly q: StridedValues;
   readonly k: StridedValues;
   readonly v: StridedValues;
-  readonly causal?: boolean;
+  readonly causal?: boolean | undefined;
   /** Position of query row 0 among the keys. Default 0. */
-  readonly qOffsetInK?: number;
+  readonly qOffsetInK?: number | undefined;
   readonly mask?: AttentionMask | undefined;
   /** The oldest key that there is. Default 0. */
-  readonly firstKey?: number;
+  readonly firstKey?: number | undefined;
   readonly window?: number | undefined;
   readonly softcap?: number | undefined;
   /** By head. */

@@ -37,7 +37,7 @@ export interface QuantizeOptions extends CodeFormat {
   /** Factor of the coordinates of head vectors of more than 256 values; 1 unless given. */
   readonly scaleFactorD512?: number;
   /** Whether the transform is randomised; true unless given. */
-  readonly withSigns?: boolean;
+  readonly withSigns?: boolean | undefined;
 }
 
 /** A head vector in the cache. */

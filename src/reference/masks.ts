@@ -7,7 +7,7 @@ import { type AttentionMask, offsetOf } from "./flashAttnPrefill.ts";
 export interface MaskShape {
   readonly seqLenQ: number;
   readonly seqLenK: number;
-  readonly qOffsetInK?: number;
+  readonly qOffsetInK?: number | undefined;
 }
 
 /** Keys j <= i + qOffsetInK attend (true): row-major [seqLenQ, seqLenK]. */

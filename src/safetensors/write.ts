@@ -17,7 +17,7 @@ import {
 /** Tensors and metadata by name, in any order. */
 export interface SafetensorsContent {
   readonly tensors: ReadonlyMap<string, SafetensorsTensor>;
-  readonly metadata?: ReadonlyMap<string, string>;
+  readonly metadata?: ReadonlyMap<string, string> | undefined;
 }
 
 const contentNames = new OptionNames<SafetensorsContent>("encodeSafetensors", { tensors: true, metadata: true });

@@ -34,7 +34,7 @@ export interface StridedLayout {
   /** No two rows may share memory. */
   readonly out: AttentionStrides;
   /** Of the mask; its shape decides unless given. Not together with tile classes. */
-  readonly mask?: AttentionStrides;
+  readonly mask?: AttentionStrides | undefined;
 }
 
 const layoutNames = new OptionNames<StridedLayout>("layout", {

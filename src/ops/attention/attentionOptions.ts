@@ -20,45 +20,45 @@ export interface AttentionTail {
   /** Keys that leave it together. */
   readonly block: number;
   /** Keys, from position 0 on, that no row finds in it; 0 unless given. */
-  readonly quantized?: number;
+  readonly quantized?: number | undefined;
 }
 
 /** What {@link flashAttnPrefill} takes beside queries, keys, values and a mask. */
 export interface AttentionOptionArgs {
   /** Keys that a row sees, its own position the last of them; with `causal`. All up to its own unless given. */
-  readonly window?: number;
+  readonly window?: number | undefined;
   /** Makes of a score s softcap * tanh(s / softcap), before mask and ALiBi. */
-  readonly softcap?: number;
+  readonly softcap?: number | undefined;
   /** [H]: one extra logit per head in the softmax, with no value; neither scaled nor soft-capped. */
-  readonly sinks?: Tensor<"f32">;
+  readonly sinks?: Tensor<"f32"> | undefined;
   /** [H]: adds slope * (j - p) to the score of key j for a row at position p. */
-  readonly alibiSlopes?: Tensor<"f32">;
+  readonly alibiSlopes?: Tensor<"f32"> | undefined;
   /**
    * Written, of the shape of `out` without D: the natural logarithm of each row's sum of exponentials, the sink's among
    * them; -infinity where it has none.
    */
-  readonly lse?: Tensor<"f32">;
+  readonly lse?: Tensor<"f32"> | undefined;
   /**
    * [B]: the keys of each sequence, as the device has it when it runs, in place of `seqLenK`; the last query of a
    * sequence is at its last key. Values that the cache has no room for are clamped to those that it has.
    */
-  readonly seqLens?: Tensor<"i32">;
+  readonly seqLens?: Tensor<"i32"> | undefined;
   /**
    * [B + 1]: q and out are [total, H, D], in which sequence b has the rows seqOffsets[b] to seqOffsets[b + 1] - 1.
    * Keys and values are packed alike, [total, Hkv, D], or lie in a cache of B sequences with 4 axes, which `seqLens`,
    * `seqLenK` or pages go with. They are read as the device has them when it runs; those that do not ascend from 0 to
    * total are taken for the nearest that do, and rows of no sequence stay unwritten.
    */
-  readonly seqOffsets?: Tensor<"i32">;
+  readonly seqOffsets?: Tensor<"i32"> | undefined;
   /** True for a ring: slot = position mod kvCapacity, with the last kvCapacity of seqLenK positions. */
-  readonly isSliding?: boolean;
+  readonly isSliding?: boolean | undefined;
   /**
    * [B, maxPages]: the page of each pageTokens positions; `k` and `v` are pages, [nPages, Hkv, pageTokens, D]. Numbers
    * outside the pool are clamped to it.
    */
-  readonly blockTable?: Tensor<"i32">;
+  readonly blockTable?: Tensor<"i32"> | undefined;
   /** The newest tokens of one sequence, where they are not in `k` and `v`; with `causal`. */
-  readonly tail?: AttentionTail;
+  readonly tail?: AttentionTail | undefined;
 }
 
 /** @internal They, checked apart from other arguments. */

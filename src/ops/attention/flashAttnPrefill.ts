@@ -46,25 +46,25 @@ export interface FlashAttnPrefillArgs extends AttentionOptionArgs {
    * 1 to be shared. In the dtype of q it is added to the scores (0 attends,
    * -infinity blocks, finite biases are allowed); of bool, true attends.
    */
-  readonly mask?: Tensor<AttentionDType | "bool">;
+  readonly mask?: Tensor<AttentionDType | "bool"> | undefined;
   /** What {@link classifyMaskTiles} made of `mask`, to skip the tiles that it blocks. */
-  readonly tileClasses?: TileClasses;
+  readonly tileClasses?: TileClasses | undefined;
   /** Whether query i attends only keys j <= i + qOffsetInK. False unless given. */
-  readonly causal?: boolean;
+  readonly causal?: boolean | undefined;
   /** Factor of the scores; 1 / sqrt(D) unless given. (Not to be multiplied by log2(e).) */
-  readonly scale?: number;
+  readonly scale?: number | undefined;
   /** Position of query 0 among the keys, for a prompt that goes on; 0 unless given. */
-  readonly qOffsetInK?: number;
+  readonly qOffsetInK?: number | undefined;
   /** Keys in use, kL: those after it in `k` and `v` are not read. The whole axis unless given. */
-  readonly seqLenK?: number;
+  readonly seqLenK?: number | undefined;
   /** Slots per head in `k` and `v`. It follows from their shapes, and is checked against them when given. */
-  readonly kvCapacity?: number;
+  readonly kvCapacity?: number | undefined;
   /** Order of the axes of q, k, v and out, or explicit strides; `head-major` unless given. */
-  readonly layout?: AttentionLayout | StridedLayout;
+  readonly layout?: AttentionLayout | StridedLayout | undefined;
   /** Order of the axes of q and out, where it differs from that of k and v: tokens over a head-major cache. */
-  readonly qLayout?: AttentionLayout;
+  readonly qLayout?: AttentionLayout | undefined;
   /** Order of the axes of k and v. */
-  readonly kvLayout?: AttentionLayout;
+  readonly kvLayout?: AttentionLayout | undefined;
   /** That of the encoding, for codes and D above 256; 1 unless given. */
   readonly scaleFactorD512?: number;
 }

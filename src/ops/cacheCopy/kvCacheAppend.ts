@@ -20,21 +20,21 @@ import { type CopyStreams, copyStreamNames } from "./copyStreams.ts";
  */
 export type KvCacheAppendArgs = CopyStreams & {
   /** Position of the first token, of all batches; 0 unless given. Not beside `positions`. */
-  readonly start?: number;
+  readonly start?: number | undefined;
   /**
    * Positions in device memory: i32 [nTokens], of all batches, or [B, nTokens]. A token at one below 0, or that the
    * cache does not have, is left out. No two of a sequence may share a slot.
    */
-  readonly positions?: Tensor<"i32">;
+  readonly positions?: Tensor<"i32"> | undefined;
   /** K turns by its rotary positions, as {@link applyRope} turns it; as it is unless given. */
-  readonly rope?: AppendRope;
+  readonly rope?: AppendRope | undefined;
   /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
-  readonly isSliding?: boolean;
+  readonly isSliding?: boolean | undefined;
   /**
    * The pages of each sequence, i32 [B, maxPages] or [maxPages]; the capacity is maxPages * pageTokens. With
    * `isSliding` they are a ring, which attention does not read.
    */
-  readonly blockTable?: Tensor<"i32">;
+  readonly blockTable?: Tensor<"i32"> | undefined;
 };
 
 const argNames = new OptionNames<KvCacheAppendArgs>("kvCacheAppend", {
@@ -135,8 +135,8 @@ function encode({ native, handle, device }: PassLifetime, args: KvCacheAppendArg
 
 /** A stream before it is checked. */
 interface StreamFields {
-  readonly src?: unknown;
-  readonly cache?: unknown;
+  readonly src?: unknown | undefined;
+  readonly cache?: unknown | undefined;
 }
 
 /** The tensors of a stream, whose heads agree; `prefix` is "", "k." or "v.". */

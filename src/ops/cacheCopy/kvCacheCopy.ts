@@ -18,9 +18,9 @@ export interface KvCacheCopyArgs {
   /** Position of the first new token, before wrapping. */
   readonly writePos: number;
   /** True for a ring: slot = position mod cacheCap. False (the default) for a linear cache: slot = position. */
-  readonly isSliding?: boolean;
+  readonly isSliding?: boolean | undefined;
   /** Tokens to copy, from the start of `src`: all of them unless given. */
-  readonly nNew?: number;
+  readonly nNew?: number | undefined;
 }
 
 const argNames = new OptionNames<KvCacheCopyArgs>("kvCacheCopy", {

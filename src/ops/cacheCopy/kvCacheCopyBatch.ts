@@ -21,7 +21,7 @@ export type KvCacheCopyBatchArgs = CopyStreams & {
   /** Position to write. */
   readonly seqPos: number;
   /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
-  readonly isSliding?: boolean;
+  readonly isSliding?: boolean | undefined;
 };
 
 const argNames = new OptionNames<KvCacheCopyBatchArgs>("kvCacheCopyBatch", {

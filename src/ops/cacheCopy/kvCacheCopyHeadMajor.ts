@@ -18,11 +18,11 @@ export interface KvCacheCopyHeadMajorArgs {
   /** Position of the first token written, before wrapping. */
   readonly seqPosStart: number;
   /** Tokens to copy, at most capacity: all from srcTokOffset on unless given. */
-  readonly nTokens?: number;
+  readonly nTokens?: number | undefined;
   /** First token read of each head; 0 unless given. */
-  readonly srcTokOffset?: number;
+  readonly srcTokOffset?: number | undefined;
   /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
-  readonly isSliding?: boolean;
+  readonly isSliding?: boolean | undefined;
 }
 
 const argNames = new OptionNames<KvCacheCopyHeadMajorArgs>("kvCacheCopyHeadMajor", {

@@ -30,47 +30,47 @@ export interface FlashAttnDecodeArgs {
    * Values, of the shape of `k`, in a format of their own. Left out where D is 576 (multi-head latent attention): V is
    * then the first 512 columns of K.
    */
-  readonly v?: DecodeCache;
+  readonly v?: DecodeCache | undefined;
   /** Written: [B, H, nQ, D] (512 in place of 576), in a dtype of its own. Must overlap no input. */
   readonly out: Tensor<DecodeDType>;
   /**
    * Written: [B, H, nQ], the natural logarithm of each row's sum of exponentials, the sink's among them; -infinity
    * where it has none.
    */
-  readonly lse?: Tensor<"f32">;
+  readonly lse?: Tensor<"f32"> | undefined;
   /** Keys of each sequence, those of its queries included: positions 0 to seqLen - 1. Either this or `seqLens`. */
-  readonly seqLen?: number;
+  readonly seqLen?: number | undefined;
   /**
    * [B], the same for each sequence, as the device has it when it runs. Values that the cache has no room for are
    * clamped to those that it has.
    */
-  readonly seqLens?: Tensor<"i32">;
+  readonly seqLens?: Tensor<"i32"> | undefined;
   /** True for a ring: slot = position mod capacity, with the last capacity positions. False unless given. */
-  readonly isSliding?: boolean;
+  readonly isSliding?: boolean | undefined;
   /** [B, maxPages]: the page of each pageTokens positions. Numbers outside the pool are clamped to it. */
-  readonly blockTable?: Tensor<"i32">;
+  readonly blockTable?: Tensor<"i32"> | undefined;
   /** Factor of the scores; 1 / sqrt(D) unless given. */
-  readonly scale?: number;
+  readonly scale?: number | undefined;
   /** Keys that a row sees, its own position the last of them; all unless given. */
-  readonly window?: number;
+  readonly window?: number | undefined;
   /** Makes of a score s softcap * tanh(s / softcap). */
-  readonly softcap?: number;
+  readonly softcap?: number | undefined;
   /** [H]: one extra logit per head in the softmax, with no value; neither scaled nor soft-capped. */
-  readonly sinks?: Tensor<"f32">;
+  readonly sinks?: Tensor<"f32"> | undefined;
   /** [H]: adds slope * (j - p) to the score of key j for a row at position p. */
-  readonly alibiSlopes?: Tensor<"f32">;
+  readonly alibiSlopes?: Tensor<"f32"> | undefined;
   /**
    * Positions from the last of these keys to the last query row, by which p of `alibiSlopes` grows: that of a part of the
    * keys whose results `mergeAttention` joins. 0 unless given: the last key is that of the last row.
    */
-  readonly alibiDistance?: number;
+  readonly alibiDistance?: number | undefined;
   /**
    * [B, nQ]: a bit mask for each row; bit c says whether it sees key seqLen - treeColumns + c. For these last keys it
    * replaces the causal order; all earlier keys are seen.
    */
-  readonly treeMask?: Tensor<"u32">;
+  readonly treeMask?: Tensor<"u32"> | undefined;
   /** Keys that `treeMask` tells, at most 32; nQ unless given. */
-  readonly treeColumns?: number;
+  readonly treeColumns?: number | undefined;
   /** That of the encoding, for codes and D above 256; 1 unless given. */
   readonly scaleFactorD512?: number;
 }

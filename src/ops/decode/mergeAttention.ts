@@ -16,7 +16,7 @@ export interface MergeAttentionArgs {
   /** Written: [..., rows, D], as each part's `out`. Must overlap no input. */
   readonly out: Tensor<DecodeDType>;
   /** Written: the logarithm of the sum of exponentials over all parts. */
-  readonly lse?: Tensor<"f32">;
+  readonly lse?: Tensor<"f32"> | undefined;
 }
 
 /** A result of attention over a part of the keys. */

@@ -17,7 +17,7 @@ export interface BuildCausalMaskArgs {
   /** Written: [qL, kL], bf16 or f16 (0 attends, -infinity blocks) or bool (true attends). */
   readonly mask: Tensor<MaskDType>;
   /** Position of query 0 among the keys; 0 unless given. */
-  readonly qOffsetInK?: number;
+  readonly qOffsetInK?: number | undefined;
 }
 
 /** Arguments of {@link buildSlidingWindowMask}. */

@@ -20,7 +20,7 @@ export interface ClassifyMaskTilesArgs {
   /** Head size of the attention that will read the classes; it decides the tiles. */
   readonly headDim: number;
   /** Classes of an earlier mask of the same shape and tiles, whose memory is written again. */
-  readonly reuse?: TileClasses;
+  readonly reuse?: TileClasses | undefined;
 }
 
 const argNames = new OptionNames<ClassifyMaskTilesArgs>("classifyMaskTiles", {

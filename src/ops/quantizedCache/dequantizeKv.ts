@@ -24,9 +24,9 @@ import {
 export type DequantizeKvArgs = DequantizeStreams &
   QuantizedCacheArgs & {
     /** Position of the first token read, before wrapping; 0 unless given. */
-    readonly readPosStart?: number;
+    readonly readPosStart?: number | undefined;
     /** Tokens to read, at most capacity: what `out` has, unless given; no other number fits. */
-    readonly nTokens?: number;
+    readonly nTokens?: number | undefined;
   };
 
 const argNames = new OptionNames<DequantizeKvArgs>("dequantizeKv", {

@@ -33,7 +33,7 @@ export type HadamardQuantizeKvArgs = QuantizeStreams &
      * Gets scaled coordinates, for one stream of 4 bits: f32 [nKvHeads, headDim] all of them,
      * [nKvHeads, normsPerPos, 16] the first 16 of each norm; with a batch before it where `src` has one.
      */
-    readonly rmsScratch?: Tensor<"f32">;
+    readonly rmsScratch?: Tensor<"f32"> | undefined;
   };
 
 const argNames = new OptionNames<HadamardQuantizeKvArgs>("hadamardQuantizeKv", {

@@ -30,26 +30,26 @@ import {
 export type HadamardQuantizeKvSeqArgs = QuantizeRuns &
   QuantizedWalkArgs & {
     /** Position of the first token written, before wrapping. Either this or `positions`. */
-    readonly writePosStart?: number;
+    readonly writePosStart?: number | undefined;
     /**
      * Positions in device memory: i32 [nTokens], of all batches, or [B, nTokens]. A token at one below 0, or that the
      * cache does not have, is left out. No two of a sequence may share a slot.
      */
-    readonly positions?: Tensor<"i32">;
+    readonly positions?: Tensor<"i32"> | undefined;
     /**
      * The pages of each sequence, i32 [B, maxPages] or [maxPages]; the capacity is maxPages * pageTokens. With
      * `isSliding` they are a ring, which attention does not read.
      */
-    readonly blockTable?: Tensor<"i32">;
+    readonly blockTable?: Tensor<"i32"> | undefined;
     /**
      * K (or the only stream) turns by its rotary positions, as {@link applyRope} turns it, before it is encoded, at a
      * headDim of 64, 80, 96, 112, 128, 192, 256 or 512; as it is unless given.
      */
-    readonly rope?: AppendRope;
+    readonly rope?: AppendRope | undefined;
     /** Tokens to write, without `positions` at most capacity: all from srcTokOffset on unless given. */
-    readonly nTokens?: number;
+    readonly nTokens?: number | undefined;
     /** First token read from the source; 0 unless given. */
-    readonly srcTokOffset?: number;
+    readonly srcTokOffset?: number | undefined;
   };
 
 const argNames = new OptionNames<HadamardQuantizeKvSeqArgs>("hadamardQuantizeKvSeq", {

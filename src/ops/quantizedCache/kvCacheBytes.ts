@@ -18,9 +18,9 @@ export type KvCacheBytesArgs = {
   /** Tokens that the cache holds. */
   readonly capacity: number;
   /** Layers with a cache each; 1 unless given. */
-  readonly nLayers?: number;
+  readonly nLayers?: number | undefined;
 } & (
-  | { readonly bits: QuantizedBits; readonly packing?: QuantizedPacking; readonly dtype?: undefined }
+  | { readonly bits: QuantizedBits; readonly packing?: QuantizedPacking | undefined; readonly dtype?: undefined }
   | { readonly dtype: FloatDType; readonly bits?: undefined; readonly packing?: undefined }
 );
 

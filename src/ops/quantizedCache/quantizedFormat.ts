@@ -19,7 +19,7 @@ export interface QuantizedFormatArgs {
   /** Bits of a code. */
   readonly bits: QuantizedBits;
   /** How codes lie in a row: nibble for 4 bits, byte for 5, 6 and 8, dense for 2 and 3 unless given. */
-  readonly packing?: QuantizedPacking;
+  readonly packing?: QuantizedPacking | undefined;
 }
 
 /** A supported format, with what the library calls it. */

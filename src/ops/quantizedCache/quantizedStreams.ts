@@ -59,7 +59,7 @@ export type DequantizeStreams = OneOrBoth<DequantizeStream>;
 /** How the cache of a call is walked, and its coordinates are scaled. */
 export interface QuantizedWalkArgs {
   /** True for a ring: slot = position mod capacity. False (the default) for a linear cache: slot = position. */
-  readonly isSliding?: boolean;
+  readonly isSliding?: boolean | undefined;
   /**
    * Factor of the coordinates of head sizes above 256, finite and above 0; 1 unless given. Smaller ones ignore it.
    * Decoding applies the reciprocal of the encoding's.
@@ -194,14 +194,14 @@ export function useQuantizedCall(
 
 /** The tensors of a call before they are checked. */
 interface Fields {
-  readonly src?: unknown;
-  readonly out?: unknown;
-  readonly packed?: unknown;
-  readonly norms?: unknown;
-  readonly bits?: unknown;
-  readonly packing?: unknown;
-  readonly k?: Fields;
-  readonly v?: Fields;
+  readonly src?: unknown | undefined;
+  readonly out?: unknown | undefined;
+  readonly packed?: unknown | undefined;
+  readonly norms?: unknown | undefined;
+  readonly bits?: unknown | undefined;
+  readonly packing?: unknown | undefined;
+  readonly k?: Fields | undefined;
+  readonly v?: Fields | undefined;
 }
 
 /** The format of K or V: each field of its own, or the call's. */

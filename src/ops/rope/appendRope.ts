@@ -5,7 +5,7 @@ import { type RopeAngles, type UsedAngles, useAngles } from "./ropeAngles.ts";
 /** How K turns on its way into a cache. */
 export interface AppendRope extends RopeAngles {
   /** What a token's position is ahead by for its angle, where a cache counts from elsewhere; 0 unless given. */
-  readonly offset?: number;
+  readonly offset?: number | undefined;
 }
 
 const ropeNames = new OptionNames<AppendRope>("rope", {

@@ -22,7 +22,7 @@ export interface RopeStream {
   /** [nHeads, nTokens, headDim] or, sequence-major, [nTokens, nHeads, headDim]; with a batch before it or not. */
   readonly x: Tensor<RopeDType>;
   /** Of the same shape, in any of the dtypes; `x` itself unless given. */
-  readonly out?: Tensor<RopeDType>;
+  readonly out?: Tensor<RopeDType> | undefined;
 }
 
 /** One stream, or q and k of the same dtypes, which may differ in their number of heads. */
@@ -34,11 +34,11 @@ export type RopeStreams =
 export type ApplyRopeArgs = RopeStreams &
   RopeAngles & {
     /** Position of the first token, of all batches; 0 unless given. Not beside `positions`. */
-    readonly start?: number;
+    readonly start?: number | undefined;
     /** Positions in device memory: i32 [nTokens], of all batches, or [B, nTokens]. Within 2^24 of 0. */
-    readonly positions?: Tensor<"i32">;
+    readonly positions?: Tensor<"i32"> | undefined;
     /** Order of the axes; head-major unless given. */
-    readonly layout?: AttentionLayout;
+    readonly layout?: AttentionLayout | undefined;
   };
 
 const argNames = new OptionNames<ApplyRopeArgs>("applyRope", {
@@ -128,8 +128,8 @@ function encode({ native, handle, device }: PassLifetime, args: ApplyRopeArgs): 
 
 /** A stream before it is checked. */
 interface StreamFields {
-  readonly x?: unknown;
-  readonly out?: unknown;
+  readonly x?: unknown | undefined;
+  readonly out?: unknown | undefined;
 }
 
 /** The tensors of a stream, of one shape; `prefix` is "", "q." or "k.". */

@@ -8,15 +8,15 @@ import { checkRotaryDim, ropeFrequencies } from "./ropeFrequencies.ts";
 /** By which angles head vectors turn, and which of their coordinates. */
 export interface RopeAngles {
   /** Base of the frequencies theta^(-2 i / rotaryDim). Give this or `invFreq`. */
-  readonly theta?: number;
+  readonly theta?: number | undefined;
   /** Radians from one position to the next, of each pair: [rotaryDim / 2], as {@link ropeFrequencies} makes them. */
-  readonly invFreq?: Float32Array;
+  readonly invFreq?: Float32Array | undefined;
   /** Coordinates that turn together: i and i + rotaryDim / 2 (GPT-NeoX, Llama as Hugging Face stores it), or 2 i and 2 i + 1. */
   readonly pairing: "half" | "interleaved";
   /** Coordinates that turn, the first ones: 2 for each of `invFreq`, headDim beside `theta`, unless given. */
-  readonly rotaryDim?: number;
+  readonly rotaryDim?: number | undefined;
   /** Factor of sine and cosine, finite and above 0; 1 unless given. */
-  readonly attentionScale?: number;
+  readonly attentionScale?: number | undefined;
 }
 
 /** @internal What the C functions take of {@link RopeAngles}. */

@@ -44,14 +44,14 @@ export interface YarnRope extends RopeBase {
   readonly factor: number;
   readonly originalMaxPositions: number;
   /** 32 unless given. */
-  readonly betaFast?: number;
+  readonly betaFast?: number | undefined;
   /** 1 unless given. */
-  readonly betaSlow?: number;
+  readonly betaSlow?: number | undefined;
   /** Whether the ends of the ramp are whole pairs; true unless given. */
-  readonly truncate?: boolean;
-  readonly mscale?: number;
-  readonly mscaleAllDim?: number;
-  readonly attentionScale?: number;
+  readonly truncate?: boolean | undefined;
+  readonly mscale?: number | undefined;
+  readonly mscaleAllDim?: number | undefined;
+  readonly attentionScale?: number | undefined;
 }
 
 /**
@@ -68,7 +68,7 @@ export interface LongRope extends RopeBase {
   readonly factor: number;
   /** Tokens of the longest sequence to come, which decides the list. */
   readonly sequenceLength: number;
-  readonly attentionScale?: number;
+  readonly attentionScale?: number | undefined;
 }
 
 /**
@@ -80,7 +80,7 @@ export interface ProportionalRope extends RopeBase {
   readonly type: "proportional";
   readonly rotatedPairs: number;
   /** Divisor of every frequency; 1 unless given. */
-  readonly factor?: number;
+  readonly factor?: number | undefined;
 }
 
 /** Arguments of {@link ropeFrequencies}: those of one kind of scaling, by `type`. */
