@@ -26,9 +26,12 @@ function sizedBy<T>(argument: string, make: () => T): T {
   try {
     return make();
   } catch (error) {
-    const isSize = error instanceof MetalAttentionError && (error.argument === "length" || error.argument === "shape");
+    const isSize = error instanceof MetalAttentionError && error.argument === "shape";
     if (!isSize) throw error;
-    throw new MetalAttentionError(error.code, `${argument}: ${error.message}`, { argument, cause: error });
+    throw new MetalAttentionError(error.code, `${argument}: ${error.message.replace(/^shape is/, "its memory is")}`, {
+      argument,
+      cause: error,
+    });
   }
 }
 

@@ -81,7 +81,7 @@ test.each<[argument: string, options: Partial<KvCacheOptions>]>([
 ])("%s of more memory than the device has in one piece is refused by name", (argument, options) => {
   const error = thrownBy(() => new KvCache(device, { ...base, nKvHeads: 2 ** 10, ...options }));
   expect(error.argument).toBe(argument);
-  expect(error.message).toMatch(/^[a-z.]+: (length is \d+ bytes; .* at most \d+|shape: .* more than \d+ elements)/);
+  expect(error.message).toMatch(/^[a-z.]+: (its memory is \d+ bytes; .* at most \d+|shape: .* more than \d+ elements)/);
 });
 
 test("options, arguments and a rope may be of a class with getters, each of which is read once", () => {
