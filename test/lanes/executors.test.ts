@@ -35,36 +35,6 @@ kernel void lanes(device float *x [[buffer(0)]], uint i [[thread_position_in_gri
 kernel void plain(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] *= 2.0f; }
 `;
 
-if (isLinux && process.env["SOFTMETAL_EXECUTOR"] !== "threads")
-  test("a kernel that the pass declines leaves those beside it as they are", () => {
-    using device = Device.open();
-    // A loop with two ways in.
-    const apart = `
-kernel void apart(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
-  float y = 0;
-  uint n = uint(x[i]);
-  switch (n & 1) {
-    case 0: do { y += x[n]; case 1: y += 1; } while (n-- > 0);
-  }
-  x[i] = simd_sum(y);
-}`;
-    device.registerSource("several.metal", sum + apart);
-    using x = device.tensor("f32", [32]);
-    const results = ["lanes", "plain", "apart"].map((kernel) => {
-      using pipeline = device.pipeline(kernel);
-      x.set(new Float32Array(32).fill(3));
-      using pass = device.pass();
-      pass.dispatch(pipeline, { buffers: { 0: x }, grid: 32, threads: 32 });
-      pass.commitAndWait();
-      return [pipeline.executor.split(" ")[0], x.view()[31]];
-    });
-    expect(results).toEqual([
-      ["vectors", 96],
-      ["loop", 6],
-      ["threads", 416],
-    ]);
-  });
-
 /** By name: a program that says it is clang 18, for which there is no pass, and one that a signal ends with the pass. */
 const otherClangs: Readonly<Record<string, string>> = {
   another: 'if [ "$1" = --version ]; then echo "Debian clang version 18.1.8"; else exec clang-19 "$@"; fi',
