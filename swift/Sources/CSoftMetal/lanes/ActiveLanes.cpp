@@ -106,19 +106,7 @@ class Divergence {
       const bool parts = end->getNumSuccessors() > 1 &&
                          any_of(end->operands(), [&](const Use &operand) { return isApart(operand.get()); });
       if (!parts) continue;
-      // From here to where all ways meet again, which may be nowhere.
-      const auto *node = joins_.getNode(&block);
-      const auto *join = node ? node->getIDom() : nullptr;
-      const BasicBlock *meeting = join ? join->getBlock() : nullptr;
-      if (meeting && !isInTurn(loops_, &block, meeting)) meeting = nullptr;
-      SmallVector<BasicBlock *, 16> todo(successors(&block));
-      SmallPtrSet<const BasicBlock *, 32> seen;
-      while (!todo.empty()) {
-        BasicBlock *next = todo.pop_back_val();
-        if (next == meeting || !seen.insert(next).second) continue;
-        isChanged |= parted_.insert(next).second;
-        append_range(todo, successors(next));
-      }
+      for (const BasicBlock *apart : blocksApart(&block, joins_, loops_)) isChanged |= parted_.insert(apart).second;
     }
     return isChanged;
   }

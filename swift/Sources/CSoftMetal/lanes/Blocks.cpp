@@ -25,6 +25,20 @@ bool isInTurn(const LoopInfo &loops, const BasicBlock *from, const BasicBlock *b
   return true;
 }
 
+DenseSet<const BasicBlock *> blocksApart(const BasicBlock *block, const PostDominatorTree &postDominators,
+                                         const LoopInfo &loops) {
+  const auto *node = postDominators.getNode(block);
+  const BasicBlock *meeting = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+  if (meeting && !isInTurn(loops, block, meeting)) meeting = nullptr;
+  DenseSet<const BasicBlock *> seen;
+  SmallVector<const BasicBlock *, 16> todo(successors(block));
+  while (!todo.empty()) {
+    const BasicBlock *next = todo.pop_back_val();
+    if (next != meeting && seen.insert(next).second) todo.append(succ_begin(next), succ_end(next));
+  }
+  return seen;
+}
+
 Blocks::Blocks(Function &function) : dominators(function), postDominators(function), loops(dominators) {
   visit(&function.getEntryBlock());
   std::reverse(order.begin(), order.end());

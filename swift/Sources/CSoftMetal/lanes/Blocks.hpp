@@ -15,6 +15,12 @@ namespace lanes {
 /// both are in: the way to it may also be out of the loop and in again, in another turn of the loop around.
 bool isInTurn(const llvm::LoopInfo &loops, const llvm::BasicBlock *from, const llvm::BasicBlock *block);
 
+/// The blocks that lanes which part at the end of `block` come to apart: up to where all ways meet again in the same
+/// turn, which may be nowhere.
+llvm::DenseSet<const llvm::BasicBlock *> blocksApart(const llvm::BasicBlock *block,
+                                                     const llvm::PostDominatorTree &postDominators,
+                                                     const llvm::LoopInfo &loops);
+
 class Blocks {
  public:
   explicit Blocks(llvm::Function &function);

@@ -25,17 +25,7 @@ DenseSet<const BasicBlock *> blocksOfAll(const Blocks &blocks) {
   DenseSet<const BasicBlock *> result(blocks.order.begin(), blocks.order.end());
   for (const BasicBlock *block : blocks.order) {
     if (!blocks.isDivergent(block)) continue;
-    const auto *node = blocks.postDominators.getNode(block);
-    const BasicBlock *end = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
-    if (end && !isInTurn(blocks.loops, block, end)) end = nullptr;
-    DenseSet<const BasicBlock *> seen;
-    SmallVector<const BasicBlock *, 16> todo(successors(block));
-    while (!todo.empty()) {
-      const BasicBlock *next = todo.pop_back_val();
-      if (next == end || !seen.insert(next).second) continue;
-      result.erase(next);
-      todo.append(succ_begin(next), succ_end(next));
-    }
+    for (const BasicBlock *apart : blocksApart(block, blocks.postDominators, blocks.loops)) result.erase(apart);
   }
   return result;
 }
