@@ -130,17 +130,17 @@ enum NvptxCode {
 
   /// - Throws: `ShaderCompilerError` that names the functions that PTX lacks, or the entry that a GPU could not begin.
   static func check(_ ptx: [UInt8], label: String) throws {
-    let text = String(decoding: ptx, as: UTF8.self)
-    if let function = text.split(separator: "\n").first(where: { $0.hasPrefix(".visible .func " + Tail.entryName) }) {
+    let lines = String(decoding: ptx, as: UTF8.self).split(separator: "\n")
+    if let function = lines.first(where: { $0.hasPrefix(".visible .func " + Tail.entryName) }) {
       throw ShaderCompilerError(kind: .hostFailure, message: "\(label): internal error: no entry: \(function)")
     }
-    let missing = text.split(separator: "\n").filter { $0.hasPrefix(".extern .func") }.map(declaredName)
+    let missing = lines.filter { $0.hasPrefix(".extern .func") }.map(declaredName)
     guard !missing.isEmpty else { return }
-    let lines = Set(missing).sorted().map {
+    let errors = Set(missing).sorted().map {
       "\(label): error: undefined symbol '\($0)': it is declared and used, but never defined for an NVIDIA GPU\n"
     }
     throw ShaderCompilerError(
-      kind: .compileFailure, message: lines.joined() + DiagnosticText.count(lines.count))
+      kind: .compileFailure, message: errors.joined() + DiagnosticText.count(errors.count))
   }
 
   /// The name in `.extern .func (.param .b32 func_retval0) name`.
