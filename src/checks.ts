@@ -83,6 +83,13 @@ export function checkPath(path: unknown): void {
   }
 }
 
+/** The error for a file that the system does not let be read or written; one of this package's own stays. */
+export function failed(path: string, error: unknown): MetalAttentionError {
+  if (error instanceof MetalAttentionError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new MetalAttentionError("invalid-argument", `${path}: ${reason}`, { argument: path, cause: error });
+}
+
 /** The error for `argument`; `invalid-argument` unless another code is given. */
 export function refused(
   argument: string,

@@ -1,4 +1,4 @@
-import { checkPath } from "../checks.ts";
+import { checkPath, failed } from "../checks.ts";
 import { MetalAttentionError } from "../errors.ts";
 import { Block } from "../ffi/block.ts";
 import { packMACopyArgs, structSizes } from "../ffi/generated/structs.ts";
@@ -6,7 +6,6 @@ import { type PassInfo, readPassInfo } from "../ffi/records.ts";
 import { checkStatus } from "../ffi/status.ts";
 import { markVersion, notOurs, passState } from "../identity.ts";
 import { setRecorder } from "../parameter.ts";
-import { failed } from "../safetensors/format.ts";
 import { type DispatchDescription, describePass, timedDispatches } from "./describe.ts";
 import type { Device } from "./device.ts";
 import { type DispatchOptions, encodeDispatch } from "./dispatch.ts";

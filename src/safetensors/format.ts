@@ -106,12 +106,6 @@ export function quoted(name: string): string {
   return JSON.stringify(name.length > longest ? `${name.slice(0, longest)}...` : name);
 }
 
-/** The error for a file that the system does not let be read or written; one of this package's own stays. */
-export function failed(path: string, error: unknown): MetalAttentionError {
-  if (error instanceof MetalAttentionError) return error;
-  return malformed(path, error instanceof Error ? error.message : String(error), error);
-}
-
 /** The error for a file or tensor that breaks the format. */
 export function malformed(where: string, reason: string, cause?: unknown): MetalAttentionError {
   return new MetalAttentionError("invalid-argument", `${where}: ${reason}`, { argument: where, cause });

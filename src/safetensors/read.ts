@@ -1,11 +1,10 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import * as z from "zod";
-import { checkPath, display, refused } from "../checks.ts";
+import { checkPath, display, failed, refused } from "../checks.ts";
 import {
   byteLengthOf,
   elementSizes,
-  failed,
   lengthBytes,
   malformed,
   maxAxes,

@@ -1,11 +1,10 @@
 import { lstat, mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { checkObject, checkPath, display, refused } from "../checks.ts";
+import { checkObject, checkPath, display, failed, refused } from "../checks.ts";
 import { OptionNames } from "../optionNames.ts";
 import {
   checkTensor,
   elementSizes,
-  failed,
   lengthBytes,
   malformed,
   maxFileLength,
