@@ -35,6 +35,32 @@ kernel void lanes(device float *x [[buffer(0)]], uint i [[thread_position_in_gri
 kernel void plain(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] *= 2.0f; }
 `;
 
+if (isLinux && process.env["SOFTMETAL_EXECUTOR"] !== "threads")
+  test("a kernel that the pass declines leaves those beside it as they are", () => {
+    using device = Device.open();
+    // What a SIMD group has in private arrays lies on one stack: 80 KiB a thread do not fit.
+    const large = `
+kernel void large(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  uint all[20480];
+  for (uint j = 0; j < 20480; j++) all[j] = j * uint(x[0]);
+  x[i] = simd_sum(all[uint(x[i])]);
+}`;
+    device.registerSource("several.metal", sum + large);
+    const executors = ["lanes", "plain", "large"].map((kernel) => {
+      using pipeline = device.pipeline(kernel);
+      return pipeline.executor.replace(/: .*/, "");
+    });
+    expect(executors).toEqual(["vectors", "loop", "threads (kernel 'large' cannot run as vectors"]);
+    using x = device.tensor("f32", [32]).set(new Float32Array(32).fill(3));
+    using pass = device.pass();
+    for (const kernel of ["lanes", "plain"]) {
+      using pipeline = device.pipeline(kernel);
+      pass.dispatch(pipeline, { buffers: [x], grid: 32, threads: 32 });
+    }
+    pass.commitAndWait();
+    expect(x.toFloat32Array()).toEqual(new Float32Array(32).fill(192));
+  });
+
 /** By name: a program that says it is clang 18, for which there is no pass, and one that a signal ends with the pass. */
 const otherClangs: Readonly<Record<string, string>> = {
   another: 'if [ "$1" = --version ]; then echo "Debian clang version 18.1.8"; else exec clang-19 "$@"; fi',

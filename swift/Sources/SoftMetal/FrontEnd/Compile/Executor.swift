@@ -119,14 +119,12 @@ enum Executor: Hashable, Sendable {
       let isOfPass = error.kind == .hostFailure || error.kind == .compilerCrash
       return isOfPass ? .nvptx(plugin: nil) : nil
     }
+    // An error that has no place in the source is clang's own failure, so its words come before its kind.
+    if let reason = Self.refusal(error) { return .threads(why: reason, plugin: plugin) }
+    guard error.kind == .hostFailure || error.kind == .compilerCrash else { return nil }
     let isThreads = if case .threads = self { true } else { false }
-    switch error.kind {
-    case .hostFailure, .compilerCrash:
-      let reason = error.message.split(separator: "\n").joined(separator: " ")
-      return .threads(why: isThreads ? whyThreads : reason, plugin: nil)
-    default:
-      return Self.refusal(error).map { .threads(why: $0, plugin: plugin) }
-    }
+    let reason = error.message.split(separator: "\n").joined(separator: " ")
+    return .threads(why: isThreads ? whyThreads : reason, plugin: nil)
   }
 
   /// Why the pass declines a kernel, where an error of its compilation says so.

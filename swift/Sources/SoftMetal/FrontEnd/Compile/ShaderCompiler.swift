@@ -201,25 +201,27 @@ private struct Job {
   /// Compiles for the executor, or for the next where that fails.
   private func compileOrDecline(_ lowered: LoweredShader, _ work: WorkFolder) throws -> CacheEntry.Content {
     do {
-      return try compile(lowered, executor, work)
+      return try compile(lowered, executor, work, isCheckOnly: isCheckOnly(lowered))
     } catch let error as ShaderCompilerError {
       // Which of the loops it is does not show in an object that is not linked.
       if case .vectors = executor, Executor.lacksLanes(error), lowered.hasLoops {
         throw LanesNeeded(numbers: Set(1...lowered.describedNames.count))
       }
       guard let next = executor.next(after: error) else { throw error }
-      return try compile(lowered, next, work)
+      // One kernel that the pass declines does not keep the others from vectors: each is compiled by itself.
+      let isOfLibrary = kernel == nil && lowered.functionNames.count > 1 && next.plugin != nil
+      return try compile(lowered, next, work, isCheckOnly: isCheckOnly(lowered) || isOfLibrary)
     }
   }
 
-  private func compile(_ lowered: LoweredShader, _ executor: Executor, _ work: WorkFolder) throws -> CacheEntry.Content
-  {
+  private func compile(
+    _ lowered: LoweredShader, _ executor: Executor, _ work: WorkFolder, isCheckOnly: Bool
+  ) throws -> CacheEntry.Content {
     let input = work.path + "/lowered.cpp"
     let output = work.path + "/object.o"
     guard let headers = HeaderFolder.headers(in: work.headerParent), Files.write(lowered.text, to: input) else {
       throw cannotWrite(work)
     }
-    let isCheckOnly = isCheckOnly(lowered)
     let flags = CompilerFlags.code(options, clang, executor) + lowered.definitions(executor)
     let library =
       lowered.includesLibrary
@@ -267,7 +269,7 @@ private struct Job {
       _ = try run(generation + [placed, "-o", code], output: code, lowered.sourceMap, headers: headers, work)
     } catch let error as ShaderCompilerError where error.message.contains(ClangLog.recursion) {
       // LLVM's code has no places of the source; clang says the same of them when it compiles for the CPU.
-      _ = try compile(lowered, .threads(why: "", plugin: plugin), work)
+      _ = try compile(lowered, .threads(why: "", plugin: plugin), work, isCheckOnly: false)
       throw error
     }
     guard let ptx = Files.read(code) else { throw cannotWrite(work) }
