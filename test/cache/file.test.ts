@@ -61,6 +61,19 @@ describe("save and load", () => {
     ["private pages", { pages: { tokens: 4, count: 20 }, storage: "private" }],
   ];
   for (const [name, options] of kinds) {
+    test(`${name}: sequences that have no token yet`, async () => {
+      using cache = new KvCache(device, { ...base, sequences: 3, ...options });
+      cache.sequence();
+      cache.sequence();
+      const path = join(folder, `${name} of no token.safetensors`);
+      await cache.save(path);
+      using loaded = await KvCache.load(device, path, options);
+      const sequences = [cache, loaded].map((each) => each.sequences[1] as KvSequence);
+      expect(loaded.sequences.map(({ length }) => length)).toEqual([0, 0]);
+      expect(step(loaded, sequences[1] as KvSequence, 5, 3)).toEqual(step(cache, sequences[0] as KvSequence, 5, 3));
+      expect(loaded.freePages).toBe(cache.freePages);
+    });
+
     test(`${name}: the same state, and the same bits from then on`, async () => {
       const { cache, path } = await saved(name, options);
       using loaded = await KvCache.load(device, path, options);
@@ -244,7 +257,12 @@ describe("save and load", () => {
     ["a tail that begins behind the end", { tail: 6 }, (fields) => Object.assign(fields, { denseFrom: 31 })],
     ["an id that is no integer", {}, (fields) => Object.assign(fields, { ids: [0.5] })],
     ["pages given back without a window", { pages }, giveBack],
+    ["a page given back that is there", windowed, ({ pages: own }) => own.splice(0, 1, pages.count - 1)],
     ["a page given back that is seen", windowed, giveBack],
+    ["a page beyond the pool", { pages }, ({ pages: own }) => own.splice(-1, 1, pages.count)],
+    ["a page twice", { pages }, ({ pages: own }) => own.splice(-1, 1, own[0] as number)],
+    ["a page too few", { pages }, ({ pages: own }) => own.pop()],
+    ["a page too many", { pages }, ({ pages: own }) => own.push(pages.count - 1)],
     ["the page of a line given back", {}, giveBack],
     ["the page of a ring given back", ring, giveBack],
   ];

@@ -106,3 +106,20 @@ test("tokens that come back to the tail, of pages that were given back, are not 
   fork.drop();
   expect(cache.freePages).toBe(free);
 });
+
+test("a fork of no token, where pages were given back, is as a new sequence", () => {
+  using cache = new KvCache(device, { ...base, k: "f16", v: "f16", window: 6, pages: { tokens: 4, count: 20 } });
+  const sequence = cache.sequence();
+  step(cache, sequence, 0, 33);
+  const free = cache.freePages;
+  const fork = sequence.fork(0);
+  const [fresh, forked] = [cache.sequence(), fork].map((each) => {
+    const before = cache.freePages;
+    const results = [step(cache, each, 0, 17), step(cache, each, 17, 16)];
+    const used = before - cache.freePages;
+    each.drop();
+    return { results, used };
+  });
+  expect(forked).toEqual(fresh);
+  expect(cache.freePages).toBe(free);
+});

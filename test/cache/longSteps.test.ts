@@ -131,6 +131,20 @@ describe("an append longer than the cache takes at once", () => {
     expect(outs[2]?.toFloat32Array()).toEqual(outs[0]?.toFloat32Array());
   });
 
+  test.each([3, 8])("a ring that is mostly window keeps what leaves the tail, maxAppend %d", (maxAppend) => {
+    const run = (counts: readonly number[]) => {
+      using cache = new KvCache(device, { ...base, window: 12, tail: 4, maxAppend });
+      let at = 0;
+      const results = [...counts, 1, 3].map((count) => {
+        at += count;
+        return step(cache, at - count, count);
+      });
+      return results.slice(-2);
+    };
+    const short = new Array<number>(7).fill(3);
+    expect(run([...short, 6])).toEqual(run([...short, 3, 3]));
+  });
+
   for (const [name, options] of kinds) {
     test(`${name}: goes on as after short ones, and memory comes back`, () => {
       const run = (counts: readonly number[]) => {

@@ -72,6 +72,7 @@ const sharedKinds: Readonly<Record<string, KvCacheOptions>> = {
     ...{ capacity: 20, window: 4, keep: 9, tail: 6, maxAppend: 5, rollback: 2 },
   },
   "a quantized line with a tail": { ...shape(), capacity: 60, tail: 5, maxAppend: 12, sequences: 2, tailDtype: "bf16" },
+  "a quantized line with a tail of one": { ...shape(), capacity: 40, tail: 1, maxAppend: 4, sequences: 2 },
   pages: { ...shape(), capacity: 40, k: "f16", v: "f16", sequences: 4, pages: { tokens: 4, count: 14 } },
   "quantized pages": { ...shape(), capacity: 40, sequences: 4, pages: { tokens: 8, count: 9 } },
   "quantized pages of two heads": {

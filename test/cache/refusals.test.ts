@@ -152,6 +152,17 @@ describe("a step", () => {
     expectRefusal(() => cache.prepare(), "overflow", "k", 2 ** 24 + 1);
   });
 
+  test("keys of a second sequence that turn beyond position 2^24", () => {
+    using cache = new KvCache(device, { ...base, layers: 1, window: 4, sequences: 2 });
+    const sequences = [cache.sequence(), cache.sequence()];
+    // As after so many tokens.
+    KvSequence.use(sequences[1], cache, "sequence").length = 2 ** 24 + 1;
+    const rope = { theta: 10_000, pairing: "half" } as const;
+    using pass = device.pass();
+    expectRefusal(() => cache.append(pass, 0, { ...words(2), rope, sequences }), "overflow", "k", 1, 2 ** 24 + 1);
+    expect(pass.describe()).toEqual([]);
+  });
+
   test("a second append of a layer", () => {
     using cache = new KvCache(device, base);
     using pass = device.pass();
@@ -187,6 +198,41 @@ describe("a step", () => {
     expectRefusal(() => cache.attend(pass, 0, { q, out, window: 5 }), "invalid-argument", "window", 5, 4);
     const misspelt = { q, out, sofcap: 3 };
     expectRefusal(() => cache.attend(pass, 0, misspelt), "invalid-argument", "sofcap", "softcap");
+  });
+
+  test("results of attend over what it reads, or over each other", () => {
+    using cache = new KvCache(device, { ...base, sequences: 2 });
+    using pass = device.pass();
+    cache.append(pass, 0, words(2));
+    const [q, out] = [tokens(2, 2), tokens(2, 2)];
+    const [sinks, lse] = [device.tensor("f32", [2]), device.tensor("f32", [2, 2])];
+    const before = pass.describe().length;
+    const first = (of: Tensor<"f32">, shape: number[]) =>
+      of
+        .reshape([of.length])
+        .slice(
+          0,
+          shape.reduce((a, b) => a * b),
+        )
+        .reshape(shape);
+    const calls: [argument: string, other: string, args: object][] = [
+      ["out", "q", { q, out: q }],
+      ["out", "lse", { q, out, lse: first(out, [2, 2]) }],
+      ["out", "sinks", { q, out, sinks: first(out, [2]) }],
+      ["out", "alibiSlopes", { q, out, alibiSlopes: first(out, [2]) }],
+      ["lse", "q", { q, out, lse: first(q, [2, 2]) }],
+      ["lse", "sinks", { q, out, lse, sinks: first(lse, [2]) }],
+      ["lse", "alibiSlopes", { q, out, lse, sinks, alibiSlopes: first(lse, [2]) }],
+    ];
+    for (const [argument, other, args] of calls) {
+      expectRefusal(
+        () => cache.attend(pass, 0, args as Parameters<typeof cache.attend>[2]),
+        "invalid-argument",
+        argument,
+        `${argument} and ${other} overlap`,
+      );
+    }
+    expect(pass.describe().length).toBe(before);
   });
 
   test("a handle of another cache, and one that was dropped", () => {
@@ -285,6 +331,10 @@ describe("a step", () => {
     using pass = device.pass();
     const wrong = { invFreq: null, pairing: "half" } as unknown as ReturnType<typeof rope>;
     using fresh = new KvCache(device, base);
+    for (const none of [null, 5, "half"]) {
+      const append = () => fresh.append(pass, 0, { ...words(1), rope: none as unknown as ReturnType<typeof rope> });
+      expectRefusal(append, "invalid-argument", "rope", "expected an object");
+    }
     expectRefusal(
       () => fresh.append(pass, 0, { ...words(1), rope: wrong }),
       "invalid-argument",

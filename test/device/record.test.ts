@@ -27,6 +27,31 @@ describe.each(["concurrent", "serial"] as const)("a recorded pass (%s)", (mode) 
     expect(values(s.cache)).toEqual([0, 0, 3, 4, 0, 0, 0, 0]);
   });
 
+  test("takes another tensor for each that it names, or for some of them", () => {
+    using s = copyScene();
+    using step = s.device.record(
+      (pass) => {
+        pass.tensor("src", s.src);
+        pass.tensor("cache", s.cache);
+        kvCacheCopy(pass, { src: s.src, cache: s.cache, writePos: 1 });
+      },
+      { mode },
+    );
+    const src = s.device.tensor("f32", [1, 2]).set([5, 6]);
+    const cache = s.device.tensor("f32", [capacity, 2]);
+    step.commitAndWait({ src, cache });
+    expect([values(s.cache), values(cache)]).toEqual([
+      [0, 0, 0, 0, 0, 0, 0, 0],
+      [0, 0, 5, 6, 0, 0, 0, 0],
+    ]);
+    step.commitAndWait({ src });
+    step.commitAndWait({ cache });
+    expect([values(s.cache), values(cache)]).toEqual([
+      [0, 0, 5, 6, 0, 0, 0, 0],
+      [0, 0, 1, 2, 0, 0, 0, 0],
+    ]);
+  });
+
   test("gives what the same operations give when encoded anew, bit for bit, with the same barriers", async () => {
     using device = Device.open();
     const random = (seed: number) => (length: number) =>

@@ -74,7 +74,9 @@ describe("while recording", () => {
         expectRefusal(() => pass.parameter("", { min: 0, max: 1 }), "invalid-argument", "name");
         const misspelt = { min: 0, max: 1, valu: 1 };
         expectRefusal(() => pass.parameter("m", misspelt), "invalid-argument", "valu", "did you mean value");
-        expectRefusal(() => pass.parameter("m", { min: 0, max: 1, value: 2 }), "invalid-argument", "value", 2);
+        for (const value of [2, 0.5, Number.NaN, "1" as unknown as number]) {
+          expectRefusal(() => pass.parameter("m", { min: 0, max: 1, value }), "invalid-argument", "value", value);
+        }
       })
       .dispose();
     expect(other.describe()).toEqual([]);

@@ -237,6 +237,11 @@ describe("refusals", () => {
     const detached = new Float32Array(4);
     detached.buffer.transfer();
     refuse({ theta: undefined, invFreq: detached }, "invalid-argument", "invFreq", "transferred");
+    for (const [at, value] of [Number.POSITIVE_INFINITY, Number.NaN, 1, Number.NEGATIVE_INFINITY].entries()) {
+      const invFreq = new Float32Array(4).fill(value, at, at + 1);
+      if (value !== 1)
+        refuse({ theta: undefined, invFreq }, "invalid-argument", "invFreq", `element ${at} is ${value}`);
+    }
     refuse({ theta: undefined, invFreq: new Float32Array(5) }, "invalid-argument", "rotaryDim", 10, 8);
     refuse({ theta: undefined, invFreq: new Float32Array(2), rotaryDim: 6 }, "invalid-argument", "invFreq", 3, 2);
     refuse({ rotaryDim: 3 }, "invalid-argument", "rotaryDim", 3);
@@ -248,6 +253,10 @@ describe("refusals", () => {
     refuse({ x: device.tensor("f32", [1, 1, 7]) }, "invalid-argument", "rotaryDim", 7);
     refuse({ layout: "token-major" }, "invalid-argument", "layout", "token-major");
     refuse({ paring: "half" }, "invalid-argument", "paring", "pairing");
+    using pass = device.pass();
+    for (const args of [undefined, null, 5, [ok]]) {
+      expectRefusal(() => applyRope(pass, args as never), "invalid-argument", "args", "expected an object");
+    }
   });
   test("positions", () => {
     refuse({ start: 2 ** 24 }, "overflow", "start", 2 ** 24, 3);

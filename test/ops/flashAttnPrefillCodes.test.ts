@@ -1,8 +1,16 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { type AttentionDType, classifyMaskTiles, Device, flashAttnPrefill } from "../../src/index.ts";
+import {
+  type AttentionDType,
+  classifyMaskTiles,
+  Device,
+  dequantizeKv,
+  flashAttnPrefill,
+  hadamardQuantizeKvSeq,
+} from "../../src/index.ts";
 import type { CodeFormat } from "../../src/reference/index.ts";
 import { judgeOptions } from "../helpers/prefillJudgement.ts";
 import { type OptionCase, OptionScene, randomMask, rowOf, runOptions } from "../helpers/prefillOptions.ts";
+import { normalDraws } from "../helpers/random.ts";
 import { testTable } from "../helpers/table.ts";
 import { type Refusal, refused, untyped, WatchedTensors } from "../helpers/watched.ts";
 
@@ -182,6 +190,32 @@ describe("the same bits", () => {
 });
 
 const watched = new WatchedTensors();
+test("the scale factor of an encoding of D = 512 is that of the call", () => {
+  const [heads, keys, headDim] = [1, 5, 512];
+  const draw = normalDraws(3);
+  const values = (count: number) => Float32Array.from({ length: count * headDim }, draw);
+  using src = device.tensor("f32", [keys, heads, headDim]).set(values(keys));
+  using packed = device.tensor("u8", [heads, keys, headDim]);
+  using norms = device.tensor("f32", [heads, keys, 2]);
+  using dense = device.tensor("f16", [1, heads, keys, headDim]);
+  using q = device.tensor("f16", [1, heads, keys, headDim]).set(values(keys));
+  using out = device.tensor("f16", q.shape);
+  using expected = device.tensor("f16", q.shape);
+  for (const scaleFactorD512 of [4, 1, 0.25]) {
+    using pass = device.pass();
+    hadamardQuantizeKvSeq(pass, { src, packed, norms, bits: 8, writePosStart: 0, scaleFactorD512: 1 });
+    using plane = dense.reshape([heads, keys, headDim]);
+    dequantizeKv(pass, { packed, norms, bits: 8, out: plane, scaleFactorD512 });
+    const codes = { packed, norms, bits: 8 } as const;
+    flashAttnPrefill(pass, { q, k: codes, v: codes, out, causal: true, scaleFactorD512 });
+    flashAttnPrefill(pass, { q, k: dense, v: dense, out: expected, causal: true });
+    pass.commitAndWait();
+    const [got, wanted] = [out.toFloat32Array(), expected.toFloat32Array()];
+    const largest = Math.max(...wanted.map(Math.abs));
+    expect(Math.max(...got.map((value, i) => Math.abs(value - (wanted[i] as number))))).toBeLessThan(largest / 500);
+  }
+});
+
 const codes = (bytes: number, capacity = 10) => ({
   packed: watched.tensor("u8", [2, 2, capacity, bytes]),
   norms: watched.tensor("f32", [2, 2, capacity, 1]),

@@ -167,6 +167,14 @@ describe("hadamardQuantizeKvSeq by places in device memory", () => {
     refuse({ blockTable: device.tensor("f32", [2]) }, "unsupported", "blockTable", "f32", "i32");
     refuse({ packed: device.tensor("u8", [heads, 8, 64]) }, "invalid-argument", "packed", "pages");
     refuse({ norms: device.tensor("f32", [5, heads, pageTokens, 1]) }, "invalid-argument", "norms", "nPages", 5, 6);
+    const fewer = { packed: device.tensor("u8", [5, heads, pageTokens, 64]), norms: norms.slice(0, 5) };
+    const both = { src: undefined, packed: undefined, norms: undefined };
+    const [k, v] = [
+      { src, packed, norms },
+      { src, ...fewer },
+    ];
+    refuse({ ...both, k, v }, "invalid-argument", "v.packed", "nPages", 5, 6);
+    refuse({ ...both, k: v, v: k }, "invalid-argument", "v.packed", "nPages", 6, 5);
     refuse({ positions: undefined, writePosStart: 6 }, "overflow", "writePosStart", 6, 3, 8);
     const none = { packed: packed.slice(0, 0), norms: norms.slice(0, 0) };
     refuse(none, "invalid-argument", "packed", "pool", 0, 1);

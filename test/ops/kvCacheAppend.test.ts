@@ -384,6 +384,8 @@ describe("refusals", () => {
     refuse({ cache: pool, blockTable: f32(2) }, "unsupported", "blockTable", "f32", "i32");
     refuse({ cache: pool, blockTable: table, start: 6 }, "overflow", "start", 6, 8);
     refuse({ cache: f32(3, 4, 4, 8), blockTable: table }, "invalid-argument", "cache", "nHeads", 4, 2);
+    const both = { src: undefined, cache: undefined, k: { src, cache: pool }, v: { src, cache: f32(2, 2, 4, 8) } };
+    refuse({ ...both, blockTable: table }, "invalid-argument", "v.cache", "nPages", 2, 3);
     refuse({ cache: pool.slice(0, 0), blockTable: table }, "invalid-argument", "cache", "pool", 0, 1);
   });
 });

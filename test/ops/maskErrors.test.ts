@@ -1,3 +1,4 @@
+import { expect, test } from "bun:test";
 import { display } from "../../src/checks.ts";
 import {
   buildCausalMask,
@@ -6,6 +7,7 @@ import {
   type DType,
   type Tensor,
 } from "../../src/index.ts";
+import { expectRefusal } from "../helpers/errors.ts";
 import { testTable } from "../helpers/table.ts";
 import { type OpRefusal, refusedBy, untyped, WatchedTensors } from "../helpers/watched.ts";
 
@@ -122,6 +124,14 @@ const cases: readonly OpRefusal<MaskOp>[] = [
   refused("classifyMaskTiles", "disposed classes to reuse", { reuse: goneClasses }, "disposed", "reuse"),
   refused("classifyMaskTiles", "no classes to reuse", { reuse: mask }, "invalid-argument", "reuse"),
 ];
+
+test.each(Object.entries(ops))("%s takes no arguments but of an object", (_, op) => {
+  using pass = scene.device.pass();
+  for (const args of [undefined, null, 5, "mask", [mask], new Map()]) {
+    expectRefusal(() => op(pass, args as never), "invalid-argument", "args", "expected an object");
+  }
+  expect(pass.describe()).toEqual([]);
+});
 
 testTable("mask builders and the classifier", cases, (refusal) => {
   const { op } = refusal;

@@ -65,6 +65,12 @@ describe("frequencies", () => {
     expectClose(invFreq, wanted);
     expect(attentionScale).toBeCloseTo(0.1 * Math.log(4) + 1, 12);
     expect(ropeFrequencies({ ...yarn, truncate: false }).invFreq).not.toEqual(invFreq);
+    // Where even the slowest pair turns more often, the ramp ends at the last element of the head.
+    const long = { ...yarn, rotaryDim: 8, theta: 10, originalMaxPositions: 1e7, betaFast: 1e7 } as const;
+    expectClose(
+      ropeFrequencies(long).invFreq,
+      pairs(4).map((i) => inverse(i, 8, 10) * (1 - (i / 7) * (1 - 1 / factor))),
+    );
     expect(ropeFrequencies({ ...yarn, mscale: 1, mscaleAllDim: 1 }).attentionScale).toBe(1);
     expect(ropeFrequencies({ ...yarn, mscale: 0.707, mscaleAllDim: 1 }).attentionScale).toBeCloseTo(
       (0.0707 * Math.log(4) + 1) / (0.1 * Math.log(4) + 1),
@@ -96,6 +102,7 @@ describe("frequencies", () => {
   test("proportional: frequencies of the whole head, of which a part turns", () => {
     const proportional = { type: "proportional", rotaryDim: 8, theta: 10_000, rotatedPairs: 1 } as const;
     expect(ropeFrequencies(proportional).invFreq).toEqual(f32([1, 0, 0, 0]));
+    expect(ropeFrequencies({ ...proportional, rotatedPairs: 0 }).invFreq).toEqual(f32([0, 0, 0, 0]));
     expect(ropeFrequencies({ ...proportional, rotatedPairs: 2, factor: 2 }).invFreq).toEqual(f32([0.5, 0.05, 0, 0]));
   });
 });
@@ -129,7 +136,8 @@ test("refusals", () => {
   const longrope = { type: "longrope", originalMaxPositions: 4096, factor: 2, sequenceLength: 5 };
   refuse({ ...longrope, shortFactor: [1], longFactor: [1] }, "shortFactor", 4, 1);
   refuse({ ...longrope, shortFactor: [1, 1, 0, 1], longFactor: [1] }, "shortFactor[2]", 0);
-  refuse({ type: "proportional", rotatedPairs: 5 }, "rotatedPairs", 4, 5);
+  for (const rotatedPairs of [5, -1, 0.5])
+    refuse({ type: "proportional", rotatedPairs }, "rotatedPairs", 4, rotatedPairs);
   refuse(
     { ...longrope, originalMaxPositions: 1, shortFactor: [1, 1, 1, 1], longFactor: [1, 1, 1, 1] },
     "originalMaxPositions",
@@ -140,7 +148,7 @@ test("refusals", () => {
   refuse({ ...yarn, betaFast: 1, betaSlow: 2 }, "betaFast", 1, 2);
   refuse({ ...yarn, theta: 1 }, "theta", 1);
   refuse({ ...yarn, truncate: "no" }, "truncate", "no");
-  for (const name of ["mscale", "mscaleAllDim"]) {
+  for (const name of ["mscale", "mscaleAllDim", "attentionScale"]) {
     for (const value of [Number.NaN, "1", 0, -100]) refuse({ ...yarn, [name]: value }, name, String(value));
   }
   refuse({ type: "linear", factor: 1e-44 }, "factor", "pair 0", "Infinity");

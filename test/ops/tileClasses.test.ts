@@ -108,6 +108,8 @@ const writes: readonly (readonly [string, (mask: Tensor<"bf16">) => void])[] = [
         .slice(qL * kL - 1)
         .set([0]),
   ],
+  ["tensor.set from its last element on", (mask) => mask.set([0], qL * kL - 1)],
+  ["tensor.set from an element of a row on", (mask) => mask.slice(7, 8).set([0, 0], 1)],
   ["tensor.set under another shape", (mask) => mask.reshape([qL * kL]).set(new Float32Array(mask.length))],
   [
     "a cache copy",

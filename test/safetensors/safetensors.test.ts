@@ -176,6 +176,20 @@ describe("reading", () => {
     expect(decodeSafetensors(file(escapes)).metadata.size).toBe(3);
   });
 
+  test.each([0, 1, 2, 3, 4, 5])("a key that ends in %d backslashes is told from others", (count) => {
+    for (const end of ["", '"']) {
+      const key = JSON.stringify("\\".repeat(count) + end);
+      expectRefusal(
+        () => decodeSafetensors(file(`{"__metadata__":{${key}:"","b":"",${key}:""}}`), "f"),
+        "invalid-argument",
+        "f",
+        "twice",
+      );
+      const texts = `{"__metadata__":{${key}:${key},"b":${key},"c":""}}`;
+      expect([...decodeSafetensors(file(texts)).metadata.keys()]).toEqual([JSON.parse(key), "b", "c"]);
+    }
+  });
+
   test("any cut of a good file, and any flipped bit of its header, is refused or read: never a crash", () => {
     const good = encodeSafetensors({
       tensors: new Map([

@@ -163,6 +163,29 @@ ${reads.map((read, i) => `out[${i}] = float(${read});`).join("\n")}
   expect([...out.view()]).toEqual([200, 1.5, -2, 3, 4, 8.5, 1.0078125, -1, 5, 1, 0.75, -4, 0, 11, 0]);
 });
 
+test.each([
+  ["u8", Uint8Array, 0, 0xff],
+  ["i8", Int8Array, -0x80, 0x7f],
+  ["u16", Uint16Array, 0, 0xffff],
+  ["i16", Int16Array, -0x8000, 0x7fff],
+  ["u32", Uint32Array, 0, 0xffff_ffff],
+  ["i32", Int32Array, -0x8000_0000, 0x7fff_ffff],
+  ["u64", BigUint64Array, 0n, 2n ** 64n - 1n],
+  ["i64", BigInt64Array, -(2n ** 63n), 2n ** 63n - 1n],
+] as const)("%s takes both ends of its range and no more, in the bytes of a typed array", (type, Values, min, max) => {
+  const each = struct({ x: type });
+  const isBig = typeof min === "bigint";
+  const pack = (x: number | bigint) => each.pack({ x } as never);
+  for (const value of [min, max, isBig ? 0x1234n : 0x12]) {
+    const expected = Values.of(value as never);
+    expect(pack(value)).toEqual(new Uint8Array(expected.buffer));
+  }
+  for (const value of isBig ? [min - 1n, (max as bigint) + 1n] : [min - 1, (max as number) + 1]) {
+    const { code, argument } = thrownBy(() => pack(value));
+    expect([code, argument]).toEqual(["invalid-argument", "x"]);
+  }
+});
+
 test("a list of values packs an array of structs, each in its stride", () => {
   const each = struct({ a: "float3", b: "u16" });
   expect(each.size).toBe(32);
