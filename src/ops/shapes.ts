@@ -107,6 +107,15 @@ export function checkI32(value: number, argument: string, what: string): number 
   return value;
 }
 
+/**
+ * The slots of a sequence: those of a plane of its cache, or, with a block table, those of as many pages as that has for
+ * each sequence. Refused beyond the signed 32 bits of the kernels' parameters.
+ */
+export function slotsOfSequence(slotsOfPlane: number, blockTable: TensorRange | undefined): number {
+  if (blockTable === undefined) return slotsOfPlane;
+  return checkI32(slotsOfPlane * fromEnd(blockTable, 1), "blockTable", "the slots of a sequence,");
+}
+
 /** Refuses an extent of 0, and one that leaves the signed 32 bits of the kernels' parameters. */
 export function checkExtent(extent: number, argument: string, axis: string): number {
   if (extent === 0) throw refused(argument, `${axis} is 0; it is at least 1`);

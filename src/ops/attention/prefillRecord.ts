@@ -3,7 +3,7 @@
 import { refused } from "../../checks.ts";
 import { noRange, type TensorRange } from "../../device/tensor.ts";
 import { checkSameRows, type DecodeStream } from "../decode/decodeCache.ts";
-import { batchOf, checkAxis, checkExtent, checkI32, checkPlanes, fromEnd } from "../shapes.ts";
+import { batchOf, checkAxis, checkExtent, checkI32, checkPlanes, fromEnd, slotsOfSequence } from "../shapes.ts";
 import type { AttentionStrides, StridedLayout } from "./attentionLayout.ts";
 import { type AttentionOptions, checkLseShape, type TailOption } from "./attentionOptions.ts";
 
@@ -183,7 +183,7 @@ function fillCache(
     checkSameRows("v", v.shape, "k", k.shape);
     codeParams.capacity = ofTensor;
   }
-  const capacity = isPaged ? checkI32(ofTensor * fromEnd(blockTable, 1), "blockTable", "its slots") : ofTensor;
+  const capacity = slotsOfSequence(ofTensor, blockTable);
   if (kvCapacity !== undefined) checkAxis("kvCapacity", "the value", kvCapacity, capacity, "the shape of k");
   if (seqLens !== undefined && seqLenK !== undefined) {
     throw refused("seqLenK", `${seqLenK} is given with seqLens, which have the keys of each sequence; leave one out`);

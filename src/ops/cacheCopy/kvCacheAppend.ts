@@ -9,7 +9,7 @@ import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
 import { type AppendRope, useAppendRope } from "../rope/appendRope.ts";
 import { usePositions } from "../rope/ropeAngles.ts";
-import { batchOf, checkAxis, checkHeadAxis, fromEnd, useBatched } from "../shapes.ts";
+import { batchOf, checkAxis, checkHeadAxis, fromEnd, slotsOfSequence, useBatched } from "../shapes.ts";
 import { isDual } from "../streams.ts";
 import { type CopyStreams, copyStreamNames } from "./copyStreams.ts";
 
@@ -116,7 +116,7 @@ function encode({ native, handle, device }: PassLifetime, args: KvCacheAppendArg
       nTokens,
       nHeads,
       headDim,
-      capacity: blockTable === undefined ? slots : slots * fromEnd(blockTable, 1),
+      capacity: slotsOfSequence(slots, blockTable),
       isSliding,
       pageTokens: hasPages ? slots : 0,
       nPages: hasPages ? batchOf(streamK.cache, 3) : 0,

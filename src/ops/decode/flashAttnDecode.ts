@@ -14,7 +14,7 @@ import { Block } from "../../ffi/block.ts";
 import { packMAFlashAttnDecodeArgs, structSizes } from "../../ffi/generated/structs.ts";
 import { checkStatus } from "../../ffi/status.ts";
 import { OptionNames } from "../../optionNames.ts";
-import { batchOf, checkAxis, fromEnd, useBatched, useTensor } from "../shapes.ts";
+import { batchOf, checkAxis, fromEnd, slotsOfSequence, useBatched, useTensor } from "../shapes.ts";
 import { checkSameRows, type DecodeCache, type DecodeDType, type DecodeStream, useCache } from "./decodeCache.ts";
 
 /** Arguments of {@link flashAttnDecode}. A tensor without the axis B has one sequence. */
@@ -222,6 +222,7 @@ function encode({ native, handle, device }: PassLifetime, args: FlashAttnDecodeA
   const scale = args.scale === undefined ? 1 / Math.sqrt(headDim) : checkPositive(args.scale, "scale");
   const scaleFactor = args.scaleFactorD512 === undefined ? 1 : checkPositive(args.scaleFactorD512, "scaleFactorD512");
   const treeColumns = checkOptionalU32(args.treeColumns, treeMask === undefined ? 0 : rows, "treeColumns");
+  const capacity = slotsOfSequence(slots, blockTable);
   const alibiDistance = checkOptionalU32(args.alibiDistance, 0, "alibiDistance");
   if (args.alibiDistance !== undefined && alibiSlopes === undefined)
     throw refused("alibiDistance", "given without alibiSlopes, which alone ask for it");
@@ -231,7 +232,7 @@ function encode({ native, handle, device }: PassLifetime, args: FlashAttnDecodeA
   params.n_kv_heads = fromEnd(streamOfK.rows, 3);
   params.head_dim = headDim;
   params.n_q = rows;
-  params.capacity = blockTable === undefined ? slots : slots * fromEnd(blockTable, 1);
+  params.capacity = capacity;
   params.seq_len = seqLen;
   params.is_sliding = isSliding;
   params.window = window;

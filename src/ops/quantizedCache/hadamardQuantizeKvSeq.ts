@@ -10,7 +10,7 @@ import { OptionNames } from "../../optionNames.ts";
 import { Parameter } from "../../parameter.ts";
 import { type AppendRope, useAppendRope } from "../rope/appendRope.ts";
 import { usePositions } from "../rope/ropeAngles.ts";
-import { batchOf, checkAxis, checkTokens, fromEnd, useBatched } from "../shapes.ts";
+import { batchOf, checkAxis, checkTokens, fromEnd, slotsOfSequence, useBatched } from "../shapes.ts";
 import {
   cacheParams,
   encodedTensors,
@@ -133,7 +133,7 @@ function encode({ native, handle, device }: PassLifetime, args: HadamardQuantize
     blockTable,
     params: {
       ...cacheParams(call),
-      cache_capacity: blockTable === undefined ? slots : slots * fromEnd(blockTable, 1),
+      cache_capacity: slotsOfSequence(slots, blockTable),
       positions_per_batch: positions?.shape.length === 2 ? 1 : 0,
       page_tokens: hasPages ? slots : 0,
       n_pages: hasPages ? batchOf(k.packed, 3) : 0,
