@@ -77,8 +77,8 @@ type ArgumentList = "buffers" | "bytes" | "uses" | "threadgroupMemory";
 /** The highest index of an attribute. */
 const maxIndex = 30;
 const maxUses = 512;
-/** Buffers, bytes and threadgroup memory, each at every index, and uses. */
-const maxBindings = 3 * (maxIndex + 1) + maxUses;
+/** Buffers or bytes at every index, threadgroup memory at every index, and uses. */
+const maxBindings = 2 * (maxIndex + 1) + maxUses;
 const maxBytes = 4096;
 
 const bindingWords = structSizes.MABinding / 4;
