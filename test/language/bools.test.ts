@@ -43,6 +43,16 @@ languageSuite("bools", "bool2 both(bool2 v) { return v.yx; }\ntemplate <typename
     [0, 1, 1, 0, 0, 0b110, 0b01, 0b11, 1, 0b00, 1, 0b10, 0b0110, 0b1001, 0b00, 0b10],
   ),
   {
+    name: "components of which nobody reads one, beside a lane function",
+    code: `const bool4 c = bool4(true, true, false, a[i] > 2) | bool4(true, false, a[i] > 1, false), d = bool4(true, true, false, a[i] > 2) || c.xyyz;
+      const int4 e = select(int4(7), int4(int(i) + 50), bool4(false, false, false, a[i] > 2) & bool4(true, a[i] > 1, true, true));
+      out[8 * i] = c.x; out[8 * i + 1] = c.y; out[8 * i + 2] = c.z; out[8 * i + 3] = c.w + simd_sum(0); out[8 * i + 4] = d.z; out[8 * i + 5] = d.w; out[8 * i + 6] = e.x; out[8 * i + 7] = e.w;`,
+    inputs: [floats([1, 2, 3])],
+    out: "int",
+    threads: 3,
+    expected: [1, 1, 0, 0, 1, 0, 7, 7, 1, 1, 1, 0, 1, 1, 7, 7, 1, 1, 1, 1, 1, 1, 7, 52],
+  },
+  {
     name: "comparisons are vectors of bool where their type counts: 1, not -1",
     code: `const float3 v = float3(a[0], a[1], a[2]), w = 2.0f; const float3 f = float3(v < w); out[0] = int(f.x + f.y * 10 + f.z * 100); out[1] = (v > w).z;
       out[2] = int3(v >= w).x + int3(v >= w).y; auto m = v == w; out[3] = m.x + m.y * 2 + m.z * 4; out[4] = int(dot(float3(v < w), float3(8)));

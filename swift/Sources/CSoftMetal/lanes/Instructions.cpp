@@ -253,7 +253,9 @@ void Widener::widenBitcast(Instruction &cast) {
     Value *whole = Constant::getNullValue(FixedVectorType::get(builder_.getIntNTy(size), width));
     for (unsigned i = 0; i < fromCount; ++i) {
       Type *own = FixedVectorType::get(builder_.getIntNTy(size / fromCount), width);
-      Value *part = builder_.CreateZExt(builder_.CreateBitCast(vector(from, i), own), whole->getType());
+      // A component may be poison where nobody reads it, which must not reach those beside it.
+      Value *component = builder_.CreateFreeze(builder_.CreateBitCast(vector(from, i), own));
+      Value *part = builder_.CreateZExt(component, whole->getType());
       whole = builder_.CreateOr(whole, builder_.CreateShl(part, i * (size / fromCount)));
     }
     for (unsigned i = 0; i < toCount; ++i) {
