@@ -26,6 +26,26 @@ statementSuite("loopExits", [
   },
   {
     ...base,
+    name: "sums before break and return in loops over a range, with and without braces, beside an else",
+    before:
+      "static int in_range(int key, int i) { const int keys[5] = {0, 1, 2, 3, 4}; for (const int q : keys) { if (key == q) { const int s = simd_sum(i); return s; } } return -1; }",
+    code: "const int key = i % 5; int keys[5] = {4, 3, 2, 1, 0}; int r = -1; for (int q : keys) { if (key == q) { r = simd_sum(int(i)); break; } } int t = -1; if (i < 99) for (int q : keys) if (key == q) { t = simd_sum(int(i)); break; } else t = -2; else t = -3; out[i] = 1000000 * r + 1000 * t + in_range(key, i);",
+    expected: perGroup.map((sum) => 1_001_001 * sum),
+  },
+  {
+    ...base,
+    name: "a sum before break, where the condition declares a variable",
+    code: "int r = -1, q = 0; while (int left = 5 - q) { if (int(i % 5) == q) { r = simd_sum(int(i)) + left; break; } q++; } out[i] = r;",
+    expected: perGroup.map((sum, i) => sum + 5 - (i % 5)),
+  },
+  {
+    ...base,
+    name: "a sum before break in a do without braces",
+    code: "int r = -1, q = 0; do if (int(i % 5) == q) { r = simd_sum(int(i)); break; } while (++q < 5); out[i] = r;",
+    expected: perGroup,
+  },
+  {
+    ...base,
     name: "behind the loop all lanes are there again",
     code: "const int key = i % 5; int r = -1; for (;;) { if (key == simd_broadcast_first(key)) { r = simd_sum(1); break; } } out[i] = 100 * simd_sum(1) + r;",
     expected: sizes.map((size) => 3200 + size),

@@ -6,7 +6,7 @@
 ///
 /// Such a sum is that of the lanes that leave in one turn. Compiled code does not tell a loop's last statements from
 /// what follows the loop, where all lanes are together again: `sm_leave(n)` before `break` and `return` does. Of which
-/// loop says `sm_turn(n)`, which is true, in its condition.
+/// loop says `sm_turn(n)`, which is true, in its condition, or before its body where that takes none.
 struct LoopExits {
   private let list: TokenList
   /// Names of the source's functions that involve lanes, whatever they reach them by.
@@ -21,7 +21,11 @@ struct LoopExits {
       if let loop = exits.mark(token, &context) { loops.insert(loop) }
     }
     for loop in loops.sorted() {
-      guard let condition = exits.condition(of: loop) else { continue }
+      guard let condition = exits.condition(of: loop) else {
+        // No `else` behind the loop is that of this `if`.
+        context.insert("if (!sm_turn(\(loop))) {} else ", before: exits.body(of: loop))
+        continue
+      }
       if condition.isEmpty {
         context.insert(" sm_turn(\(loop))", after: condition.lowerBound - 1)
       } else {
@@ -33,8 +37,7 @@ struct LoopExits {
   /// Marks `break` or `return` where it leaves a loop behind a lane function; gives the loop's keyword.
   private func mark(_ token: Int, _ context: inout LoweringContext) -> Int? {
     let isReturn = list.text(token) == "return"
-    guard let block = list.enclosingBrace(token), let loop = loop(around: block, isReturn), condition(of: loop) != nil
-    else { return nil }
+    guard let block = list.enclosingBrace(token), let loop = loop(around: block, isReturn) else { return nil }
     let result = token + 1..<max(token + 1, list.statementEnd(token))
     if isReturn, involveLanes(result), list.text(result.lowerBound) != "{" {
       context.wrap(result, "sm_leaving<\(loop)>(", ")")
@@ -72,7 +75,9 @@ struct LoopExits {
     return nil
   }
 
-  /// What a loop goes on by; nil where that declares a variable, or the loop has no braces around `do`.
+  private func body(of loop: Int) -> Int { list.text(loop) == "do" ? loop + 1 : list.after(loop + 1) }
+
+  /// What a loop goes on by; nil where that declares a variable, in a loop over a range, and where a `do` has no braces.
   private func condition(of loop: Int) -> Range<Int>? {
     var open = loop + 1
     if list.text(loop) == "do" {
@@ -80,10 +85,12 @@ struct LoopExits {
       open = list.after(open) + 1
     }
     guard list.text(open) == "(" else { return nil }
-    var range = span(open + 1, list.after(open) - 1)
+    let close = list.after(open) - 1
+    var range = span(open + 1, close)
     if list.text(loop) == "for" {
       let first = list.statementEnd(open + 1)
-      range = span(first + 1, list.statementEnd(first + 1))
+      guard first < close else { return nil }
+      range = span(first + 1, min(list.statementEnd(first + 1), close))
     }
     let declares = range.count > 2 && list.isIdentifier(range.lowerBound) && list.isIdentifier(range.lowerBound + 1)
     return declares ? nil : range
