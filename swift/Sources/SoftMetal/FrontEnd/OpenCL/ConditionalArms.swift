@@ -148,9 +148,19 @@ struct ConditionalArms {
       let close = list.after(token) - 1
       if list.text(token - 1) == "return", list.text(close + 1) == ";" { return givesReference(token) }
       let isAssigned = TokenList.assignments.contains(list.text(close + 1))
-      return isAssigned || list.text(token - 1) == "&" && !list.isIdentifier(token - 2)
+      return isAssigned || list.text(token - 1) == "&" && !endsOperand(token - 2)
     case "=": return list.isIdentifier(token - 1) && ["&", "&&"].contains(list.text(token - 2))
     default: return false
+    }
+  }
+
+  /// Whether what an operator of two operands may follow ends at `token`: no parenthesis of a cast to a pointer.
+  private func endsOperand(_ token: Int) -> Bool {
+    switch list.text(token) {
+    case ")": !["*", "&", "const"].contains(list.text(token - 1))
+    case "]": true
+    case "return": false
+    default: token >= 0 && list.tokens[token].kind != .punctuation
     }
   }
 
