@@ -28,6 +28,23 @@ statementSuite("temporaries", [
     expected: range(3, (i) => 6 + 2 * i),
   },
   {
+    name: "a conditional expression behind & of two operands, and behind one that takes its address",
+    code: "short2 v = short2(i + 3), w[1] = {short2(6)}; const bool c = i > 0; int p = i, q = 2; const short2 a = max(v, v) & (c ? short2(1) : v), b = w[0] & (c ? short2(3) : v), d = short2(v) & (c ? v : w[0]); const thread int *at = &(c ? p : q); const int e = 5 & (c ? p : q); out[i] = a.x + 10 * b.y + 100 * d.x + 1000 * *at + 10000 * e + 100000 * *(const thread int *)&(c ? q : p);",
+    out: "int",
+    expected: range(3, (i) => {
+      const [v, c] = [i + 3, i > 0];
+      const p = c ? i : 2;
+      return (
+        (v & (c ? 1 : v)) +
+        10 * (6 & (c ? 3 : v)) +
+        100 * (v & (c ? v : 6)) +
+        1000 * p +
+        10_000 * (5 & p) +
+        100_000 * (c ? 2 : i)
+      );
+    }),
+  },
+  {
     name: "comparisons, of which one calls another",
     before: value,
     code: "V a{1}; out[i] = (a == make(i)) + 2 * (make(i) != a + V{1}) + 4 * (a < make(i)) + 8 * (make(i) > a);",
