@@ -207,6 +207,10 @@ SmFault sm_pool_fault(const SmPool *pool);
 /// last call or the creation of a pool. What no kernel has raised goes on to those.
 void sm_watch_faults(void);
 
+/// Opens a pipe that no program inherits, not even one that another thread starts meanwhile: the end to read, the end
+/// to write. 0, or -1 with `errno` set where the process may open no more files.
+int32_t sm_open_pipe(int32_t ends[2]);
+
 /// Lowers what a program that has just been started may take, and those that it starts: processor time in seconds, at
 /// whose end it gets SIGXCPU, and address space in bytes.
 void sm_limit_process(int32_t process, uint64_t seconds, uint64_t bytes);

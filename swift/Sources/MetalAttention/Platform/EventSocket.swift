@@ -24,11 +24,11 @@ final class EventSocket: Sendable {
       socketpair(AF_UNIX, streamType, 0, bytes.assumingMemoryBound(to: Int32.self).baseAddress)
     }
     guard status == 0 else { return nil }
-    for end in [ends.0, ends.1] {
-      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-      _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
-    }
     #if canImport(Darwin)
+      for end in [ends.0, ends.1] {
+        _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
+      }
       var isOn: Int32 = 1
       setsockopt(ends.0, SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<Int32>.size))
     #endif
@@ -46,11 +46,12 @@ final class EventSocket: Sendable {
     #endif
   }
 
+  /// On Linux as the ends are to be, so that no program that another thread starts meanwhile has them.
   private static var streamType: Int32 {
     #if canImport(Darwin)
       SOCK_STREAM
     #else
-      Int32(SOCK_STREAM.rawValue)
+      Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     #endif
   }
 }

@@ -26,8 +26,7 @@ enum ChildProcess {
     _ executable: String, _ arguments: [String], temporaryFolder: String? = nil, limits: Limits = Limits()
   ) -> Outcome? {
     var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { return nil }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    guard sm_open_pipe(&ends) == 0 else { return nil }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,6 +18,8 @@ void lower(pid_t process, __rlimit_resource resource, rlim_t most) {
 }
 
 }  // namespace
+
+int32_t sm_open_pipe(int32_t ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 void sm_limit_process(int32_t process, uint64_t seconds, uint64_t bytes) {
   lower(process, RLIMIT_CPU, seconds);
