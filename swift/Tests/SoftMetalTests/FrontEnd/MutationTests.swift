@@ -10,7 +10,7 @@ import Testing
     "\\\n", ",", "::", "operator", "using ", "typedef ", "constant ", "struct ", "float4(", "=", "(float4)", "\n",
     "++", "--", ".xy", "->", "packed_float3 ", "bool4 b", "array<", "union {", "auto m = ", "for (", "? ", "host_name(",
     "static_cast<", "is_function_constant_defined(", "R\"(", "#if 1\n", "#line 7 \"x\"\n", ") device {", "vec<T, 3> ",
-    ".sum(",
+    ".sum(", "template <typename T ", "simd_sum(1)", "break;", "return ", ": x(1)", "struct {", "static ", "S::", "&",
   ]
 
   private static let vectors = """
@@ -21,8 +21,24 @@ import Testing
       for (int k = 0; k < 3; k++, c--) { p[k] = v[k].sum() + float3(m.xyz); (*p).zx = (d > e).xy ? c.xy : e.yx; }
       return p[0];
     }
+    struct S { struct { int in; }; int x; static const int n; S(int y) : x(y), in{1} { x += get(); } int get() const; };
+    constant const int S::n = 3;
+    template <typename T> T made(const thread T &t, int n) { return n > 1 ? T(t) : t & (n ? t : T(0)); }
+    int exits(int key) { int keys[] = {1, 2}; for (int k : keys) { if (k == key) { return simd_sum(k); } }
+      do if (key++ == 3) { key = simd_sum(1); break; } while (int left = 9 - key); return made(key, 2); }
 
     """
+
+  @Test(arguments: [
+    "<int> [[kernel]] (int x) {}", "int A::x = 3; struct A { static const int x", "struct S { S() : a",
+    "template <typename T void f(const thread T &T) {} >", "#line 9223372036854775807\nint x;\nint y;",
+    "struct A { " + String(repeating: "struct { ", count: 60_000),
+    "void f() { for (float v : a) { if (v > 1) { s = simd_sum(v); return; } } }",
+  ])
+  func sourceThatIsNoneEnds(_ source: String) {
+    let text = SourceText(Array(source.utf8))
+    _ = try? Lowering.program(text, origin: SourceOrigin(label: "x", source: text))
+  }
 
   @Test func loweringEndsAndKeepsLines() {
     var random = SplitMix64(seed: 2026)

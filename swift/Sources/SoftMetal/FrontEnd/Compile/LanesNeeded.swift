@@ -1,4 +1,4 @@
-/// The assembler's word, as `softmetal_executor` has it, that kernels compiled as loops need lanes.
+/// The assembler's word, as `softmetal_threads` has it, that kernels compiled as loops need lanes.
 struct LanesNeeded: Error {
   /// The kernels' numbers in the object.
   let numbers: Set<Int>
@@ -7,9 +7,9 @@ struct LanesNeeded: Error {
 
   /// Nil where a log of clang has no such word.
   init?(log: String) {
-    let words = log.split { $0 == " " || $0 == "\n" }
-    let places = words.indices.dropLast().filter { words[$0] == "sm_needs_lanes" }
-    numbers = Set(places.compactMap { Int(words[$0 + 1]) })
+    let word = "<instantiation>:1:1: error: sm_needs_lanes "
+    let lines = log.split(separator: "\n").filter { $0.hasPrefix(word) }
+    numbers = Set(lines.compactMap { Int($0.dropFirst(word.count)) })
     if numbers.isEmpty { return nil }
   }
 }

@@ -187,7 +187,9 @@ private struct Job {
         entry.metadata.log = program.warnings + entry.metadata.log
         return entry
       } catch let error as LanesNeeded {
-        let names = error.numbers.map { lowered.describedNames[$0 - 1] }
+        // A message of the source's own may look like the word and name any number.
+        let known = error.numbers.filter { lowered.describedNames.indices.contains($0 - 1) }
+        let names = known.map { lowered.describedNames[$0 - 1] }
         guard !needingLanes.isSuperset(of: names) else {
           throw ShaderCompilerError(
             kind: .hostFailure, message: "\(label): internal error: \(names) need lanes and have them")

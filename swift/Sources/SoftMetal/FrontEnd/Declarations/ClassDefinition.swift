@@ -57,10 +57,14 @@ struct ClassDefinition {
     open = head.open
     close = min(list.partner[head.open], list.count)
     bases = Set(span(head.name + 1, open).filter { list.isIdentifier($0) }.map { list.text($0) })
-    addMembers(span(open + 1, close), list)
+    addMembers(span(open + 1, close), list, depth: 0)
   }
 
-  private mutating func addMembers(_ range: Range<Int>, _ list: TokenList) {
+  /// Of structs and unions without a name in one another; clang takes 256 brackets.
+  private static let maximumDepth = 256
+
+  private mutating func addMembers(_ range: Range<Int>, _ list: TokenList, depth: Int) {
+    guard depth < Self.maximumDepth else { return }
     var position = range.lowerBound
     var start = position
     // The name before the parameters of a function, once they are passed.
@@ -89,7 +93,7 @@ struct ClassDefinition {
           addFunction(name, start, list)
           (start, function) = (close + 1, nil)
         } else if Self.keys.contains(list.text(position - 1)), list.text(close + 1) == ";" {
-          addMembers(span(position + 1, close), list)
+          addMembers(span(position + 1, close), list, depth: depth + 1)
           start = close + 1
         } else if Self.isDefinition(start, position, list) {
           start = close + 1

@@ -240,6 +240,7 @@ struct DeclarationScanner {
     let close = list.after(open) - 1
     shape.nameToken = declaratorEnd(before: open)
     if list.text(shape.nameToken) == ">", let angle = list.openingAngle(shape.nameToken) { shape.nameToken = angle - 1 }
+    guard shape.nameToken >= range.lowerBound else { return shape }
     shape.parameters = span(open + 1, close)
     shape.kind = .function
     if list.text(range.upperBound - 1) == "}", list.partner[range.upperBound - 1] >= 0 {

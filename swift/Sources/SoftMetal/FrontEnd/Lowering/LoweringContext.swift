@@ -23,8 +23,9 @@ struct LoweringContext {
     edits.blank(list.byteRange(tokens), in: list.source)
   }
 
+  /// Before the end of the text where no such token is.
   mutating func insert(_ text: String, before token: Int) {
-    edits.insert(text, at: list.tokens[token].range.lowerBound)
+    edits.insert(text, at: list.byteRange(token..<token).lowerBound)
   }
 
   mutating func insert(_ text: String, after token: Int) {

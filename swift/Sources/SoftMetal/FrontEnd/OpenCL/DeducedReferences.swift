@@ -185,7 +185,7 @@ private struct TemplateHeader {
 
   init?(_ head: Range<Int>, _ list: TokenList) {
     guard let open = head.first(where: { list.text($0) == "<" }), list.text(open - 1) == "template",
-      let close = list.closingAngle(open)
+      let close = list.closingAngle(open), close < head.upperBound
     else { return nil }
     self.close = close
     var isNamed = true

@@ -50,7 +50,8 @@ struct LineTable {
     let line = Array(bytes)
     var tokens = Tokenizer.tokenize(line, in: span((line.firstIndex(of: first) ?? 0) + 1, line.count))[...]
     if tokens.first?.text == "line" { tokens = tokens.dropFirst() }
-    guard let number = tokens.first.flatMap({ Int($0.text) }) else { return nil }
+    // Clang takes no more than 31 bits.
+    guard let number = tokens.first.flatMap({ Int32($0.text) }).map(Int.init) else { return nil }
     guard let file = tokens.dropFirst().first, file.kind == .string else {
       return Claim(file: current.file, line: number)
     }

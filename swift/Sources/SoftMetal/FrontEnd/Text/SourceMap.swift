@@ -27,7 +27,8 @@ struct SourceMap {
       return nil
     }
     let start = editedLines.lineStarts[inputLine - 1]
-    let offset = min(start + max(column, 1) - 1, start + editedLines.bytes(ofLine: inputLine).count)
+    // A text that a message of the source's own makes up may say any column.
+    let offset = start + min(max(column, 1) - 1, editedLines.bytes(ofLine: inputLine).count)
     return origin.position(of: edited.sourceOffset(of: offset))
   }
 

@@ -59,9 +59,9 @@ struct TokenList {
     range.map { source.string(tokens[$0].range) }.joined(separator: " ")
   }
 
-  /// The index after the bracket that closes the one at `index`.
+  /// The index after the bracket that closes the one at `index`; `count` beyond the last token.
   func after(_ index: Int) -> Int {
-    min(partner[index] + 1, tokens.count)
+    index < tokens.count ? min(partner[index] + 1, tokens.count) : tokens.count
   }
 
   /// The index of the `{` that the token at `index` is inside of, or nil.
