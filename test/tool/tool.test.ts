@@ -146,6 +146,9 @@ test("compile finds the headers that shaders share, and no others", () => {
   const includes = ['#include "hadamard_formats.h" // codes', '#include "hadamard_formats.h"'];
   const bad = shader("include.metal", ...includes, "kernel void k(device float *x [[buffer(0)]]) { x[0] = missing; }");
   expect(run("compile", bad).stdout).toMatch(/include\.metal:5:55: error: .*'missing'.*\n.* x\[0\] = missing; /);
+  const first = join(folder, "first line.metal");
+  writeFileSync(first, "kernel void k(device float *x [[buffer(0)]]) { y; }");
+  expect(run("compile", first).stdout).toMatch(/first line\.metal:1:48: error: .*'y'.*\n +kernel void k\(/);
   const unknown = run("compile", shader("unknown.metal", '#include "unknown.h"'));
   expect(unknown).toMatchObject({ exitCode: 1, stdout: expect.stringContaining("'unknown.h' file not found") });
 });
