@@ -4,6 +4,7 @@ import { Block } from "../../src/ffi/block.ts";
 import { dtypeCodes, passCodes } from "../../src/ffi/generated/codes.ts";
 import {
   packMAApplyRopeArgs,
+  packMAHadamardQuantizeKvSeqArgs,
   packMAKvCacheCopyArgs,
   packMARun,
   packMATensor,
@@ -71,6 +72,51 @@ test("a run is a pass of its own: waited for, described as recorded, released", 
     expect([...bytes.u32.subarray(0, 5)]).toEqual([1, 2, 1, 4, 0]);
     checkStatus(native, native.ma_pass_release(started));
   }
+});
+
+test("a run describes what it encodes, where that is nothing too", () => {
+  const { close, copy, run, describe, pass, take, out } = scene();
+  using _ = close;
+  const name = Buffer.from("nNew\0");
+  const scalar = take(native.ma_record_scalar(pass, name, 0, 1, out.bytes));
+  checkStatus(native, native.ma_record_use(pass, scalar, name));
+  copy();
+  for (const count of [1, 0]) {
+    const value = Uint32Array.of(count);
+    const started = run({ scalars: ptr(value), scalarCount: 1 });
+    checkStatus(native, native.ma_pass_wait(started));
+    expect(describe(started)).toHaveLength(count);
+  }
+});
+
+test("a block table is checked where no token is written", () => {
+  const { close, pass, tensor, src, cache, out } = scene();
+  using _ = close;
+  const bytes = new Block(structSizes.MATensor);
+  packMATensor(bytes, 0, tensor(cache, 32));
+  checkStatus(native, native.ma_record_tensor(pass, Buffer.from("cache\0"), bytes.bytes, out.bytes));
+  const args = new Block(structSizes.MAHadamardQuantizeKvSeqArgs);
+  packMAHadamardQuantizeKvSeqArgs(args, 0, {
+    srcK: tensor(src, 8),
+    packedK: { ...tensor(cache, 32), dtype: dtypeCodes.u8 },
+    normsK: tensor(cache, 32),
+    srcV: undefined,
+    packedV: undefined,
+    normsV: undefined,
+    positions: undefined,
+    blockTable: {
+      ...tensor(cache, 8),
+      ...{ dtype: dtypeCodes.i32, offsetLow: 0xffff_fffc, offsetHigh: 0xffff_ffff },
+    },
+    params: {
+      ...{ head_dim: 64, num_kv_heads: 1, write_pos_start: 0, cache_capacity: 64, is_sliding: 0, scale_factor_d512: 1 },
+      ...{ codebook_bits: 4, n_tokens: 0, src_tok_offset: 0, n_src_tokens: 1, positions_per_batch: 0, page_tokens: 16 },
+      ...{ n_pages: 4, has_positions: 0, rotaryDim: 0, ropeOffset: 0, attentionScale: 1 },
+    },
+    ...{ packing: 1, batch: 1, pairing: 0, packingV: 0, bitsV: 0, invFreq: 0, invFreqCount: 0 },
+  });
+  const encode = () => checkStatus(native, native.ma_hadamard_quantize_kv_seq(pass, args.bytes));
+  expectRefusal(encode, "buffer-too-small", "blockTable", 32);
 });
 
 test("a released buffer makes a run an error that names the operation", () => {

@@ -186,6 +186,7 @@ describe("by the C ABI, what the package never sends", () => {
     ["a pool below 0", table, { page_tokens: 6, capacity: 12, n_pages: -1 }, "invalidArgument"],
     ["a pool of 2^30 + 1", table, { page_tokens: 6, capacity: 12, n_pages: 2 ** 30 + 1 }, "overflow"],
     ["a pool without a table", {}, { n_pages: 3, softcap: 5 }, "invalidArgument"],
+    ["a pool alone", {}, { n_pages: 3 }, "invalidArgument"],
     ["a ring of 2^30 + 1 slots", {}, { is_sliding: 1, capacity: 2 ** 30 + 1 }, "overflow"],
     ["keys beyond the pages", table, { page_tokens: 3, capacity: 6, n_pages: 4 }, "overflow"],
     ["a pool larger than k", { ...table, ...apart }, { page_tokens: 6, capacity: 12, n_pages: 3 }, "bufferTooSmall"],

@@ -57,11 +57,13 @@ struct RunValues {
 }
 
 extension Recording {
-  /// Encodes all that is recorded into `pass`. Where a pipeline is missing it
-  /// is returned, and `pass` is of no use any more; nor is it after a refusal.
-  func encode(into pass: Pass, _ values: RunValues) throws(StatusError) -> PipelineSlot? {
+  /// Encodes all that is recorded, as `recorded` holds it, into `pass`. Where a
+  /// pipeline is missing it is returned, and `pass` is of no use any more; nor is
+  /// it after a refusal.
+  func encode(into pass: Pass, as recorded: Pass, _ values: RunValues) throws(StatusError) -> PipelineSlot? {
     if !operations.contains(where: { $0.isCheckedAgain(with: values) }) {
       try replay(into: pass)
+      pass.replayed = recorded
       return nil
     }
     for (number, operation) in operations.enumerated() {
@@ -223,11 +225,10 @@ extension Device {
       // Encoding notes what is written; a refusal has no effect.
       let noted = tileClasses.notes
       do throws(StatusError) {
-        if let slot = try recording.encode(into: pass, values) {
+        if let slot = try recording.encode(into: pass, as: recorded, values) {
           tileClasses.restore(noted)
           return slot
         }
-        if pass.records.isEmpty { pass.replayed = recorded }
         try pass.commit(notifies: run.notify == 1)
         return nil
       } catch {

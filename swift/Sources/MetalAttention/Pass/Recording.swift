@@ -16,8 +16,9 @@ final class Recording {
 
     /// Whether a tensor of an operation is this one or a part of it.
     fileprivate func holds(_ place: ArgumentBlock.TensorPlace) -> Bool {
-      place.buffer == tensor.buffer && place.offset >= tensor.offset
-        && place.offset + place.length <= tensor.offset + tensor.length
+      // No operation may have checked the place. That of the tensor lies in a buffer.
+      place.buffer == tensor.buffer && place.offset >= tensor.offset && place.length <= tensor.length
+        && place.offset - tensor.offset <= tensor.length - place.length
     }
   }
 

@@ -9,7 +9,8 @@ enum FlashAttnOptions {
   static func arePresent(_ args: MAFlashAttnPrefillArgs, _ tensors: FlashAttnTensors) -> Bool {
     let options = args.options
     return options.window != 0 || options.softcap != 0 || options.is_sliding != 0 || args.packedKeys != 0
-      || options.page_tokens != 0 || options.capacity != 0 || tensors.hasOptions || FlashAttnTail.isGiven(args)
+      || options.page_tokens != 0 || options.n_pages != 0 || options.capacity != 0 || tensors.hasOptions
+      || FlashAttnTail.isGiven(args)
   }
 
   /// Checks them and fills the fields that follow from others.

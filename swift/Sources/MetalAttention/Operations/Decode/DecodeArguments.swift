@@ -32,7 +32,7 @@ struct DecodeArguments {
     let headDim = args.params.head_dim
     if headDim == DecodeKernel.latent.headDim {
       try require(
-        !Tensor.isPresent(args.v), StatusCode.invalidArgument,
+        !Tensor.isPresent(args.v) && !Tensor.isPresent(args.normsV), StatusCode.invalidArgument,
         "\(TensorName.v) is given with \(arg: "head_dim") \(headDim), where V is the first \(DecodeKernel.latent.valueDim) columns of K"
       )
       try require(

@@ -31,6 +31,9 @@ enum HadamardQuantizeKvSeq {
       from: positions == nil ? params.write_pos_start : nil, "write_pos_start", count: params.n_tokens, "n_tokens")
     let hasTable = Tensor.isPresent(args.blockTable)
     let pages = try HadamardPages(params, hasTable: hasTable)
+    let table = try pages.map { pages throws(StatusError) in
+      try BlockTable.use(args.blockTable, batch: args.batch, pages: params.cache_capacity / pages.tokens, in: pass)
+    }
     guard
       let cache = try HadamardCache(
         params, k, v, batch: args.batch, count: params.n_tokens,
@@ -54,9 +57,6 @@ enum HadamardQuantizeKvSeq {
       operation: .hadamardQuantizeKvSeq, task: .sequence, cache: cache, k: k, v: v,
       values: (source.value, touched),
       position: isFixed ? params.write_pos_start : nil, count: params.n_tokens, batch: args.batch)
-    let table = try pages.map { pages throws(StatusError) in
-      try BlockTable.use(args.blockTable, batch: args.batch, pages: params.cache_capacity / pages.tokens, in: pass)
-    }
     dispatch.places = (positions?.use, table)
     dispatch.rope = rope
     params.heads_of_thread = try Derived.fill(
