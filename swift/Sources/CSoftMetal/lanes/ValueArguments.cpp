@@ -60,11 +60,14 @@ Value *base(Value *place, int64_t &distance) {
   return element->getPointerOperand();
 }
 
-/// Whether a load can be of the parameter, on each of the ways to its place. `through` are the meetings of ways so far.
-bool isReadable(const LoadInst &load, Value *place, int64_t distance, const Arguments &arguments,
+/// Whether a load can be of the parameter, on each of the ways to its place. `through` are the meetings of ways so far,
+/// `room` how many more places may be looked at: where ways part and meet again and again they are without number.
+bool isReadable(const LoadInst &load, Value *place, int64_t distance, const Arguments &arguments, unsigned &room,
                 SmallPtrSet<Value *, 4> through = {}, bool isOnlyWay = true) {
+  if (room == 0) return false;
+  --room;
   while (Value *further = base(place, distance)) place = further;
-  const auto isEach = [&](Value *value) { return isReadable(load, value, distance, arguments, through, false); };
+  const auto isEach = [&](Value *value) { return isReadable(load, value, distance, arguments, room, through, false); };
   if (auto *select = dyn_cast<SelectInst>(place))
     return isEach(select->getTrueValue()) && isEach(select->getFalseValue());
   if (auto *phi = dyn_cast<PHINode>(place)) return through.insert(phi).second && all_of(phi->incoming_values(), isEach);
@@ -92,8 +95,10 @@ uint64_t layOut(Arguments &arguments, uint64_t end) {
     return false;
   });
   for (auto &[index, argument] : arguments)
-    argument.loads.remove_if(
-        [&](LoadInst *load) { return !isReadable(*load, load->getPointerOperand(), 0, arguments); });
+    argument.loads.remove_if([&](LoadInst *load) {
+      unsigned room = 64;
+      return !isReadable(*load, load->getPointerOperand(), 0, arguments, room);
+    });
   eraseWhere([](const ReadArgument &argument) { return argument.loads.empty(); });
   for (auto &[index, argument] : arguments) {
     argument.offset = alignTo(end, alignment);
