@@ -1,7 +1,6 @@
 /// A family of kernels in one table, from which names, pipeline slots and
 /// messages are derived.
 struct KernelFamily {
-  let name: String
   /// The shader files with the entry points of each.
   let sources: [(file: String, kernels: [String])]
   /// A variant has the values of these, the first in its lowest bits.

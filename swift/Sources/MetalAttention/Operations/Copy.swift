@@ -11,7 +11,6 @@ enum Copy {
   private static let longestRow: UInt64 = 1 << 30
 
   static let family = KernelFamily(
-    name: "copy",
     sources: [("copy.metal", table.names)])
 
   private static let table = KernelTable(units.count) { place in "copy_\(units[place[0]])" }

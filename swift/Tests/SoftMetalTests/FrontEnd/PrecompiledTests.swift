@@ -104,8 +104,6 @@ import Testing
       try precompile([.v3])
       #expect(isMissing { try compile(smallSource(2), level: 3) })
       #expect(isMissing { try compile(smallSource(1), level: 3, options: .init(fastMath: false)) })
-      let defines = [ShaderCompiler.Options.Define(name: "N", value: "1")]
-      #expect(isMissing { try compile(smallSource(1), level: 3, options: .init(fastMath: true, defines: defines)) })
     }
 
     @Test func aDamagedEntryCountsAsNone() throws {

@@ -1,7 +1,6 @@
 /// The kernels that decode a quantized cache for prefill, by head size.
 enum FlashAttnDecodeKeys {
   static let family = KernelFamily(
-    name: "flashAttnPrefillCodes",
     sources: [("flash_attn_prefill_decode.metal", table.names)],
     // The format of the codes, as `DecodeFormat.constant` has it.
     constants: [.number(430, bits: 4)],

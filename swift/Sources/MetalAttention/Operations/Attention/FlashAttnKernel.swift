@@ -10,7 +10,6 @@ enum FlashAttnKernel {
   }
 
   static let family = KernelFamily(
-    name: "flashAttnPrefill",
     sources: [("flash_attn_prefill.metal", table.names)],
     // `align_Q`, `align_K`, `has_mask`, `do_causal`, `has_blk`, `has_options`, `is_aligned`, `has_tail`,
     // `splits_probabilities`.

@@ -1,7 +1,6 @@
 /// A kernel of `kv_cache_append.metal`: one for each pair of dtypes.
 enum AppendKernel {
   static let family = KernelFamily(
-    name: "cacheAppend",
     sources: [("kv_cache_append.metal", table.names)],
     // `has_v`, `has_positions`, `has_pages`, `turns`, `interleaved`, `has_rest`, `is_wide`.
     constants: [500, 501, 502, 503, 504, 505, 506],

@@ -9,7 +9,6 @@ enum CopyKernel {
   }
 
   static let family = KernelFamily(
-    name: "cacheCopy",
     sources: [("kv_cache_copy.metal", table.names)],
     // `are_vectors`: a thread moves a vector of elements. `wide_index`: 64-bit indices.
     constants: [0, 1],

@@ -2,7 +2,6 @@
 /// queries of a tile; and by head size what joins the blocks of a query.
 enum DecodeKernel {
   static let family = KernelFamily(
-    name: "flashAttnDecode",
     sources: [
       ("flash_attn_decode.metal", attendTable.names + latentTable.names),
       ("flash_attn_decode_matrices.metal", matrixTable.names),

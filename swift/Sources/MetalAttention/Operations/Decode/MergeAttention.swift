@@ -3,7 +3,6 @@ import CMetalAttention
 /// `ma_merge_attention`: joins results of attention over parts of the keys.
 enum MergeAttention {
   static let family = KernelFamily(
-    name: "mergeAttention",
     sources: [("merge_attention.metal", table.names)],
     dtypes: [.f32, .f16, .bf16])
 

@@ -22,7 +22,6 @@ enum MaskKernel {
   }
 
   static let family = KernelFamily(
-    name: "masks",
     sources: [("flash_attn_mask.metal", table.names)],
     // `are_runs`: a thread stores 16 bools at once.
     constants: [600],

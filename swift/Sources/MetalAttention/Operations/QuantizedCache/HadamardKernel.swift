@@ -12,7 +12,6 @@ enum HadamardKernel {
   }
 
   static let family = KernelFamily(
-    name: "quantizedCache",
     sources: [
       ("hadamard_quantize_kv.metal", sized.names(at: Task.token.rawValue)),
       ("hadamard_quantize_kv_seq.metal", sized.names(at: Task.sequence.rawValue) + mixed.names),

@@ -1,7 +1,6 @@
 /// A kernel of `apply_rope.metal`: one for each pair of dtypes.
 enum RopeKernel {
   static let family = KernelFamily(
-    name: "rope",
     sources: [("apply_rope.metal", table.names)],
     // `interleaved`, `has_k`, `has_positions`, `has_rest`, `is_wide`.
     constants: [400, 401, 402, 403, 404],

@@ -61,10 +61,6 @@ package struct PrecompiledShaders: Sendable {
     hash.combine(options.isSmall ? 1 : 0)
     hash.combine(options.needsRowsOfSIMDGroups ? 1 : 0)
     hash.combine(UInt64(options.languageVersion))
-    for define in options.defines {
-      hash.combine(define.name)
-      hash.combine(define.value)
-    }
     hash.combine(source)
     return hash.name
   }

@@ -18,7 +18,7 @@ enum CompilerFlags {
     _ input: String, to output: String, stubs: String, overlay: String, options: ShaderCompiler.Options
   ) -> [String] {
     ["-x", "c++", "-std=c++17", "-E", "-nostdinc", "-Wno-unknown-pragmas", "-I", stubs, "-ivfsoverlay", overlay]
-      + defines(options) + (options.fastMath ? ["-D__FAST_MATH__=1"] : []) + userDefines(options) + diagnostics + [
+      + defines(options) + (options.fastMath ? ["-D__FAST_MATH__=1"] : []) + diagnostics + [
         input, "-o", output,
       ]
   }
@@ -83,9 +83,5 @@ enum CompilerFlags {
     #else
       return ["-mcpu=native"]
     #endif
-  }
-
-  private static func userDefines(_ options: ShaderCompiler.Options) -> [String] {
-    options.defines.map { "-D\($0.name)=\($0.value)" }
   }
 }

@@ -12,15 +12,8 @@ enum ShaderCompiler {
     var needsRowsOfSIMDGroups = false
     /// 310 for version 3.1 of the language.
     var languageVersion = 310
-    /// Macros defined before the source, in order: name and value.
-    var defines: [Define] = []
     /// The processors that the code is for; nil: this machine's.
     var level: ProcessorLevel?
-
-    struct Define: Hashable, Sendable {
-      let name: String
-      let value: String
-    }
   }
 
   /// Compiles `source`, or takes it from what was compiled ahead of time or from the cache.
@@ -88,10 +81,6 @@ private struct Job {
     hash.combine(HostIdentity.library)
     hash.combine(label)
     hash.combine(kernel ?? "")
-    for define in options.defines {
-      hash.combine(define.name)
-      hash.combine(define.value)
-    }
     hash.combine(source)
     return hash.name
   }
@@ -159,7 +148,7 @@ private struct Job {
   func preprocess(_ work: WorkFolder) throws -> Preprocessed {
     let text = SourceText(source)
     let origin = SourceOrigin(label: label, source: text)
-    if options.defines.isEmpty, Preprocessing.isIdentity(text) { return Preprocessed(text: text, origin: origin) }
+    if Preprocessing.isIdentity(text) { return Preprocessed(text: text, origin: origin) }
     // No source includes a file of this name.
     let input = work.path + "/text to preprocess"
     let output = work.path + "/source.ii"
