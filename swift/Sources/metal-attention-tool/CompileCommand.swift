@@ -58,7 +58,7 @@ struct CompileCommand: ParsableCommand {
       // An empty one is no source, and a blank one is.
       try device.register(source: included.text.isEmpty ? "\n" : included.text, name: included.name)
     }
-    try device.register(source: suffixed(text, of: file), name: file)
+    try device.register(source: text, name: file, macro: "KERNEL_SUFFIX", value: "\"\(Self.suffix)\"")
     try device.compileRegisteredSources()
     let kernels = try device.kernelNames().filter { !builtIn.contains($0) }
     guard !kernels.isEmpty else { throw ValidationError("\(file) has no kernel") }
@@ -83,14 +83,8 @@ struct CompileCommand: ParsableCommand {
     return failures
   }
 
-  /// Tells the kernels of a file of the library from those that are built in.
+  /// Tells the kernels that `common/instantiate.h` makes of a file of the library from those that are built in.
   private static let suffix = "_of_this_file"
-
-  /// The text of a file with names of its own for the kernels that `common/instantiate.h` makes.
-  private func suffixed(_ text: String, of file: String) -> String {
-    let name = file.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-    return "#line 1 \"macros\"\n#define KERNEL_SUFFIX \"\(Self.suffix)\"\n#line 1 \"\(name)\"\n\(text)"
-  }
 
   /// The kernel's name in the file.
   private func original(_ kernel: String) -> String {

@@ -27,11 +27,26 @@ final class OpenDevice {
   }
 
   /// Registers shader source; `name` is what messages call it.
-  func register(source: String, name: String) throws {
+  func register(source: String, name: String) throws { try register(source, name, nil) }
+
+  /// The same with a macro.
+  func register(source: String, name: String, macro: String, value: String) throws {
+    try macro.withCString { macro in
+      try value.withCString { value in
+        try withUnsafePointer(to: MAMacro(name: macro, value: value)) { macros in
+          var options = MASourceOptions()
+          (options.macros, options.macroCount) = (macros, 1)
+          try register(source, name, &options)
+        }
+      }
+    }
+  }
+
+  private func register(_ source: String, _ name: String, _ options: UnsafePointer<MASourceOptions>?) throws {
     var source = source
     try source.withUTF8 { bytes in
       try bytes.withMemoryRebound(to: CChar.self) { characters in
-        try check(ma_source_register(handle, name, characters.baseAddress, UInt64(characters.count), nil))
+        try check(ma_source_register(handle, name, characters.baseAddress, UInt64(characters.count), options))
       }
     }
   }
