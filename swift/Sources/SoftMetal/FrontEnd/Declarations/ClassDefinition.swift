@@ -60,11 +60,9 @@ struct ClassDefinition {
     addMembers(span(open + 1, close), list, depth: 0)
   }
 
-  /// Of structs and unions without a name in one another; clang takes 256 brackets.
-  private static let maximumDepth = 256
-
+  /// - Parameter depth: structs and unions without a name that it is inside of.
   private mutating func addMembers(_ range: Range<Int>, _ list: TokenList, depth: Int) {
-    guard depth < Self.maximumDepth else { return }
+    guard depth < TokenList.maximumDepth else { return }
     var position = range.lowerBound
     var start = position
     // The name before the parameters of a function, once they are passed.

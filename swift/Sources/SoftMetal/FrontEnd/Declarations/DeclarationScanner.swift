@@ -17,9 +17,7 @@ struct DeclarationScanner {
     self.list = list
   }
 
-  /// Of nested namespaces; clang takes 256 brackets.
-  private static let maximumDepth = 256
-
+  /// - Parameter depth: namespaces that it is inside of.
   private mutating func scan(_ range: Range<Int>, qualifier: String, depth: Int) {
     var position = range.lowerBound
     while position < range.upperBound {
@@ -28,7 +26,7 @@ struct DeclarationScanner {
         position += 1
       } else if let open = scopeStart(position, in: range) {
         let close = min(list.partner[open], range.upperBound)
-        if depth < Self.maximumDepth {
+        if depth < TokenList.maximumDepth {
           scan(span(open + 1, close), qualifier: qualifier + scopeName(position, open), depth: depth + 1)
         }
         position = close + 1

@@ -3,9 +3,8 @@ struct IntegerExpression {
   private let list: TokenList
   private var position: Int
   private let end: Int
-  /// Parentheses and signs around, of which clang takes 256 too.
+  /// Parentheses and signs around.
   private var depth: Int
-  private static let maximumDepth = 256
 
   /// Nil for an expression that names something, for one that has no value, and for one too deep.
   static func value(of tokens: Range<Int>, _ list: TokenList) -> Int? { value(of: tokens, list, depth: 0) }
@@ -45,7 +44,7 @@ struct IntegerExpression {
   }
 
   private mutating func unary() -> Int? {
-    guard position < end, depth < Self.maximumDepth else { return nil }
+    guard position < end, depth < TokenList.maximumDepth else { return nil }
     depth += 1
     defer { depth -= 1 }
     let token = position

@@ -16,6 +16,8 @@ struct TokenList {
   /// closing one and any other token -1.
   let partner: [Int]
   let isBalanced: Bool
+  /// How many brackets in one another clang takes.
+  static let maximumDepth = 256
   /// Whether a comment has no end.
   let endsInComment: Bool
 
