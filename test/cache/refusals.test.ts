@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { openWith } from "../../scripts/lib/open-device.ts";
 import { KvSequence } from "../../src/cache/sequence.ts";
+import { elementCount } from "../../src/device/tensor.ts";
 import { Device, KvCache, type KvCacheOptions, type Pass, type Tensor } from "../../src/index.ts";
 import { expectRefusal, rejectionOf, thrownBy } from "../helpers/errors.ts";
 
@@ -208,13 +209,7 @@ describe("a step", () => {
     const [sinks, lse] = [device.tensor("f32", [2]), device.tensor("f32", [2, 2])];
     const before = pass.describe().length;
     const first = (of: Tensor<"f32">, shape: number[]) =>
-      of
-        .reshape([of.length])
-        .slice(
-          0,
-          shape.reduce((a, b) => a * b),
-        )
-        .reshape(shape);
+      of.reshape([of.length]).slice(0, elementCount(shape)).reshape(shape);
     const calls: [argument: string, other: string, args: object][] = [
       ["out", "q", { q, out: q }],
       ["out", "lse", { q, out, lse: first(out, [2, 2]) }],
