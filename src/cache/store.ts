@@ -32,7 +32,7 @@ export interface RingRows {
   readonly first: number;
 }
 
-/** All pages of a layer, and runs of them by number and count. */
+/** All pages of a layer, and runs of them by number and count, the oldest view first. */
 interface LayerPages {
   readonly whole: PageView;
   readonly views: Map<number, PageView>;
@@ -51,13 +51,18 @@ export class Store {
   readonly rowBytes: number;
   readonly normBytes: number;
   readonly #layers: LayerPages[];
-  readonly #tensors: Tensor[] = [];
+  /** How many views of a layer are kept. */
+  readonly #mostViews: number;
+  readonly #tensors = new Set<Tensor>();
 
   constructor(device: Device, config: KvCacheConfig, pageCount: number, pageTokens: number, first = 0) {
     this.#first = first;
     this.pageCount = pageCount;
     this.pageTokens = pageTokens;
-    const { layers, nKvHeads, k, v, storage } = config;
+    const { layers, nKvHeads, k, v, storage, kind, sequences } = config;
+    // Of a pool, encoded writes alone take views: of the newest page of each sequence. Of other memory recorded passes
+    // hold them, and there are no more than runs of sequences.
+    this.#mostViews = kind === "paged" ? 2 * sequences : Number.POSITIVE_INFINITY;
     const vectors = layers * pageCount * nKvHeads * pageTokens;
     this.rowBytes = vectors * (k.rowBytes + v.rowBytes);
     this.normBytes = vectors * 4 * (k.normsPerPos + v.normsPerPos);
@@ -101,9 +106,20 @@ export class Store {
           norms && this.#keep(norms.slice(start, start + count)),
         );
       view = { k: part(whole.k), v: part(whole.v) };
+      const [oldest] = views.keys();
+      if (oldest !== undefined && views.size >= this.#mostViews) this.#forget(views, oldest);
       views.set(key, view);
     }
     return view;
+  }
+
+  #forget(views: Map<number, PageView>, key: number): void {
+    const view = views.get(key);
+    views.delete(key);
+    for (const tensor of view === undefined ? [] : tensorsOfView(view)) {
+      tensor.dispose();
+      this.#tensors.delete(tensor);
+    }
   }
 
   /** Copies the first slots of a page to another, in every layer. No pass may be using either. */
@@ -146,9 +162,7 @@ export class Store {
   /** The tensors that hold tokens of a layer, or of all. */
   tensorsOf(layer?: number): Tensor[] {
     const layers = layer === undefined ? this.#layers : [this.#pagesOf(layer)];
-    return layers.flatMap(({ whole: { k, v } }) =>
-      [k.rows, k.norms, v.rows, v.norms].filter((tensor) => tensor !== undefined),
-    );
+    return layers.flatMap(({ whole }) => tensorsOfView(whole));
   }
 
   /** Calls `visit` with each tensor that holds tokens; `name` is one for files. */
@@ -166,9 +180,13 @@ export class Store {
   }
 
   #keep<T extends Tensor>(tensor: T): T {
-    this.#tensors.push(tensor);
+    this.#tensors.add(tensor);
     return tensor;
   }
+}
+
+function tensorsOfView({ k, v }: PageView): Tensor[] {
+  return [k.rows, k.norms, v.rows, v.norms].filter((tensor) => tensor !== undefined);
 }
 
 function viewOf(format: StreamFormat, rows: Tensor, norms: Tensor<"f32"> | undefined): StreamView {
