@@ -53,34 +53,6 @@ export interface DecodeResult {
   readonly lse: Float64Array;
 }
 
-/** What {@link referenceMerge} joins: rows [rows, valueDim] and their logarithms. */
-export interface DecodePart {
-  readonly out: ArrayLike<number>;
-  readonly lse: ArrayLike<number>;
-}
-
-/** The result over the keys of all parts: the mean of their rows, weighted by e^lse. */
-export function referenceMerge(parts: readonly DecodePart[], rows: number, valueDim: number): DecodeResult {
-  const out = new Float64Array(rows * valueDim);
-  const logarithms = new Float64Array(rows).fill(Number.NEGATIVE_INFINITY);
-  for (let row = 0; row < rows; row++) {
-    const maximum = parts.reduce((most, part) => Math.max(most, at(part.lse, row)), Number.NEGATIVE_INFINITY);
-    if (maximum === Number.NEGATIVE_INFINITY) continue;
-    const weights = parts.map((part) => exp(at(part.lse, row) - maximum));
-    const sum = weights.reduce((total, weight) => total + weight, 0);
-    logarithms[row] = maximum + log(sum);
-    for (const [i, part] of parts.entries()) {
-      const weight = at(weights, i) / sum;
-      if (weight === 0) continue;
-      for (let d = 0; d < valueDim; d++) {
-        const place = row * valueDim + d;
-        out[place] = at(out, place) + weight * at(part.out, place);
-      }
-    }
-  }
-  return { out, lse: logarithms };
-}
-
 /** Whether a row sees a key that the cache has. */
 function sees({ length, rows, window, tree }: DecodeProblem, row: number, key: number): boolean {
   const position = length - rows + row;

@@ -12,5 +12,6 @@ export * from "./kvCacheAppend.ts";
 export * from "./kvCacheCopy.ts";
 export * from "./log.ts";
 export * from "./masks.ts";
+export * from "./mergeAttention.ts";
 export * from "./quantizedCodes.ts";
 export * from "./rounding.ts";
