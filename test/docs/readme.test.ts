@@ -138,6 +138,28 @@ describe("the documents and the code name the same things", () => {
     expect(folders.filter((name) => !new RegExp(`\\b${name}\\b`).test(map))).toEqual([]);
   });
 
+  test("each operation has a row of its files, and each shader is in one", () => {
+    const [, section = ""] = read("CONTRIBUTING.md").split("## An operation's files\n");
+    const lines = [...section.replace(/^## .*/ms, "").matchAll(/^\| (`.*|operation .*) \|$/gm)];
+    const [head = [], ...rows] = lines.map(([, line = ""]) =>
+      line.split(" | ").map((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name)),
+    );
+    const calls = [...read("docs/calls.md").matchAll(/^\| `(\w+)\(pass, /gm)].map(([, name = ""]) => name);
+    expect(calls.length).toBeGreaterThanOrEqual(15);
+    expect(rows.flatMap(([operation = []]) => operation).sort()).toEqual(calls.sort());
+
+    const files = rows.map((cells) => cells.map((names, i) => names.map((name) => `${head[i]?.[0] ?? ""}${name}`)));
+    const missing = files.flatMap(([, ...cells]) => cells.flat()).filter((file) => !existsSync(join(root, file)));
+    expect(missing).toEqual([]);
+    const elsewhere = files.filter(
+      ([operation, call]) => !read(`${call?.[0]}`).includes(`function ${operation?.[0]}(`),
+    );
+    expect(elsewhere).toEqual([]);
+    const shaders = readdirSync(join(root, "shaders")).filter((name) => name.endsWith(".metal"));
+    const listed = new Set(rows.flatMap(([, , , names = []]) => names));
+    expect(shaders.filter((name) => !listed.has(name))).toEqual(["copy.metal"]); // of pass.copy
+  });
+
   test("the pages name every operation, class and error code", () => {
     const exported = Object.keys(api).filter((name) =>
       /^(?:flash|kvCache|hadamard|dequantize|build|classify|Device|MetalAttentionError)/.test(name),
