@@ -33,7 +33,7 @@ export type MetalAttentionErrorCode =
   | "disposed";
 
 /** What an error carries beside its code and message. */
-export interface MetalAttentionErrorDetails {
+interface MetalAttentionErrorDetails {
   /** Name of the argument at fault, as the caller wrote it. */
   readonly argument?: string | undefined;
   /** The error underneath. */

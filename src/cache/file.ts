@@ -59,7 +59,7 @@ const savedOptions = z.record(z.string(), z.unknown());
 export type SavedSequence = z.output<typeof savedSequences>[number];
 
 /** @internal A file that was read, and fits this library. */
-export interface SavedCache {
+interface SavedCache {
   readonly options: KvCacheOptions;
   readonly ropeNotes: readonly (string | undefined)[];
   readonly sequences: readonly SavedSequence[];

@@ -19,7 +19,7 @@ export interface KvCacheMemory {
 }
 
 /** @internal What a step of more tokens than usual has in place of parts of a cache's memory. */
-export type LongParts = Pick<KvMemory, "config" | "store" | "tail" | "table">;
+type LongParts = Pick<KvMemory, "config" | "store" | "tail" | "table">;
 
 /** Calls `make`; where a tensor is larger than there can be, names the option in place of the tensor's axes. */
 function sizedBy<T>(argument: string, make: () => T): T {

@@ -5,7 +5,7 @@ import type { SequenceState } from "./state.ts";
 import type { Store } from "./store.ts";
 
 /** @internal A tensor of a cache as far as sequences have something in it. */
-export interface SavedTensor {
+interface SavedTensor {
   readonly name: string;
   readonly tensor: Tensor;
   /** Of what is saved. */

@@ -95,7 +95,7 @@ export function cutTo(config: KvCacheConfig, state: SequenceState, length: numbe
 }
 
 /** @internal A run of positions that lies in one page. */
-export interface Piece {
+interface Piece {
   readonly store: "main" | "keep";
   readonly page: number;
   /** Slot of the first in the page; of a ring, before wrapping. */

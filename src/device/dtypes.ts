@@ -30,7 +30,7 @@ export interface DTypeViews {
 }
 
 /** Facts about one element type. */
-export interface DTypeTraits<T extends DType> {
+interface DTypeTraits<T extends DType> {
   /** Value of the type in the C ABI (`MA_DTYPE_*`). */
   readonly code: number;
   /** Bytes per element. */
@@ -62,7 +62,7 @@ export const dtypes: { readonly [T in DType]: DTypeTraits<T> } = {
 };
 
 /** Whether `value` names an element type. */
-export function isDType(value: unknown): value is DType {
+function isDType(value: unknown): value is DType {
   return typeof value === "string" && Object.hasOwn(dtypes, value);
 }
 

@@ -48,7 +48,7 @@ export function shareTensor(
 }
 
 /** @internal What a tensor is made of that another device has shared. */
-export interface AdoptedTensor {
+interface AdoptedTensor {
   readonly memory: BufferMemory;
   readonly dtype: DType;
   readonly shape: readonly number[];

@@ -9,7 +9,7 @@ import { encodeText } from "./text.ts";
 export type ConstantScalar = number | boolean | bigint;
 
 /** @internal A function constant that has been checked, by its index or by its name. */
-export interface CheckedConstant {
+interface CheckedConstant {
   readonly index?: number | undefined;
   readonly name?: string | undefined;
   readonly dtype: DType;
@@ -36,7 +36,7 @@ function encode(dtype: DType, components: readonly ConstantScalar[]): ArrayBuffe
 }
 
 /** @internal A list of `MAConstant`, and the names that it points to. */
-export interface PackedConstants {
+interface PackedConstants {
   readonly list: Block;
   readonly names: readonly Block[];
 }

@@ -4,7 +4,7 @@ import type { Native } from "./library.ts";
 import { type LayoutStruct, nativeLayouts } from "./nativeLayout.ts";
 
 /** The result of comparing layouts. */
-export interface LayoutCheck {
+interface LayoutCheck {
   /** Structs that were compared. */
   readonly structs: number;
   readonly abiVersion: number;

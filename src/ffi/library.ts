@@ -33,13 +33,13 @@ const root = import.meta.path.endsWith("/src/ffi/library.ts") ? join(import.meta
 const loaded = new Map<string, Native>();
 
 /** A file by its path, or by a URL as a bundler gives it: `new URL(imported, import.meta.url)`. */
-export type FileName = string | URL;
+type FileName = string | URL;
 
 /** Kernels by their file, in memory that the library reads from now on. */
 const provided = new Map<string, Uint8Array>();
 
 /** What a search for the library found. */
-export interface LibrarySearch {
+interface LibrarySearch {
   /** Undefined where no place had it. */
   readonly native: Native | undefined;
   /** One line for each place searched, in order: the file, why it was a candidate, and the outcome. */

@@ -142,7 +142,7 @@ function useTail(given: AttentionTail, device: DeviceLifetime): TailOption {
 }
 
 /** @internal Heads of a call, and what has as many. */
-export interface OptionAxes {
+interface OptionAxes {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;

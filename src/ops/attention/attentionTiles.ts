@@ -2,7 +2,7 @@ import { refused } from "../../checks.ts";
 import { support } from "../../ffi/support.ts";
 
 /** How `flash_attn_prefill` partitions its work: a threadgroup owns `queryTile` rows and walks the keys `keyTile` at a time. */
-export interface AttentionTiles {
+interface AttentionTiles {
   readonly queryTile: number;
   readonly keyTile: number;
   /** SIMD groups of a threadgroup, along its rows and the values of a head. */

@@ -71,7 +71,7 @@ export interface QuantizedWalkArgs {
 export interface QuantizedCacheArgs extends QuantizedFormatArgs, QuantizedWalkArgs {}
 
 /** The argument of an operation that holds head vectors, and the axes it has. */
-export interface VectorsArgument {
+interface VectorsArgument {
   readonly name: "src" | "out";
   readonly axes: readonly string[];
   /** Which of them is nKvHeads, counted from the last, which is headDim and 1. */
