@@ -178,11 +178,7 @@ function encode({ native, handle, device }: PassLifetime, args: FlashAttnDecodeA
   const headDim = fromEnd(q, 1);
   const isLatent = headDim === latentHeadDim;
   const valueDim = isLatent ? latentValueDim : headDim;
-  const out = useBatched(args.out, device, "out", 3, "[H, nQ, D]");
-  checkAxis("out", "B", batchOf(out, 3), batch, "q");
-  checkAxis("out", "H", fromEnd(out, 3), heads, "q");
-  checkAxis("out", "nQ", fromEnd(out, 2), rows, "q");
-  checkAxis("out", "D", fromEnd(out, 1), valueDim, isLatent ? "V, the first columns of K" : "q");
+  const out = useOut(args.out, device, q, valueDim);
   const givenLse = args.lse;
   const lse = givenLse === undefined ? undefined : useLse(givenLse, device, batch, heads, rows);
   const givenLengths = args.seqLens;
@@ -198,16 +194,12 @@ function encode({ native, handle, device }: PassLifetime, args: FlashAttnDecodeA
 
   const axes = blockTable === undefined ? "B, Hkv, capacity" : "nPages, Hkv, pageTokens";
   const streamOfK = useCache(k, device, "k", headDim, axes);
-  const { shape } = streamOfK.rows;
-  let streamOfV: DecodeStream | undefined;
-  if (isLatent) {
-    if (v !== undefined)
-      throw refused("v", `given with a D of ${headDim}, where V is the first ${valueDim} columns of K`);
-  } else {
-    streamOfV = useCache(v, device, "v", headDim, axes);
-    checkSameRows("v", streamOfV.rows.shape, "k", shape);
+  if (isLatent && v !== undefined) {
+    throw refused("v", `given with a D of ${headDim}, where V is the first ${valueDim} columns of K`);
   }
+  const streamOfV = isLatent ? undefined : useValues(v, device, streamOfK, headDim, axes);
   const slots = fromEnd(streamOfK.rows, 2);
+  const { shape } = streamOfK.rows;
   const planes = shape.length === 4 ? (shape[0] as number) : 1;
   if (blockTable === undefined) checkAxis("k", "B", planes, batch, "q");
   const isSliding = checkFlag(args.isSliding, "isSliding");
@@ -262,6 +254,27 @@ function encode({ native, handle, device }: PassLifetime, args: FlashAttnDecodeA
   record.bitsV = streamOfV?.bits ?? 0;
   packMAFlashAttnDecodeArgs(block, 0, record);
   checkStatus(native, native.ma_flash_attn_decode(handle, block.address));
+}
+
+function useOut(value: unknown, device: DeviceLifetime, q: TensorRange, valueDim: number): TensorRange {
+  const range = useBatched(value, device, "out", 3, "[H, nQ, D]");
+  checkAxis("out", "B", batchOf(range, 3), batchOf(q, 3), "q");
+  checkAxis("out", "H", fromEnd(range, 3), fromEnd(q, 3), "q");
+  checkAxis("out", "nQ", fromEnd(range, 2), fromEnd(q, 2), "q");
+  checkAxis("out", "D", fromEnd(range, 1), valueDim, valueDim === fromEnd(q, 1) ? "q" : "V, the first columns of K");
+  return range;
+}
+
+function useValues(
+  value: unknown,
+  device: DeviceLifetime,
+  keys: DecodeStream,
+  headDim: number,
+  axes: string,
+): DecodeStream {
+  const stream = useCache(value, device, "v", headDim, axes);
+  checkSameRows("v", stream.rows.shape, "k", keys.rows.shape);
+  return stream;
 }
 
 function useLse(value: unknown, device: DeviceLifetime, batch: number, heads: number, rows: number): TensorRange {
