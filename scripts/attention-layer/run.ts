@@ -33,6 +33,12 @@ export interface LayerResults {
   readonly roundTrip: RoundTrip | undefined;
 }
 
+/** The tensors of the layer. */
+type LayerTensors = ReturnType<typeof makeTensors>;
+
+/** A row of the table that is yet to run. */
+type Work = readonly [name: string, bytes: number, encode: (pass: Pass) => void];
+
 /** Runs the layer: prefill, the prompt into cache and ring, the decode tokens into the ring. */
 export function runLayer(
   device: Device,
@@ -40,88 +46,95 @@ export function runLayer(
   choice: AttentionChoice,
   progress: Progress,
 ): LayerResults {
+  const tensors = makeTensors(device, inputs, choice);
+  const uploaded = upload(tensors, inputs, progress);
+  const work = workOf(device, inputs, choice, tensors);
+  const compiled = compile(device, work, progress);
+  const run = work.map((row) => runStep(device, row, progress));
+  const { out, chunked, cache, ring, roundTrip } = tensors;
+  return { steps: [uploaded, compiled, ...run], out, chunked, cache, ring, roundTrip };
+}
+
+function makeTensors(device: Device, inputs: LayerInputs, { dtype, chunk, kv }: AttentionChoice) {
   const { tokens, heads, kvHeads, headDim } = inputs;
-  const steps: Step[] = [];
   const keyValue = <T extends "f32" | "f16" | "bf16">(dtype: T, shape: readonly number[]): KeyValue<T> => ({
     k: device.tensor(dtype, shape),
     v: device.tensor(dtype, shape),
   });
-  const { dtype, chunk, kv } = choice;
-  const q = device.tensor(dtype, [1, tokens, heads, headDim]);
-  const out = device.tensor(dtype, q.shape);
-  const chunked = chunk === undefined ? undefined : device.tensor(dtype, q.shape);
-  const attended = keyValue(dtype, [1, tokens, kvHeads, headDim]);
-  const all = keyValue("f32", [tokens + decodeTokens, kvHeads, headDim]);
-  const cache = keyValue("f16", [kvHeads, tokens, headDim]);
-  const ring = keyValue("f16", [kvHeads, ringSlots, headDim]);
-  const roundTrip = kv === undefined ? undefined : makeRoundTrip(device, kv, dtype, inputs);
+  const shape = [1, tokens, heads, headDim];
+  return {
+    q: device.tensor(dtype, shape),
+    out: device.tensor(dtype, shape),
+    chunked: chunk === undefined ? undefined : device.tensor(dtype, shape),
+    /** K and V of the prompt, as attention reads them. */
+    attended: keyValue(dtype, [1, tokens, kvHeads, headDim]),
+    /** Those of the prompt and of the decode tokens. */
+    all: keyValue("f32", [tokens + decodeTokens, kvHeads, headDim]),
+    cache: keyValue("f16", [kvHeads, tokens, headDim]),
+    ring: keyValue("f16", [kvHeads, ringSlots, headDim]),
+    roundTrip: kv === undefined ? undefined : makeRoundTrip(device, kv, dtype, inputs),
+  };
+}
 
-  const uploaded = [q, attended.k, attended.v, all.k, all.v];
-  const uploadStart = performance.now();
-  progress.run("q, k, v to the device", () => {
-    const promptLength = tokens * kvHeads * headDim;
+function upload({ q, attended, all }: LayerTensors, inputs: LayerInputs, progress: Progress): Step {
+  const name = "q, k, v to the device";
+  const start = performance.now();
+  progress.run(name, () => {
     q.set(inputs.q);
-    attended.k.set(inputs.k.subarray(0, promptLength));
-    attended.v.set(inputs.v.subarray(0, promptLength));
+    attended.k.set(inputs.k.subarray(0, attended.k.length));
+    attended.v.set(inputs.v.subarray(0, attended.v.length));
     all.k.set(inputs.k);
     all.v.set(inputs.v);
   });
-  steps.push({
-    name: "q, k, v to the device",
+  return {
+    name,
     kernel: "",
     dispatches: 0,
-    bytes: bytesOf(uploaded),
-    hostTime: (performance.now() - uploadStart) / 1000,
-  });
-
-  let built: BuiltMask | undefined;
-  const buildMask = (pass: Pass) => {
-    built = encodeMask(pass, device, choice, headDim, 0, tokens);
+    bytes: bytesOf([q, attended.k, attended.v, all.k, all.v]),
+    hostTime: (performance.now() - start) / 1000,
   };
+}
+
+/** What the layer encodes, in the order in which it runs. */
+function workOf(device: Device, inputs: LayerInputs, choice: AttentionChoice, tensors: LayerTensors): Work[] {
+  const { tokens, kvHeads, headDim } = inputs;
+  const { q, out, chunked, attended, all, cache, ring, roundTrip } = tensors;
   const attention = { q, ...attended };
   const prompt = { k: all.k.slice(0, tokens), v: all.v.slice(0, tokens) };
-  const promptToCache = (pass: Pass) =>
-    kvCacheCopySeq(pass, {
-      k: { src: prompt.k, cache: cache.k },
-      v: { src: prompt.v, cache: cache.v },
-      seqPosStart: 0,
-    });
   // A ring keeps the end of a longer prompt.
   const ringStart = Math.max(0, tokens - ringSlots);
-  const promptToRing = (pass: Pass) =>
-    kvCacheCopySeq(pass, {
-      k: { src: prompt.k, cache: ring.k },
-      v: { src: prompt.v, cache: ring.v },
-      seqPosStart: ringStart,
-      isSliding: true,
-      srcTokOffset: ringStart,
-    });
   const decoded = Array.from({ length: decodeTokens }, (_, i) => ({
     position: tokens + i,
     k: token(all.k, tokens + i),
     v: token(all.v, tokens + i),
   }));
-  const decode = (pass: Pass) => {
-    for (const { position, k, v } of decoded) {
-      kvCacheCopyBatch(pass, {
-        k: { src: k, cache: ring.k },
-        v: { src: v, cache: ring.v },
-        seqPos: position,
-        isSliding: true,
-      });
-    }
-  };
-
   const rowBytes = kvHeads * headDim * (4 + 2) * 2;
   const prefillBytes = bytesOf([q, attended.k, attended.v, out]);
-  const maskBytes = tokens * tokens * (choice.mask === "bool" ? 1 : 2);
-  const work: [name: string, bytes: number, encode: (pass: Pass) => void][] = [
+
+  let built: BuiltMask | undefined;
+  const work: Work[] = [];
+  if (choice.mask !== "none") {
+    const maskBytes = tokens * tokens * (choice.mask === "bool" ? 1 : 2);
+    const buildMask = (pass: Pass) => {
+      built = encodeMask(pass, device, choice, headDim, 0, tokens);
+    };
+    work.push(["mask and its tile classes", 2 * maskBytes, buildMask]);
+  }
+  work.push(
     ["causal prefill", prefillBytes, (pass) => encodeWhole(pass, attention, out, built)],
-    ["K and V into the cache", tokens * rowBytes, promptToCache],
-    ["the prompt's end into the ring", (tokens - ringStart) * rowBytes, promptToRing],
-    [`${decodeTokens} decode tokens into the ring`, decodeTokens * rowBytes, decode],
-  ];
-  if (choice.mask !== "none") work.unshift(["mask and its tile classes", 2 * maskBytes, buildMask]);
+    ["K and V into the cache", tokens * rowBytes, (pass) => promptToCache(pass, prompt, cache)],
+    [
+      "the prompt's end into the ring",
+      (tokens - ringStart) * rowBytes,
+      (pass) => promptToRing(pass, prompt, ring, ringStart),
+    ],
+    [
+      `${decodeTokens} decode tokens into the ring`,
+      decodeTokens * rowBytes,
+      (pass) => decodeToRing(pass, decoded, ring),
+    ],
+  );
+  const { chunk } = choice;
   if (chunk !== undefined && chunked !== undefined) {
     const encode = (pass: Pass) => encodeChunks(pass, device, choice, chunk, attention, chunked);
     work.push([`prefill in chunks of ${chunk}`, prefillBytes, encode]);
@@ -140,23 +153,50 @@ export function runLayer(
       ["prefill over what was read back", prefillBytes, attend],
     );
   }
-  steps.push(
-    compile(
-      device,
-      work.map(([, , encode]) => encode),
-      progress,
-    ),
-  );
-  for (const [name, bytes, encode] of work) steps.push(runStep(device, name, bytes, encode, progress));
-  return { steps, out, chunked, cache, ring, roundTrip };
+  return work;
+}
+
+function promptToCache(pass: Pass, prompt: KeyValue<"f32">, cache: KeyValue<"f16">): void {
+  kvCacheCopySeq(pass, {
+    k: { src: prompt.k, cache: cache.k },
+    v: { src: prompt.v, cache: cache.v },
+    seqPosStart: 0,
+  });
+}
+
+/** The tokens of the prompt from position `start` on. */
+function promptToRing(pass: Pass, prompt: KeyValue<"f32">, ring: KeyValue<"f16">, start: number): void {
+  kvCacheCopySeq(pass, {
+    k: { src: prompt.k, cache: ring.k },
+    v: { src: prompt.v, cache: ring.v },
+    seqPosStart: start,
+    isSliding: true,
+    srcTokOffset: start,
+  });
+}
+
+/** A token, f32 [kvHeads, headDim], and where it goes. */
+interface PlacedToken extends KeyValue<"f32"> {
+  readonly position: number;
+}
+
+function decodeToRing(pass: Pass, decoded: readonly PlacedToken[], ring: KeyValue<"f16">): void {
+  for (const { position, k, v } of decoded) {
+    kvCacheCopyBatch(pass, {
+      k: { src: k, cache: ring.k },
+      v: { src: v, cache: ring.v },
+      seqPos: position,
+      isSliding: true,
+    });
+  }
 }
 
 /** Encodes everything into a pass that never runs, so that the first compile of a kernel has a row of its own. */
-function compile(device: Device, work: readonly ((pass: Pass) => void)[], progress: Progress): Step {
+function compile(device: Device, work: readonly Work[], progress: Progress): Step {
   using pass = device.pass();
   const start = performance.now();
   progress.run("compiling the shaders (kept for the next run)", () => {
-    for (const encode of work) encode(pass);
+    for (const [, , encode] of work) encode(pass);
   });
   return {
     name: "shaders compiled or loaded",
@@ -167,7 +207,7 @@ function compile(device: Device, work: readonly ((pass: Pass) => void)[], progre
   };
 }
 
-function runStep(device: Device, name: string, bytes: number, encode: (pass: Pass) => void, progress: Progress): Step {
+function runStep(device: Device, [name, bytes, encode]: Work, progress: Progress): Step {
   using pass = device.pass();
   const start = performance.now();
   encode(pass);
