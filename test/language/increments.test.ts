@@ -27,6 +27,13 @@ const cases: Case[] = numberTypes.flatMap((type): Case[] => [
 
 cases.push(
   {
+    name: "a bool counts up to true and stays there, as in C++14",
+    code: "bool b = i > 0; const bool was = b++; const bool is = ++b; out[0] = was; out[1] = is; out[2] = b;",
+    out: "int",
+    threads: 1,
+    expected: [0, 1, 1],
+  },
+  {
     name: "for loops that count vectors, one and several at a time",
     code: `int s = 0; for (int4 v = int4(0, 10, 20, 30); v.x < 3; v++) { s += v.y; } int n = 0;
       for (float2 f = 0, g = 5; f.x < 4 && g.y > 2; ++f, g--, n++) { s += int(f.x * 100); } out[0] = s; out[1] = n;`,
