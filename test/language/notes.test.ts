@@ -35,6 +35,8 @@ const notes: readonly (readonly [string, string, RegExp])[] = [
   ],
   ["dynamic_cast", both("struct S { int a; };", "S s; out[i] = dynamic_cast<thread S *>(&s)->a;"), types],
   ["typeid", kernel("out[i] = typeid(int) == typeid(int);"), types],
+  ["register", kernel("register int x = 0; out[i] = x;"), /chooses what lies in registers/],
+  ["a constant in a function", kernel("constant int x = 1; out[i] = x;"), /declare it outside of functions/],
   ["thread_local", kernel("thread_local int x = 0; out[i] = x;"), /belongs to its thread already/],
   ["std", kernel("out[i] = std::sqrt(in[i]);"), /<metal_stdlib> are in namespace metal/],
   ["a header of C", both("#include <stdint.h>", "out[i] = 1;"), /includes headers of Metal, such as <metal_stdlib>/],

@@ -156,6 +156,26 @@ const refusals: readonly Refusal[] = [
   { name: "typeid", source: kernel("out[i] = §typeid(int) == typeid(int);"), says: /typeid/ },
   { name: "thread_local", source: kernel("§thread_local int x = 0; out[i] = x;"), says: /thread_local/ },
   {
+    name: "register",
+    source: kernel("§register int x = 0; out[i] = x;"),
+    says: /'register' is not supported in Metal/,
+  },
+  {
+    name: "a constant in a function",
+    source: kernel("constant int §x = 1; out[i] = x;"),
+    says: /function scope variable cannot be declared in constant address space/,
+  },
+  {
+    name: "a variable in device memory",
+    source: kernel("device int §x = 1; out[i] = x;"),
+    says: /function scope variable cannot be declared in device address space/,
+  },
+  {
+    name: "a simdgroup_matrix of integers",
+    source: both("#include <metal_simdgroup_matrix>", "simdgroup_matrix<int, 8, 8> §m; out[i] = 1;"),
+    says: /half, bfloat or float/,
+  },
+  {
     name: "a dynamic initialiser at program scope",
     source: both("float f(float x) { return x + 1; }\nconstant float §kValue = f(2);", "out[i] = kValue;"),
     says: /constant|initiali/,

@@ -35,7 +35,7 @@ export function compile(label: string, source: string): void {
 
 /** What no message may say: names of SoftMetal's own, words of OpenCL, and how clang counts address spaces. */
 const foreign =
-  /\/tmp\/|softmetal|\bsm_|SM_|__remove_reference|[Oo]pen(CL|cl)|__(global|local|private|constant|generic|kernel)\b|address space '\d/;
+  /\/tmp\/|softmetal|\bsm_|SM_|__remove_reference|[Oo]pen(CL|cl)|__(global|local|private|constant|generic|kernel)\b|address space '\d|\b(global|local|private|generic) address space/;
 
 /** Declares a test for each: the error is at the `§`, with the line's text, and speaks of nothing of SoftMetal's. */
 export function refusalSuite(suite: string, refusals: readonly Refusal[]): void {

@@ -50,6 +50,7 @@ struct MetalNotes {
     (["'dynamic_cast'"], noTypesAtRunTime),
     (["'typeid'"], noTypesAtRunTime),
     (["'thread_local'"], "a variable inside a function belongs to its thread already"),
+    (["'register'"], "the compiler chooses what lies in registers"),
     (["standard library"], "the functions and types of <metal_stdlib> are in namespace metal"),
     (
       ["file not found"],
@@ -67,6 +68,7 @@ struct MetalNotes {
     ),
     (["program scope variable"], constantsOnly),
     (["static variable"], constantsOnly),
+    (["function scope variable cannot be declared in constant"], "declare it outside of functions"),
     (
       ["in the threadgroup address space is not inside a kernel"],
       "a kernel declares its threadgroup memory, and hands functions a pointer, 'threadgroup float *'"

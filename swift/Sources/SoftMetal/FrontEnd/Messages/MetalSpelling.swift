@@ -19,6 +19,9 @@ enum MetalSpelling {
       "invalid prototype, variadic arguments are not allowed in OpenCL",
       "variadic functions are not supported in Metal"
     ),
+    ("non-kernel function variable cannot", "function scope variable cannot"),
+    ("cannot be declared in global address space", "cannot be declared in device address space"),
+    ("cannot be declared in local address space", "cannot be declared in threadgroup address space"),
     ("no setter defined for property", "not assignable, since it names a component twice:"),
     (
       "array size is not a constant expression",

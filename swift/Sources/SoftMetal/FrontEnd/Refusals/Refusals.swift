@@ -44,6 +44,7 @@ enum Refusals {
     "throw": "exceptions are not supported in Metal",
     "goto": "'goto' is not supported in Metal",
     "thread_local": "'thread_local' is not supported in Metal",
+    "register": "'register' is not supported in Metal",
     "asm": "inline assembly is not supported in Metal",
     "__asm__": "inline assembly is not supported in Metal",
     "__asm": "inline assembly is not supported in Metal",
