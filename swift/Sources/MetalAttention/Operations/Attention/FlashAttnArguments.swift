@@ -38,6 +38,8 @@ extension FlashAttnArguments where Each == Tensor {
     blockTable = try Tensor.optional(args.blockTable, .blockTable, .i32, of: device)
     tailK = try Tensor.isPresent(args.tailK) ? Tensor(args.tailK, .tailK, of: device) : nil
     tailV = try Tensor.isPresent(args.tailV) ? Tensor(args.tailV, .tailV, of: device) : nil
+    // Before what is compared with it.
+    try FlashAttnKernel.requireServed(q.dtype, args.params.D)
     if args.bitsK == 0 { try requireDType(of: k) }
     if args.bitsV == 0 { try requireDType(of: v) }
     try requireDType(of: out)

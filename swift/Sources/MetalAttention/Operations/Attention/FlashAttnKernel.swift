@@ -42,6 +42,12 @@ enum FlashAttnKernel {
     return index
   }
 
+  /// Checks that some kernel takes queries of the dtype; `headDim` is for the message.
+  @inline(__always)
+  static func requireServed(_ dtype: DType, _ headDim: Int32) throws(StatusError) {
+    if !dtypes.contains(dtype) { throw unsupported(dtype, headDim) }
+  }
+
   @inline(never)
   private static func unsupported(_ dtype: DType, _ headDim: Int32) -> StatusError {
     // For each half of D (16 + 16) rows of 128 floats and 16 bytes of padding.
