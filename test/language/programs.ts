@@ -340,6 +340,7 @@ inline void accumulate(thread float &sum, const thread Block &b, device const Bl
 }
 static inline float mean(const device float *x, uint n) { float s = 0; for (uint k = 0; k < n; k++) s += x[k]; return s / n; }
 template <typename F> float apply(F f, float x) { return f(x); }
+template <typename T> struct Box { T v; Box(T x) : v(x) {} Box copied() const { return Box(v); } };
 struct Twice { float operator()(float x) const { return x * 2; } };
 kernel void tricky(device float *out [[buffer(0)]], device const float *in [[buffer(1)]], constant Block &block [[buffer(2)]],
                    uint3 tpg [[threads_per_threadgroup]], uint3 position [[thread_position_in_grid]], ushort sg [[simdgroup_index_in_threadgroup]]) {
@@ -359,6 +360,7 @@ kernel void tricky(device float *out [[buffer(0)]], device const float *in [[buf
   Row<float, 2> row(x); out[i] += row.data[0]; sizeof(Block); (void)(d * c);
   device float4 *vec_out = reinterpret_cast<device float4 *>(out + 4); vec_out[0] = float4(half4(1.0h)); vec_out[0].xy *= 2;
   uint2 grid = uint2(1, 2); grid = grid.yx; out[1] = grid.x ? (i ? 1 : 2) : 3; device float &slot = out[2]; slot = 7;
+  Box<float> box(2); auto boxed = box.copied(); out[3] = boxed.v;
   do { out[3] = 8; } while (false); switch (a) { case 3: out[3] += 1; break; }
 }
 `;

@@ -156,6 +156,16 @@ const refusals: readonly Refusal[] = [
   { name: "typeid", source: kernel("out[i] = §typeid(int) == typeid(int);"), says: /typeid/ },
   { name: "thread_local", source: kernel("§thread_local int x = 0; out[i] = x;"), says: /thread_local/ },
   {
+    name: "a class template whose arguments a constructor would say",
+    source: both("template <typename T> struct S { T v; S(T x) : v(x) {} };", "auto s = §S(in[i]); out[i] = s.v;"),
+    says: /'S' needs its template arguments/,
+  },
+  {
+    name: "a template parameter of any type",
+    source: both("template <§auto N> float f(float x) { return x + N; }", "out[i] = f<3>(in[i]);"),
+    says: /'auto' is not allowed in a template parameter/,
+  },
+  {
     name: "register",
     source: kernel("§register int x = 0; out[i] = x;"),
     says: /'register' is not supported in Metal/,

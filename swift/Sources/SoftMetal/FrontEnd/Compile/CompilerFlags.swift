@@ -65,8 +65,8 @@ enum CompilerFlags {
     "-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed", "-Werror=vla",
     "-Wno-unused-function", "-Wno-pragma-once-outside-header", "-Wno-defaulted-function-deleted",
     "-Wno-duplicate-decl-specifier", "-Wno-unused-command-line-argument",
-    // C++14, which Metal's language is, has it.
-    "-Wno-increment-bool",
+    // Metal's language is C++14.
+    "-Wno-increment-bool", "-Werror=ctad-maybe-unsupported",
   ]
 
   static func arithmetic(_ options: ShaderCompiler.Options) -> [String] {

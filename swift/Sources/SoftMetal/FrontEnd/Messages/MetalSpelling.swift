@@ -19,6 +19,11 @@ enum MetalSpelling {
       "invalid prototype, variadic arguments are not allowed in OpenCL",
       "variadic functions are not supported in Metal"
     ),
+    (
+      " may not intend to support class template argument deduction",
+      " needs its template arguments: Metal is C++14, where no constructor's say what they are"
+    ),
+    ("add a deduction guide to suppress this warning", "the class template is declared here"),
     ("non-kernel function variable cannot", "function scope variable cannot"),
     ("cannot be declared in global address space", "cannot be declared in device address space"),
     ("cannot be declared in local address space", "cannot be declared in threadgroup address space"),

@@ -19,6 +19,9 @@ enum Refusals {
     for token in memberPointers(list) {
       context.report("pointers to members are not supported in Metal", at: token)
     }
+    for token in autoParameters(list) {
+      context.report("'auto' is not allowed in a template parameter: Metal is C++14", at: token)
+    }
     AddressSpaceRefusals.check(&context)
     FunctionPointers.check(&context)
     Recursion.check(&context)
@@ -55,6 +58,13 @@ enum Refusals {
     "_Complex": "'_Complex' is not supported in Metal",
     "wchar_t": "'wchar_t' is not supported in Metal",
   ]
+
+  /// `template <auto N>`; as the result of a function it says no type, `auto (*f)(T) -> T`.
+  private static func autoParameters(_ list: TokenList) -> [Int] {
+    TemplateParameter.lists(of: list).flatMap { parameters in
+      parameters.filter { list.text($0) == "auto" && list.text($0 + 1) != "(" }
+    }
+  }
 
   private static func message(_ token: Int, _ list: TokenList) -> String? {
     let text = list.text(token)
