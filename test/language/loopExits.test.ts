@@ -132,4 +132,151 @@ statementSuite("loopExits", [
       return 1000 * q * size + i * size + size + (q % 2 === 0 ? i : -i);
     }),
   },
+  // Lanes of one parity leave together, sixteen of them.
+  {
+    ...base,
+    name: "both arms of an if leave",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (;;) { if (k == simd_broadcast_first(k)) { s = simd_sum(1u); if (k) { t = 1; break; } else { t = 2; break; } } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "the first lane leaves apart from the others",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (;;) { if (k == simd_broadcast_first(k)) { if (simd_is_first()) { s = 16; break; } else { s = i < 2 ? 0 : 16; break; } } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a block around break alone",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (;;) { if (k == simd_broadcast_first(k)) { s = simd_sum(1u); { break; } } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "behind an else of a loop without braces",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (uint n = 0; n < 9; n++) if (k != simd_broadcast_first(k)) t++; else { s = simd_sum(1u); break; } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "behind an else if of a loop without braces",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (uint n = 0; n < 9; n++) if (k != simd_broadcast_first(k)) { t++; } else if (i < 99) { s = simd_sum(1u); break; } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a return without braces",
+    before: "static uint f(uint k) { for (;;) if (k == simd_broadcast_first(k)) return simd_sum(1u); }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; s = f(k); out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "returns of while and do without braces",
+    before:
+      "static uint f(uint k) { while (true) if (k == simd_broadcast_first(k)) return simd_sum(1u); } static uint g(uint k) { do if (k == simd_broadcast_first(k)) return simd_sum(1u); while (true); }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; s = (f(k) + g(k)) / 2; out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a return out of an inner loop behind a sum of the outer",
+    before:
+      "static uint f(uint k) { for (;;) { if (k == simd_broadcast_first(k)) { uint r = simd_sum(1u); for (uint m = 0;; m++) { if (m > k) return r; } } } }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; s = f(k); out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "returns of a switch",
+    before:
+      "static uint f(uint k) { for (;;) { if (k == simd_broadcast_first(k)) { uint r = simd_sum(1u); switch (k) { case 0: return r; default: return r; } } } }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; s = f(k); out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a braced list that is returned",
+    before:
+      "struct R { uint a; }; static R f(uint k) { for (;;) { if (k == simd_broadcast_first(k)) return {simd_sum(1u)}; } }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; s = f(k).a; out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "nothing that is returned, a reference, and two values with a comma",
+    before:
+      "static void g(thread uint &s) { s = simd_sum(1u); } static void f(uint k, thread uint &s) { for (;;) { if (k == simd_broadcast_first(k)) return g(s); } } static thread uint &at(uint k, thread uint *a) { for (;;) { if (k == simd_broadcast_first(k)) return a[simd_sum(1u) - 16]; } } static uint last(uint k) { uint r; for (;;) { if (k == simd_broadcast_first(k)) return r = simd_sum(1u), r; } }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; uint a[1] = {16}; f(k, s); s = (s + at(k, a) + last(k)) / 3; out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a member function",
+    before: "struct R { uint sum(uint v) const { return simd_sum(v); } };",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; R r; for (;;) { if (k == simd_broadcast_first(k)) { s = r.sum(1); break; } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a static member function",
+    before: "struct R { static uint sum(uint v) { return simd_sum(v); } };",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (;;) { if (k == simd_broadcast_first(k)) { s = R::sum(1); break; } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a function template by its arguments",
+    before: "template <typename T> static T total(T v) { return simd_sum(v); }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (;;) { if (k == simd_broadcast_first(k)) { s = total<uint>(1); break; } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a constructor, and one by an alias",
+    before: "struct R { uint v; R(uint a) : v(simd_sum(a)) {} }; using Q = R;",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (;;) { if (k == simd_broadcast_first(k)) { R r(1u); s = r.v; break; } } for (;;) { if (k == simd_broadcast_first(k)) { Q r(1u); s += r.v; break; } } s /= 2; out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a conversion",
+    before: "struct R { uint v; operator uint() const { return simd_sum(v); } };",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; R r{1}; for (;;) { if (k == simd_broadcast_first(k)) { s = r; break; } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "an operator, and a function of a template",
+    before:
+      "struct R { uint v; }; static R operator+(R a, R b) { return R{simd_sum(a.v + b.v)}; } static uint total(uint v) { return simd_sum(v); } template <uint (*G)(uint)> static uint by(uint k) { for (;;) { if (k == simd_broadcast_first(k)) { uint r = G(1); if (k) return r; else return r; } } }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; R r{1}, z{0}; for (;;) { if (k == simd_broadcast_first(k)) { s = (r + z).v; break; } } s = (s + by<total>(k)) / 2; out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a lane function in the condition of break",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (;;) { if (k == simd_broadcast_first(k) && (s = simd_sum(1u), true)) break; } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "behind continue",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; for (;;) { if (!(k == simd_broadcast_first(k))) continue; s = simd_sum(1u); if (k) { t = 1; break; } else { t = 2; break; } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "conditions that declare variables of qualified and of template types",
+    before: "template <typename T> struct Opt { T v; operator bool() const { return v != 0; } };",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; uint r = 0; while (metal::uint q = k + 1) { if (k == simd_broadcast_first(k)) { r = simd_sum(q) / q; break; } } while (Opt<uint> o = Opt<uint>{k + 1}) { if (k == simd_broadcast_first(k)) { s = (simd_sum(o.v) / o.v + r) / 2; break; } } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
+  {
+    ...base,
+    name: "a do without braces around other loops, and a constexpr function beside",
+    before: "constexpr uint digits(uint n) { uint d = 0; for (;;) { if (n == 0) return d; n /= 10; d++; } }",
+    code: "const uint k = i % 2; uint s = 0, t = 0; (void)t; uint q = 0; do for (uint m = 0; m < 2; m++) if (k == q && m == 1) { s = simd_sum(1u); break; } while (++q < digits(99)); if (s == 0) while (true) if (k == simd_broadcast_first(k)) { s = 1; break; } out[i] = int(s);",
+    expected: lanes.map(() => 16),
+  },
 ]);

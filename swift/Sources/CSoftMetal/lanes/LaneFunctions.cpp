@@ -19,11 +19,10 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
     }
     case Primitive::independent:
     case Primitive::order:
+    case Primitive::turn:
       return;
     case Primitive::lane:
       return set(call, {builder_.getInt32(0)});
-    case Primitive::left:
-      return set(call, {builder_.getTrue()});
     case Primitive::position: {
       Value *a = call.getArgOperand(0), *b = call.getArgOperand(1);
       const bool isScalar = shapes_.of(&call).isScalar();
@@ -58,8 +57,6 @@ void Widener::widenPrimitive(CallBase &call, Primitive primitive) {
     case Primitive::regular:
     case Primitive::group:
     case Primitive::simdgroup:
-    case Primitive::turn:
-    case Primitive::leave:
     case Primitive::none:
       break;
   }

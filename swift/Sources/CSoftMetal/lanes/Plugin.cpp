@@ -10,7 +10,6 @@
 #include "KeepOrder.hpp"
 #include "LaneNumbers.hpp"
 #include "LoopElements.hpp"
-#include "LoopExits.hpp"
 #include "MaskedMemory.hpp"
 #include "Miscompiled.hpp"
 #include "PrefetchLoops.hpp"
@@ -66,6 +65,8 @@ class LanesPass : public PassInfoMixin<LanesPass> {
     for (Function &function : module) hasKernels |= function.getName() == "sm_kernel";
     if (!hasKernels) return PreservedAnalyses::all();
     AlwaysInlinerPass(/*InsertLifetime=*/false).run(module, analyses);
+    // What is in memory is known behind the end of a turn.
+    if (Function *turn = module.getFunction("sm_turn")) turn->setOnlyAccessesInaccessibleMemory();
     SmallVector<Function *, 16> kernels;
     for (Function &function : module)
       if (!function.isDeclaration() && kernelCall(function)) kernels.push_back(&function);
@@ -130,7 +131,6 @@ class LanesPass : public PassInfoMixin<LanesPass> {
   void widen(Function &kernel, FunctionAnalysisManager &analyses) {
     markIndependent(kernel);
     replaceArguments(kernel);
-    joinLoopExits(kernel);
     copyAsVectors(kernel, /*isPrivateToo=*/false);
     simplify(kernel, analyses, *builder_);
     joinProducts(kernel, analyses, *builder_);

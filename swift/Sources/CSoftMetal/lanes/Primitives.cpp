@@ -25,8 +25,6 @@ Primitive primitiveOf(const Value *value) {
       .Case("barrier", Primitive::barrier)
       .Case("order", Primitive::order)
       .Case("turn", Primitive::turn)
-      .Case("leave", Primitive::leave)
-      .Case("left", Primitive::left)
       .Case("matrix_multiply", Primitive::matrixMultiply)
       .Case("share_load", Primitive::shareLoad)
       .Case("share_store", Primitive::shareStore)

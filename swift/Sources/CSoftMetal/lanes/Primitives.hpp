@@ -27,8 +27,8 @@
 ///                                  calls wait(group) once for the SIMD group, or diverged(group), which does not
 ///                                  return, where lanes wait elsewhere that could come to a barrier too
 ///   void  sm_order()               orders the lanes' memory accesses
-///   i1    sm_turn(i32 loop)        true, in the condition of a loop
-///   void  sm_leave(i32 loop)       behind that loop: its turn ends here for lanes that leave it by this way
+///   void  sm_turn()                in a loop, where each turn ends: lanes that leave the loop do what is before it as
+///                                  part of the turn
 ///   double sm_matrix_load_32(ptr, i64 stride, i1 transposed), float sm_matrix_load_16(...)
 ///   void  sm_matrix_store_32(double, ptr, i64 stride, i1 transposed), sm_matrix_store_16(float, ...)
 ///   double sm_matrix_multiply(double a, double b, double c)
@@ -74,8 +74,6 @@ enum class Primitive {
   barrier,
   order,
   turn,
-  leave,
-  left,  ///< `i1 sm_left()`, of the pass's own making: true, which LLVM does not know
   matrixLoad,
   matrixStore,
   matrixMultiply,

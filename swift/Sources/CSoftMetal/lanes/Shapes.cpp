@@ -358,8 +358,6 @@ Shape Shapes::call(const CallBase &call) const {
     case Primitive::barrier:
     case Primitive::order:
     case Primitive::turn:
-    case Primitive::leave:
-    case Primitive::left:
     case Primitive::matrixStore:
     case Primitive::shareStore:
       return result;
