@@ -15,9 +15,9 @@ import Testing
     ("template <float (*F)(float)> float g(float x);", "template <float (&F)(float)> float g(float x);"),
     ("typedef void (*Step)(thread float2 *);", "typedef void (&Step)(thread float2 *);"),
     // Arms of conditional expressions.
-    ("void f() { S s = c ? *p : S{}; }", "S s = c ? sm_value(*p) : sm_value(S{});"),
+    ("void f() { S s = c ? *p : S{}; }", "S s = c ? sm_value((*p)) : sm_value((S{}));"),
     ("void f() { int s = c ? 1 : -2; }", "int s = c ? 1 : -2;"),
-    ("void f() { g(c ? a : d ? b : e, 1); }", "g(c ? sm_value(a) : sm_value(d ? sm_value(b) : sm_value(e)), 1);"),
+    ("void f() { g(c ? a : d ? b : e); }", "g(c ? sm_value((a)) : sm_value((d ? sm_value((b)) : sm_value((e)))));"),
     ("void f() { thread float &r = c ? a : b; }", "thread float &r = c ? a : b;"),
     ("void f() { (c ? a : b) = 3; }", "(c ? a : b) = 3;"),
     ("void f() { auto p = &(c ? a : b); }", "auto p = &(c ? a : b);"),

@@ -1,7 +1,7 @@
 /// Arms of conditional expressions as values: clang finds no common type for objects of one class in different
 /// memory, as in `c ? shared[i] : S{}`.
 ///
-/// `c ? a : b` becomes `c ? sm_value(a) : sm_value(b)`. Literals stay, and so do the arms of an expression that may
+/// `c ? a : b` becomes `c ? sm_value((a)) : sm_value((b))`. Literals stay, and so do the arms of an expression that may
 /// have to name an object: one that is assigned to, initialises a reference, or whose address is taken; and where both
 /// arms name one, one that a function is called on, or that counts up or down.
 struct ConditionalArms {
@@ -18,7 +18,8 @@ struct ConditionalArms {
     let (first, second) = (question + 1..<colon, span(colon + 1, end))
     guard !second.isEmpty, !(isLiteral(first) && isLiteral(second)) else { return }
     if isChanged(question), isName(first), isName(second) { return }
-    for arm in [first, second] where !isBracedList(arm) { context.wrap(arm, "sm_value(", ")") }
+    // A 0 stays the null pointer; a comma in the middle arm makes no second argument.
+    for arm in [first, second] where !isBracedList(arm) && !isLiteral(arm) { context.wrap(arm, "sm_value((", "))") }
   }
 
   private func isLiteral(_ arm: Range<Int>) -> Bool {
