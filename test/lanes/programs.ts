@@ -27,6 +27,12 @@ const padded = (words: readonly number[]): number[] => [
 
 /** The output words of each program in `ir/`, for a number of lanes. */
 export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
+  alone: (lanes) =>
+    perLane(lanes, (value, lane) => {
+      const row = (input[lane >> 3] as number) >> 3;
+      if (value % 2 === 0) return untouched;
+      return (input[8 * row + (lane & 7)] as number) + 100 * (input[(value * 5) & 31] as number);
+    }),
   asked: (lanes) =>
     perLane(lanes, (_, lane) => {
       // All bits of a lane that is not there are set.
@@ -133,6 +139,16 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     return words;
   },
   oddBits: (lanes) => perLane(lanes, (value) => untouched + Math.floor(((value * (value - 1)) / 2 + 1) ** 2 / 4)),
+  overlaps: (lanes) => {
+    const words = Int32Array.from({ length: 2 * width }, (_, i) => input[i] ?? untouched);
+    const at = (place: number) => words[place] as number;
+    const bytes = new DataView(words.buffer);
+    return perLane(lanes, (_, lane) => {
+      const place = 8 * (at(lane >> 3) >> 3) + (lane & 7);
+      const four = [3, 5, 7, 11].reduce((sum, factor, i) => sum + factor * at(lane + i), 0);
+      return (four + 13 * at(place) + 17 * at(place + 1) + bytes.getInt32(6 * lane, true)) | 0;
+    });
+  },
   permute: (lanes) => {
     let sum = 0;
     for (let k = 0; k < lanes; k++) sum += k * (input[k] as number);
@@ -172,6 +188,12 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     return words;
   },
   shifted: (lanes) => perLane(lanes, (_, lane) => (input[lane ^ 16] as number) + 8 * (lane & 15)),
+  sixes: (lanes) => {
+    const words = Int32Array.from(padded([]));
+    const bytes = new DataView(words.buffer);
+    for (let lane = 0; lane < lanes && lane < 20; lane++) bytes.setInt32(6 * lane, input[lane] as number, true);
+    return [...words];
+  },
   strides: (lanes) =>
     perLane(lanes, (_, lane) => (input[lane & 7] as number) + 100 * (input[4 * (lane & 7) + 1] as number)),
   tables: (lanes) =>
