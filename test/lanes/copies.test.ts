@@ -13,9 +13,9 @@ const words: Record<string, string> = {
 
 const compile = (options: readonly string[]) => compilePtx(join(import.meta.dir, "ir/copies.ll"), options);
 
-/** What each entry of `ir/copies.ll` does with memory, in order. */
+/** What each entry of `ir/copies.ll`, and a function of it, does with memory, in order. */
 function steps(code: string): Record<string, string[]> {
-  const entries = code.split(".visible .entry ").slice(1);
+  const entries = code.split(/^\.visible \.(?:entry|func) +/m).slice(1);
   return Object.fromEntries(
     entries.map((entry) => {
       const found = entry.matchAll(
@@ -66,6 +66,28 @@ if (process.platform === "linux") {
       "copy, group, simdgroup barrier, ld global, ld global, st shared, copy, group, " +
         "wait 1, simdgroup barrier, ld shared, wait 0, simdgroup barrier, ld shared, st global",
     ],
+    ["sm_entry_11", "for nothing where device memory changes before the store", "ld global, st global, st shared"],
+    ["sm_entry_12", "for nothing that another block stores", "ld global, ld shared, st shared"],
+    ["sm_entry_13", "for nothing that is volatile", "ld global, st shared, ld global, st shared"],
+    [
+      "sm_entry_14",
+      "for nothing that goes to no multiple of 16 bytes",
+      Array<string>(4).fill("ld global, st shared").join(", "),
+    ],
+    [
+      "sm_entry_15",
+      "for the younger of two groups, which one way has behind it",
+      "copy, group, copy, group, ld shared, ld global, copy, group, ld shared, wait 0, ld shared, st global",
+    ],
+    [
+      "sm_entry_16",
+      "for that, whichever of the ways comes first",
+      "copy, group, copy, group, ld shared, copy, group, ld shared, ld global, wait 0, ld shared, st global",
+    ],
+    ["sm_entry_17", "before a read of one of two variables", "copy, group, wait 0, ld shared"],
+    ["sm_entry_18", "before a function of which nothing is known", "copy, group, wait 0, ld global"],
+    ["sm_entry_19", "before the thread ends", "copy, group, wait 0"],
+    ["helper", "before a read of any memory", "copy, group, wait 0, ld global"],
   ];
   let code = "";
   let found: Record<string, string[]> = {};
