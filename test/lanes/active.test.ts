@@ -47,6 +47,14 @@ if (process.platform === "linux") {
     });
   });
 
+  test("asks behind a branch on what lanes may have apart", async () => {
+    const code = await compilePtx(join(import.meta.dir, "ir/apart.ll"), [`-fpass-plugin=${lanesPlugin()}`]);
+    const entries = code.split(".visible .entry sm_entry_").slice(1);
+    const asking = entries.filter((entry) => entry.includes("activemask")).map((entry) => entry.split("(")[0]);
+    const partial = Array.from({ length: 9 }, (_, i) => `${i + 1}_partial`);
+    expect(asking.toSorted()).toEqual(["2", "3", "4", "5", "6", "7", "8", ...partial].toSorted());
+  });
+
   test("a kernel that says that its SIMD groups are whole has no other entry", async () => {
     const source = join(folder, "whole.ll");
     const body = 'call void asm sideeffect "", ""() convergent nounwind\n  ret void';
