@@ -12,7 +12,7 @@ async function instructions(options: readonly string[]): Promise<Record<string, 
   return Object.fromEntries(
     entries.map((entry) => {
       const found = entry.matchAll(
-        /^\t(?:mma\S*\.(m\d+n\d+k\d+)|(half\.empty|ldmatrix\S*\.x\d|movmatrix|ld\.shared\.\w+))/gm,
+        /^\t(?:mma\S*\.(m\d+n\d+k\d+)|(half\.empty|ldmatrix\S*\.x\d|movmatrix|ld\.(?:shared|global)\.\w+))/gm,
       );
       return [
         entry.split("(")[0] as string,
@@ -31,9 +31,16 @@ if (process.platform === "linux") {
       sm_entry_3: ["m16n8k8", "m16n8k8"],
       sm_entry_4: ["m16n8k8", "m16n8k8", "m16n8k8", "m16n8k8"],
       sm_entry_5: ["m16n8k8", "m16n8k8"],
-      sm_entry_6: ["ldmatrix.x1", "ld.shared.u32", "ld.shared.u16", "ld.shared.u16", "movmatrix", "movmatrix"],
+      sm_entry_6: ["ldmatrix.x1", "ld.shared.u32", "ld.shared.u16", "ld.shared.u16", "movmatrix", "ld.global.u16", "ld.global.u16", "movmatrix"],
       sm_entry_7: ["ldmatrix.x4", "ldmatrix.x1", "ldmatrix.x2"],
       sm_entry_8: ["ldmatrix.x4", "m16n8k16", "m16n8k16"],
+      sm_entry_9: ["m16n8k16", "m16n8k8"],
+      sm_entry_10: ["m16n8k8", "m16n8k8"],
+      sm_entry_11: ["ldmatrix.x1", "ldmatrix.x1"],
+      sm_entry_12: ["ldmatrix.x2", "ldmatrix.x1", "ldmatrix.x1"],
+      sm_entry_13: [1, 2, 3].flatMap(() => ["ld.shared.u32", "movmatrix"]),
+      sm_entry_14: ["ld.shared.u32", "movmatrix"],
+      sm_entry_15: ["ld.global.u32", "movmatrix"],
     };
     for (const [name, list] of Object.entries(expected)) {
       expect({ name, list: found[name] }).toEqual({ name, list });
