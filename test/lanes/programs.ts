@@ -78,6 +78,8 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
       for (let i = 0; i < 4; i++) words[4 * lane + i] = input[4 * (i < 3 ? lane : lane ^ 4) + i] as number;
     return words;
   },
+  divided: (lanes) =>
+    perLane(lanes, (value) => (value % 2 === 1 ? 100 * Math.floor(1000000 / value) + (-1000 % value) : untouched)),
   independent: (lanes) =>
     perLane(lanes, (value) => untouched + 1000 * ((value * 3 + 7) << 2) + ((value * 5) >> 1) - value),
   joined: (lanes) =>

@@ -90,6 +90,30 @@ const sums: readonly Case[] = [
   },
 ];
 
+/** As often as a number that grows from lane to lane is below a bound: the last lane tells for all where none wraps. */
+const loops: readonly Case[] = [
+  {
+    name: "lanes behind the largest number alone",
+    metal: "for (uint k = x + lane; k < y; k += 32) r += k + 1;",
+    given: [u32(-24), 100],
+    expected: (lane) => {
+      let sum = 0;
+      for (let k = lane - 24; k >= 0 && k < 100; k += 32) sum += k + 1;
+      return sum;
+    },
+  },
+  {
+    name: "lanes behind the largest positive number alone",
+    metal: "for (int k = int(x + lane); k < int(y); k = int(uint(k) + 32)) r += uint(k) & 0xffu;",
+    given: [0x7fff_fff0, u32(-0x7fff_ff00)],
+    expected: (lane) => {
+      let sum = 0;
+      for (let k = (0x7fff_fff0 + lane) | 0; k < -0x7fff_ff00; k += 32) sum += k & 0xff;
+      return sum;
+    },
+  },
+];
+
 const lowBits: readonly Case[] = [
   {
     name: "bits of a sum",
@@ -210,7 +234,7 @@ const runs: readonly Case[] = [
   },
 ];
 
-const groups = { sums, lowBits, runs };
+const groups = { sums, loops, lowBits, runs };
 const source = `#include <metal_stdlib>
 using namespace metal;
 ${Object.entries(groups)
