@@ -196,6 +196,11 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
     for (let lane = 0; lane < lanes && lane < 20; lane++) bytes.setInt32(6 * lane, input[lane] as number, true);
     return [...words];
   },
+  sparse: (lanes) =>
+    perLane(lanes, (value) => {
+      const of = (bit: number) => table[(value * 41) & bit] as number;
+      return (of(64) + Math.imul(of(128), 3)) | 0;
+    }),
   strides: (lanes) =>
     perLane(lanes, (_, lane) => (input[lane & 7] as number) + 100 * (input[4 * (lane & 7) + 1] as number)),
   tables: (lanes) =>
