@@ -114,6 +114,19 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
         to[width * row + lane] = from[width * row + lane] as number;
     return [...words];
   },
+  movedTables: (lanes) =>
+    perLane(lanes, (value) => {
+      let sum = 0;
+      for (const front of [0, 40]) {
+        const of = (byte: number) => table[byte - front] ?? untouched;
+        for (let turn = 0; turn < (input[5] as number); turn++) {
+          const word = Math.imul(value, -1640531535) + Math.imul(turn, 19088743);
+          const four = [0, 1, 2, 3].reduce((all, k) => all + Math.imul(of((word >> (8 * k)) & 255), 2 * k + 1), 0);
+          sum = (Math.imul(sum, 31) + four) | 0;
+        }
+      }
+      return sum;
+    }),
   pointers: (lanes) => perLane(lanes, (_, lane) => (input[width - 1 - lane] as number) + 1000 * lane),
   prepared: (lanes) =>
     perLane(lanes, (value) => {
