@@ -69,6 +69,37 @@ const fills: readonly Fill[] = [
     places: (row, column, step) => [byRows(40)(row, column, step)[0], byRows(40)(row, column, step)[0] + 41],
   },
   {
+    what: "the second element further away by an argument",
+    type: "float",
+    metal: "const device float *p = in + row * 40 + column + t * 8; x = p[0], y = p[1 + stride];",
+    places: (row, column, step) => [byRows(40)(row, column, step)[0], byRows(40)(row, column, step)[1] + 50],
+  },
+  {
+    what: "columns, the second element further away by an argument",
+    type: "float",
+    metal: "const device float *p = in + column * 40 + row + t * 8; x = p[0], y = p[40 + stride];",
+    places: (row, column, step) => [byColumns(40)(row, column, step)[0], byColumns(40)(row, column, step)[1] + 50],
+  },
+  {
+    what: "rows one before the other, their distance an argument",
+    type: "half",
+    metal: "const device half *p = in + 700 + (int)row * ~stride + (int)column; x = p[t * 8], y = p[t * 8 + 1];",
+    places: (row, column, step) => {
+      const at = 700 - row * 51 + column + 8 * step;
+      return [at, at + 1];
+    },
+  },
+  {
+    what: "rows one before the other, by numbers that wrap",
+    type: "float",
+    metal: `const device float *p = in + (1000l - 4294967296l) + (ulong)((row | 8) * (uint)~stride) + column + t * 8;
+    x = p[0], y = p[1];`,
+    places: (row, column, step) => {
+      const at = 1000 - (row + 8) * 51 + column + 8 * step;
+      return [at, at + 1];
+    },
+  },
+  {
     what: "columns at two distances",
     type: "half",
     metal: "const device half *p = in + column * 40 + row + t * 8; x = p[0], y = p[stride];",
