@@ -164,6 +164,7 @@ export const programs: Readonly<Record<string, (lanes: number) => number[]>> = {
       return (four + 13 * at(place) + 17 * at(place + 1) + bytes.getInt32(6 * lane, true)) | 0;
     });
   },
+  partly: (lanes) => perLane(lanes, (value) => (Math.imul(value, 100003) & 0xffff) | (Math.imul(value, 1009) << 16)),
   permute: (lanes) => {
     let sum = 0;
     for (let k = 0; k < lanes; k++) sum += k * (input[k] as number);
