@@ -101,6 +101,19 @@ const cases: readonly Case[] = [
   { type: "float4", components: 4, metal: "a", value: (a) => a },
   { type: "float4", components: 4, metal: "fma(a, b, a)", value: (a, b) => a * b + a },
   { type: "float4", components: 4, metal: "select(a, b, a < b)", value: (a, b) => Math.max(a, b) },
+  {
+    type: "float4",
+    components: 4,
+    metal: "float4(a.x < b.x ? a.x : b.x, a.y > b.y ? a.y : b.y, a.z < b.z ? a.z : b.z, a.w > b.w ? a.w : b.w)",
+    value: (a, b, c) => (c % 2 === 0 ? Math.min(a, b) : Math.max(a, b)),
+  },
+  {
+    type: "int4",
+    components: 4,
+    metal:
+      "int4(a.x < b.x ? a.x * 3 : b.x, a.y < b.y ? b.y : a.y * 3, a.z < 9 ? a.z * 3 : b.z, a.w > 9 ? a.w * 3 : b.w)",
+    value: (a, b, c) => (c === 1 ? b : c === 0 || (c === 2 && a < 9) || (c === 3 && a > 9) ? a * 3 : b),
+  },
   { type: "float4", components: 4, metal: "a.wzyx + b", value: (_, b, c, v) => (v[3 - c] as number) + b },
   { type: "float4", components: 4, metal: "a * float4(1, 2, 3, 4) + b.x * 0 + b", value: (a, b, c) => a * (c + 1) + b },
   { type: "float2", components: 2, metal: "a - 2 * b", value: (a, b) => a - 2 * b },
