@@ -152,6 +152,18 @@ const lowBits: readonly Case[] = [
     expected: (lane) => (mul(64 ^ 1, 3) + lane) & 63,
   },
   {
+    name: "three bits of a sum shifted down",
+    metal: "r = (x + lane * 16) >> 2 & 0x38u;",
+    given: [0x1234],
+    expected: (lane) => ((0x1234 + lane * 16) >> 2) & 0x38,
+  },
+  {
+    name: "a negative sum shifted down, without three bits",
+    metal: "r = uint(int(x + lane * 16) >> 2 & ~7);",
+    given: [nearEnd],
+    expected: (lane) => u32((u32(nearEnd + lane * 16) >> 2) & ~7),
+  },
+  {
     name: "bits that a lane's number has already",
     metal: "r = lane | x;",
     given: [5],
