@@ -257,7 +257,22 @@ entry:
   ret void
 }
 
-!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8, !9, !10, !11, !12}
+; A place in front of the argument.
+define void @sm_entry_14(ptr byval(%dispatch) align 8 %dispatch) {
+entry:
+  %word = getelementptr i8, ptr %dispatch, i64 24
+  %given = load i64, ptr %word
+  %address = call i64 @sm_value_argument(i64 %given, i32 14, i32 20)
+  %argument = inttoptr i64 %address to ptr addrspace(1)
+  %outs = getelementptr i8, ptr %dispatch, i64 16
+  %out = load ptr, ptr %outs
+  %place = getelementptr i8, ptr addrspace(1) %argument, i64 -4
+  %value = load i32, ptr addrspace(1) %place
+  store i32 %value, ptr %out
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7, !8, !9, !10, !11, !12, !13}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
@@ -271,3 +286,4 @@ entry:
 !10 = !{ptr @sm_entry_11, !"kernel", i32 1}
 !11 = !{ptr @sm_entry_12, !"kernel", i32 1}
 !12 = !{ptr @sm_entry_13, !"kernel", i32 1}
+!13 = !{ptr @sm_entry_14, !"kernel", i32 1}
