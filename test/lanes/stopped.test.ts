@@ -17,7 +17,8 @@ const looks = (body = "") => [body.match(/ld\.volatile\.global\.u32/g)?.length ?
 
 if (process.platform === "linux") {
   test("a loop whose turns nothing bounds looks each time whether to end, one that counts does not", async () => {
-    const { sm_entry_1, sm_entry_2, wait } = await functions([`-fpass-plugin=${lanesPlugin()}`]);
+    const { sm_entry_1, sm_entry_2, sm_entry_4, wait } = await functions([`-fpass-plugin=${lanesPlugin()}`]);
+    expect(looks(sm_entry_4)).toEqual([1, true]);
     expect(looks(sm_entry_1)).toEqual([1, true]);
     expect(looks(sm_entry_2)).toEqual([0, false]);
     expect(looks(wait)).toEqual([1, true]);

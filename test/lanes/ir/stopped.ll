@@ -51,7 +51,25 @@ entry:
   ret void
 }
 
-!nvvm.annotations = !{!0, !1, !2}
+; A loop that counts to a number that memory changes.
+define void @sm_entry_4(ptr byval(%dispatch) %dispatch) {
+entry:
+  %place = getelementptr i8, ptr %dispatch, i64 8
+  %out = load ptr, ptr %place
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %next = add i32 %i, 1
+  %count = load volatile i16, ptr %out
+  %far = zext i16 %count to i32
+  %goes = icmp ne i32 %next, %far
+  br i1 %goes, label %loop, label %end
+end:
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2, !3}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
+!3 = !{ptr @sm_entry_4, !"kernel", i32 1}
