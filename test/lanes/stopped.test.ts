@@ -24,6 +24,12 @@ if (process.platform === "linux") {
     expect(looks(wait)).toEqual([1, true]);
   });
 
+  test("a loop that counts looks too, where it goes on when it has counted", async () => {
+    const bodies = await functions([`-fpass-plugin=${lanesPlugin()}`]);
+    const looking = [5, 6, 7, 8].filter((n) => looks(bodies[`sm_entry_${n}`])[1]);
+    expect(looking).toEqual([5, 7]);
+  });
+
   test("the word's address is an entry's parameter, and in shared memory for other functions", async () => {
     const { sm_entry_1, sm_entry_3, wait } = await functions([`-fpass-plugin=${lanesPlugin()}`]);
     expect(sm_entry_1).toMatch(/ld\.param\.u64\s+%rd\d+, \[sm_entry_1_param_0\];/);

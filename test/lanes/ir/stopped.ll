@@ -68,8 +68,86 @@ end:
   ret void
 }
 
-!nvvm.annotations = !{!0, !1, !2, !3}
+; Loops that go on while they count or memory says so, and while both hold.
+define void @sm_entry_5(ptr byval(%dispatch) %dispatch) {
+entry:
+  %place = getelementptr i8, ptr %dispatch, i64 8
+  %out = load ptr, ptr %place
+  %count = load i32, ptr %out
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %next = add i32 %i, 1
+  %counts = icmp ult i32 %next, %count
+  %value = load volatile i16, ptr %out
+  %waits = icmp eq i16 %value, 0
+  %goes = or i1 %counts, %waits
+  br i1 %goes, label %loop, label %end
+end:
+  ret void
+}
+
+define void @sm_entry_6(ptr byval(%dispatch) %dispatch) {
+entry:
+  %place = getelementptr i8, ptr %dispatch, i64 8
+  %out = load ptr, ptr %place
+  %count = load i32, ptr %out
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %next = add i32 %i, 1
+  %counts = icmp ult i32 %next, %count
+  %value = load volatile i16, ptr %out
+  %waits = icmp eq i16 %value, 0
+  %goes = and i1 %counts, %waits
+  br i1 %goes, label %loop, label %end
+end:
+  ret void
+}
+
+; Loops that end when both have ended, and when either has.
+define void @sm_entry_7(ptr byval(%dispatch) %dispatch) {
+entry:
+  %place = getelementptr i8, ptr %dispatch, i64 8
+  %out = load ptr, ptr %place
+  %count = load i32, ptr %out
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %next = add i32 %i, 1
+  %counted = icmp uge i32 %next, %count
+  %value = load volatile i16, ptr %out
+  %woken = icmp ne i16 %value, 0
+  %ends = and i1 %counted, %woken
+  br i1 %ends, label %end, label %loop
+end:
+  ret void
+}
+
+define void @sm_entry_8(ptr byval(%dispatch) %dispatch) {
+entry:
+  %place = getelementptr i8, ptr %dispatch, i64 8
+  %out = load ptr, ptr %place
+  %count = load i32, ptr %out
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %next = add i32 %i, 1
+  %counted = icmp uge i32 %next, %count
+  %value = load volatile i16, ptr %out
+  %woken = icmp ne i16 %value, 0
+  %ends = or i1 %counted, %woken
+  br i1 %ends, label %end, label %loop
+end:
+  ret void
+}
+
+!nvvm.annotations = !{!0, !1, !2, !3, !4, !5, !6, !7}
 !0 = !{ptr @sm_entry_1, !"kernel", i32 1}
 !1 = !{ptr @sm_entry_2, !"kernel", i32 1}
 !2 = !{ptr @sm_entry_3, !"kernel", i32 1}
 !3 = !{ptr @sm_entry_4, !"kernel", i32 1}
+!4 = !{ptr @sm_entry_5, !"kernel", i32 1}
+!5 = !{ptr @sm_entry_6, !"kernel", i32 1}
+!6 = !{ptr @sm_entry_7, !"kernel", i32 1}
+!7 = !{ptr @sm_entry_8, !"kernel", i32 1}

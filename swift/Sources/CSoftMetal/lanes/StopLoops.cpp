@@ -8,18 +8,30 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace lanes {
 namespace {
 
-/// Whether `condition`, or a part of it, compares a number that grows by the same each turn with one that stays.
-bool counts(const Value *condition, const Loop &loop, ScalarEvolution &evolution) {
-  const auto *instruction = dyn_cast<Instruction>(condition);
-  if (!instruction || !loop.contains(instruction)) return false;
-  if (isa<BinaryOperator, SelectInst, FreezeInst>(instruction))
-    return any_of(instruction->operands(), [&](const Use &part) { return counts(part, loop, evolution); });
+/// Whether a loop that goes on while `condition` is `isTrue` ends by a comparison of a number that grows by the same
+/// each turn with one that stays. `depth`: how many parts within each other are looked at.
+bool counts(Value *condition, bool isTrue, const Loop &loop, ScalarEvolution &evolution, unsigned depth = 6) {
+  auto *instruction = dyn_cast<Instruction>(condition);
+  if (!instruction || !loop.contains(instruction) || depth == 0) return false;
+  const auto countsBy = [&](Value *part, bool isPartTrue) {
+    return counts(part, isPartTrue, loop, evolution, depth - 1);
+  };
+  Value *a, *b;
+  if (match(instruction, m_Freeze(m_Value(a)))) return countsBy(a, isTrue);
+  if (match(instruction, m_Not(m_Value(a)))) return countsBy(a, !isTrue);
+  const bool isAnd = match(instruction, m_LogicalAnd(m_Value(a), m_Value(b)));
+  if (isAnd || match(instruction, m_LogicalOr(m_Value(a), m_Value(b)))) {
+    // Either part ends the loop, or both have to.
+    return isAnd == isTrue ? countsBy(a, isTrue) || countsBy(b, isTrue) : countsBy(a, isTrue) && countsBy(b, isTrue);
+  }
   if (!isa<ICmpInst>(instruction) || !evolution.isSCEVable(instruction->getOperand(0)->getType())) return false;
   const SCEV *left = evolution.getSCEV(instruction->getOperand(0)),
              *right = evolution.getSCEV(instruction->getOperand(1));
@@ -38,7 +50,8 @@ bool isCounted(const Loop &loop, ScalarEvolution &evolution) {
   loop.getExitingBlocks(exiting);
   return any_of(exiting, [&](const BasicBlock *block) {
     const auto *branch = dyn_cast<BranchInst>(block->getTerminator());
-    return branch && branch->isConditional() && counts(branch->getCondition(), loop, evolution);
+    return branch && branch->isConditional() &&
+           counts(branch->getCondition(), loop.contains(branch->getSuccessor(0)), loop, evolution);
   });
 }
 
