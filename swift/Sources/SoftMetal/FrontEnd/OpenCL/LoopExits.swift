@@ -24,7 +24,7 @@ struct LoopExits {
     let exits = LoopExits(context)
     for loop in Loop.all(list) where exits.areBehindLanes(loop) {
       // No `else` behind the loop is that of this `if`.
-      context.insert("if (SmTurn sm_turn_of_loop; false) {} else ", before: loop.body.lowerBound)
+      context.insert("if (SmTurn sm_turn_of_loop{}) {} else ", before: loop.body.lowerBound)
     }
   }
 
