@@ -49,7 +49,7 @@ import Testing
       kernel void f() {}
       """)
     #expect(lowered.body.has("constant int plain = 3;"))
-    #expect(lowered.tail.has("v = (a ? sm_value ( float2 ( 1 , 2 ) ) : sm_value ( float2 ( 3 ) ));"))
+    #expect(lowered.tail.has("v = (a ? sm_value ( ( float2 ( 1 , 2 ) ) ) : sm_value ( ( float2 ( 3 ) ) ));"))
     #expect(lowered.tail.has("int values[ 2 ] = { a , 5 };"))
     #expect(lowered.tail.has("twice = (2 * int ( a ));"))
     #expect(lowered.body.split(separator: "\n", omittingEmptySubsequences: false).count == 7)
