@@ -51,6 +51,16 @@ kernel void divergent_skip(device uint *out [[buffer(0)]], uint i [[thread_posit
   out[i] = 1; if (i % 32 != 7) { threadgroup_barrier(mem_flags::mem_device); }
   out[i] = 2; threadgroup_barrier(mem_flags::mem_device); out[i] = 3;
 }
+/// Some lanes wait behind the loop that others are in.
+kernel void divergent_turns(device uint *out [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  uint sum = 0;
+  for (uint k = 0; k < 8; ++k) {
+    sum += simd_sum(1u);
+    if (i % 32 == k) break;
+    threadgroup_barrier(mem_flags::mem_device);
+  }
+  threadgroup_barrier(mem_flags::mem_device); out[i] = sum;
+}
 /// Each SIMD group comes to a barrier of its own.
 kernel void own_barrier(device uint *out [[buffer(0)]], threadgroup uint *box [[threadgroup(0)]], uint i [[thread_position_in_grid]], uint group [[simdgroup_index_in_threadgroup]]) {
   if (group == 0) { box[i] = i; threadgroup_barrier(mem_flags::mem_threadgroup); out[i] = box[i + 32]; }
@@ -64,6 +74,31 @@ kernel void leaving(device uint *out [[buffer(0)]], threadgroup uint *box [[thre
     if (k == i) { box[0] = 3 * k; }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     sum += box[0];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  out[i] = sum;
+}
+/// The same out of a loop in it, where lanes that are left count themselves.
+kernel void leaving_from_within(device uint *out [[buffer(0)]], threadgroup uint *box [[threadgroup(0)]], uint i [[thread_position_in_grid]]) {
+  uint sum = 0;
+  for (uint k = 0; k < 64; ++k) {
+    sum += simd_sum(1u);
+    for (uint n = 0; n < 3; ++n) { if (k > i && n == i % 3) { out[i] = sum; return; } }
+    if (k == i) { box[0] = 3 * k; }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    sum += box[0];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  out[i] = sum;
+}
+/// Lanes leave by break, with a sum of those that leave together, and no barrier is behind the loop.
+kernel void breaking(device uint *out [[buffer(0)]], threadgroup uint *box [[threadgroup(0)]], uint i [[thread_position_in_grid]]) {
+  uint sum = 0;
+  for (uint k = 0;; ++k) {
+    if (k == i / 2) { box[0] = k; }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    sum += box[0];
+    if (k == i / 2) { sum += simd_sum(1u) << 16; break; }
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
   out[i] = sum;
@@ -323,9 +358,11 @@ describe("time limits", () => {
   }
 });
 
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
 // A GPU does not see where lanes wait.
 describe("barriers in divergent flow", () => {
-  for (const kernel of ["divergent_branches", "divergent_skip"]) {
+  for (const kernel of ["divergent_branches", "divergent_skip", "divergent_turns"]) {
     check(`${kernel}: reported by name, and the device goes on`, async () => {
       using target = register(openWith({ SOFTMETAL_DEVICE: "cpu" }));
       using pipeline = target.pipeline(kernel);
@@ -357,10 +394,25 @@ describe("barriers in divergent flow", () => {
       "leaving",
       range(64, (i) => (3 * i * (i + 1)) / 2),
     ),
+    fine(
+      "leaving_from_within",
+      // Lane i leaves in turn i + 1: in turn k, the lanes of its SIMD group that count are those from k - 1 on.
+      range(64, (i) => {
+        const end = i < 32 ? 32 : 64;
+        const counts = range(Math.min(i + 2, 64), (k) => Math.min(32, end + 1 - k));
+        return sum(counts) + (3 * i * (i + 1)) / 2;
+      }),
+    ),
   ];
   for (const each of legal) {
     check(`${each.kernel}: nothing to report`, () => {
       expect(run(device(), each)).toEqual([...each.expected]);
     });
   }
+
+  check("breaking: nothing to report", () => {
+    using target = register(openWith({ SOFTMETAL_DEVICE: "cpu" }));
+    const expected = range(64, (i) => sum(range(Math.floor(i / 2) + 1, (k) => k)) + (2 << 16));
+    expect(run(target, fine("breaking", expected))).toEqual(expected);
+  });
 });

@@ -268,45 +268,4 @@ Value *Widener::prefix(CallBase &call) {
   return builder_.CreateCall(function, {values, mask_, isInclusive});
 }
 
-/// Lanes that wait elsewhere and may yet come to a barrier would wait at another one.
-void Widener::barrier(CallBase &call) {
-  Value *wait = scalar(call.getArgOperand(0)), *diverged = scalar(call.getArgOperand(1));
-  Value *group = scalar(call.getArgOperand(2));
-  FunctionType *type = FunctionType::get(builder_.getVoidTy(), {group->getType()}, false);
-  Value *elsewhere = nullptr;
-  for (const int pending : steps_[index_].pending) {
-    DenseSet<const BasicBlock *> seen;
-    SmallVector<const BasicBlock *, 16> todo{blocks_.order[size_t(pending)]};
-    bool reaches = false;
-    while (!todo.empty() && !reaches) {
-      const BasicBlock *block = todo.pop_back_val();
-      if (!seen.insert(block).second) continue;
-      for (const Instruction &instruction : *block) reaches |= primitiveOf(&instruction) == Primitive::barrier;
-      for (const BasicBlock *next : successors(block)) todo.push_back(next);
-    }
-    if (!reaches) continue;
-    const Block &there = states_[blocks_.order[size_t(pending)]];
-    Value *waiting;
-    if (there.equivalent) {
-      // All that set out with the equivalent block come there: those not here are on their way.
-      Value *all = builder_.CreateLoad(mask_->getType(), states_[there.equivalent].mask);
-      waiting = builder_.CreateAnd(all, builder_.CreateNot(mask_));
-    } else {
-      waiting = builder_.CreateLoad(mask_->getType(), there.arriving);
-    }
-    elsewhere = elsewhere ? builder_.CreateOr(elsewhere, waiting) : waiting;
-  }
-  if (elsewhere) {
-    LLVMContext &context = source_.getContext();
-    BasicBlock *error = BasicBlock::Create(context, "diverged", &target_);
-    BasicBlock *together = BasicBlock::Create(context, "together", &target_);
-    builder_.CreateCondBr(any(elsewhere), error, together);
-    builder_.SetInsertPoint(error);
-    builder_.CreateCall(type, diverged, {group});
-    builder_.CreateBr(together);
-    builder_.SetInsertPoint(together);
-  }
-  builder_.CreateCall(type, wait, {group});
-}
-
 }  // namespace lanes

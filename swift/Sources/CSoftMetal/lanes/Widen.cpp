@@ -16,7 +16,8 @@ Widener::Widener(Function &source, Function &target, Blocks &blocks, const Shape
       shapes_(shapes),
       layout_(source.getParent()->getDataLayout()),
       builder_(source.getContext()),
-      registerBits_(registerBits) {}
+      registerBits_(registerBits),
+      ways_(source, blocks.dominators) {}
 
 void Widener::run() {
   for (unsigned i = 0; i < source_.arg_size(); ++i) current_[source_.getArg(i)] = {target_.getArg(i)};
@@ -86,6 +87,7 @@ void Widener::makeSlots() {
     BasicBlock *equivalent = blocks_.equivalent(block);
     if (!equivalent) continue;
     states_[block].equivalent = equivalent;
+    states_[block].isAwaited = !ways_.flags(*block).empty();
     Block &other = states_[equivalent];
     if (!other.mask) other.mask = slot(maskType, "mask");
   }
@@ -112,6 +114,7 @@ void Widener::emitBlock(int index) {
   builder_.SetInsertPoint(state.head);
   if (state.equivalent) {
     mask_ = builder_.CreateLoad(maskType, states_[state.equivalent].mask);
+    if (state.isAwaited) builder_.CreateStore(Constant::getNullValue(maskType), state.arriving);
   } else {
     mask_ = builder_.CreateLoad(maskType, state.arriving);
     if (step.mayBeEmpty) {
@@ -177,7 +180,7 @@ void Widener::keepLoop(Instruction &jump, const Loop &loop) {
 /// What goes along an edge: lanes, and the values of phis. At a join the others' values stay.
 void Widener::edge(BasicBlock *from, BasicBlock *to, Value *lanes) {
   const Block &state = states_[to];
-  if (!state.equivalent) {
+  if (state.isAwaited) {
     Value *waiting = builder_.CreateLoad(lanes->getType(), state.arriving);
     builder_.CreateStore(builder_.CreateOr(waiting, lanes), state.arriving);
   }

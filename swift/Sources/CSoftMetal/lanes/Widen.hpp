@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "BarrierWays.hpp"
 #include "Linearize.hpp"
 #include "Primitives.hpp"
 #include "Shapes.hpp"
@@ -36,9 +37,10 @@ class Widener {
   using Parts = llvm::SmallVector<llvm::Value *, 4>;
   struct Block {
     llvm::BasicBlock *head = nullptr;
-    llvm::AllocaInst *arriving = nullptr;  ///< lanes that wait in front of it
+    llvm::AllocaInst *arriving = nullptr;  ///< lanes that wait in front of it, where that is asked
     llvm::AllocaInst *mask = nullptr;      ///< lanes it ran with, where another block runs with the same
     llvm::BasicBlock *equivalent = nullptr;
+    bool isAwaited = true;  ///< whether `arriving` is kept
   };
 
   /// Where the elements of a left matrix are, each for a whole row of products.
@@ -199,6 +201,10 @@ class Widener {
               Parts &results);
   void serial(llvm::Instruction &instruction);
 
+  // Barriers (Barriers.cpp)
+  void barrier(llvm::CallBase &call);
+  llvm::Value *onTheirWay(llvm::BasicBlock *block);
+
   // Functions of several lanes (LaneFunctions.cpp, Matrices.cpp, Multiply.cpp)
   void widenPrimitive(llvm::CallBase &call, Primitive primitive);
   llvm::Value *holdsInAll(llvm::Value *condition);
@@ -218,7 +224,6 @@ class Widener {
   llvm::Value *combine(llvm::StringRef operation, const Reduction &reduction, llvm::Type *type, llvm::Value *a,
                        llvm::Value *b);
   llvm::Constant *startOf(const Reduction &reduction, llvm::Type *type);
-  void barrier(llvm::CallBase &call);
   void matrixLoad(llvm::CallBase &call);
   void matrixStore(llvm::CallBase &call);
   void shareLoad(llvm::CallBase &call);
@@ -252,6 +257,7 @@ class Widener {
   llvm::BasicBlock *entry_ = nullptr;
   const uint64_t registerBits_;
   std::unique_ptr<Tiles> tiles_;
+  const BarrierWays ways_;
   std::vector<FlowStep> steps_;
   llvm::DenseMap<const llvm::BasicBlock *, Block> states_;
   llvm::DenseMap<const llvm::Value *, llvm::SmallVector<llvm::AllocaInst *, 4>> slots_;
